@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Usage
+from pytest_jrh.core.model import Case, CaseResult, Message, Spending, Usage
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.reports.eval_log import JudgedSample, write_judged_log
+from pytest_jrh.reports.eval_log import write_judged_log
 from pytest_jrh.sources.eval_logs import EvalLog
 from tests.support.logs import IMAGE, assistant, call, conversation, user
+from tests.support.made_cases import make_case, make_spec, result_with
 
 
-def judged(number: int = 1, **changes: Any) -> JudgedSample:
-    fields: dict[str, Any] = {
-        "case_id": f"refunds::agent_perturbation::policy::run-{number}[e1]",
-        "name": f"run-{number}",
-        "judge": "strict",
-        "input": "Where is my order?",
-        "messages": conversation(),
-        "outcome": "agree",
-        "expected": 1,
-        "score": 1,
-        "reasoning": "Turn 2 refunds too much.",
-        "metadata": {
-            "rubric": "policy",
-            "test": "agent_perturbation",
-            "run": f"run-{number}",
-            "note": None,
-        },
-    }
-    return JudgedSample(**{**fields, **changes})
+def judged(
+    number: int = 1, *, messages: Sequence[Message] | None = None, **changes: Any
+) -> tuple[CaseResult, Case | None]:
+    spec = make_spec(f"run-{number}", rubric_id="policy", judge="strict")
+    result = CaseResult(
+        spec,
+        f"refunds::agent_perturbation::policy::run-{number}[e1]",
+        "agree",
+        expected=1,
+        score=1,
+        reasoning="Turn 2 refunds too much.",
+    )
+    case = make_case(spec, messages=conversation() if messages is None else messages, edited=False)
+    return result_with(result, **changes), case
 
 
 def read(path: Path) -> Any:
@@ -49,12 +45,9 @@ def read(path: Path) -> Any:
 
 def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
-    wrong = judged(
-        2, outcome="disagree", score=0, metadata={"edits": [{"before": "a", "after": "b"}]}
-    )
-    assert (
-        write_judged_log(path, [judged(), wrong], task="refunds", model="openai/gpt-4.1-mini") == 2
-    )
+    wrong, _ = judged(2, outcome="disagree", score=0)
+    cases = [judged(), (wrong, make_case(new_text="I have refunded it."))]
+    assert write_judged_log(path, cases, task="refunds", model="openai/gpt-4.1-mini") == 2
 
     log = read(path)
     assert (log.status, log.eval.task, log.eval.model) == (
@@ -64,7 +57,7 @@ def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
     )
     first, second = log.samples
     assert first.id.startswith("run-1-")
-    assert first.metadata["case"] == judged().case_id
+    assert first.metadata["case"] == judged()[0].case_id
     assert [message.role for message in first.messages] == [
         message["role"] for message in conversation()
     ]
@@ -80,7 +73,8 @@ def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
     assert first.metadata["outcome"] == "agree"
     assert second.scores["strict"].value == "I"
     assert second.scores["strict"].metadata == {"outcome": "disagree", "expected": 1, "score": 0}
-    assert second.metadata["edits"] == [{"before": "a", "after": "b"}]
+    [edit] = second.metadata["edits"]
+    assert (edit["message_index"], edit["after"]) == (3, "I have refunded it.")
     (result,) = log.results.scores
     assert (result.scorer, result.metrics["accuracy"].value, result.scored_samples) == (
         "strict",
@@ -108,10 +102,8 @@ def test_a_case_that_could_not_be_made_is_there_with_the_reason_and_without_a_sc
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "judged.eval"
-    skipped = judged(
-        outcome="no_case", score=None, expected=None, messages=[], input="", detail="No turn."
-    )
-    write_judged_log(path, [skipped, judged(2)])
+    skipped, _ = judged(outcome="no_case", score=None, expected=None, detail="No turn.")
+    write_judged_log(path, [(skipped, None), judged(2)])
     log = read(path)
     first = log.samples[0]
     assert (first.scores, first.error, first.metadata["reason"]) == (None, None, "No turn.")
@@ -123,7 +115,7 @@ def test_a_case_that_could_not_be_made_is_there_with_the_reason_and_without_a_sc
 def test_tokens_and_times_are_those_of_the_session(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
     times = ("2026-03-01T10:00:00+00:00", "2026-03-01T10:05:00+00:00")
-    cases = [judged(number, usage=Usage(100, number)) for number in (1, 2)]
+    cases = [judged(number, spending=Spending(usage=Usage(100, number))) for number in (1, 2)]
     write_judged_log(path, cases, times=times)
     log = read(path)
     assert (log.eval.created, log.stats.started_at, log.stats.completed_at) == (times[0], *times)
@@ -191,7 +183,7 @@ def test_the_same_cases_give_the_same_bytes(tmp_path: Path) -> None:
 def test_cases_are_taken_one_at_a_time_and_written_before_the_next(tmp_path: Path) -> None:
     written: list[int] = []
 
-    def cases() -> Iterator[JudgedSample]:
+    def cases() -> Iterator[tuple[CaseResult, Case | None]]:
         for number in range(3):
             written.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
             # Bigger than any buffer, and random enough not to be compressed away.
@@ -219,12 +211,12 @@ def test_cases_are_taken_one_at_a_time_and_written_before_the_next(tmp_path: Pat
 def test_hostile_text_comes_back_as_it_was(tmp_path: Path, text: str) -> None:
     path = tmp_path / "judged.eval"
     messages = [user(text), assistant(text, call("look_up", note=text))]
-    write_judged_log(path, [judged(messages=messages, reasoning=text, metadata={text[:50]: text})])
+    write_judged_log(path, [judged(messages=messages, reasoning=text, run_id=text)])
     (sample,) = read(path).samples
     assert [message.text for message in sample.messages] == [text, text]
     assert sample.messages[1].tool_calls[0].arguments["note"] == text
     assert sample.scores["strict"].explanation == text
-    assert sample.metadata[text[:50]] == text
+    assert sample.metadata["run"] == text
 
 
 def test_what_cannot_be_stored_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
@@ -232,13 +224,13 @@ def test_what_cannot_be_stored_is_replaced_and_the_rest_stays(tmp_path: Path) ->
     bad = "a\ud800b\x00c"
     write_judged_log(
         path,
-        [judged(judge=bad, input=bad, messages=[user(bad)], reasoning=bad, metadata={bad: bad})],
+        [judged(judge=bad, messages=[user(bad)], reasoning=bad, run_id=bad)],
         task=bad,
     )
     log = read(path)
     (sample,) = log.samples
-    assert sample.messages[0].text == sample.input == log.eval.task == "a\ufffdbc"
-    assert sample.metadata["a\ufffdbc"] == "a\ufffdbc"
+    assert sample.messages[0].text == log.eval.task == "a\ufffdbc"
+    assert sample.metadata["run"] == "a\ufffdbc"
     assert list(sample.scores) == ["a\ufffdbc"]
 
 
@@ -259,7 +251,7 @@ def test_any_id_can_be_looked_up(tmp_path: Path, case_id: str) -> None:
     from inspect_ai.log import read_eval_log_sample
 
     path = tmp_path / "judged.eval"
-    write_judged_log(path, [judged(case_id=case_id, name=case_id)])
+    write_judged_log(path, [judged(case_id=case_id, run_id=case_id)])
     (name,) = (sample.id for sample in read(path).samples)
     assert len(name) < 32
     assert read_eval_log_sample(str(path), name, 1).metadata["case"] == case_id
@@ -269,9 +261,7 @@ def test_any_id_can_be_looked_up(tmp_path: Path, case_id: str) -> None:
 def test_secrets_do_not_reach_the_log(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
     secret = "sk-0123456789abcdefghij"
-    case = judged(
-        case_id=secret, messages=[user(f"key {secret}")], reasoning=secret, metadata={"key": secret}
-    )
+    case = judged(case_id=secret, messages=[user(f"key {secret}")], reasoning=secret, run_id=secret)
     write_judged_log(path, [case], task=secret, redactor=Redactor((secret,)))
     with zipfile.ZipFile(path) as archive:
         assert all(
@@ -310,7 +300,7 @@ def test_any_text_and_score_come_back(
     tmp_path_factory: pytest.TempPathFactory, text: str, value: int
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "judged.eval"
-    case = judged(messages=[user(text)], score=value, reasoning=text, metadata={"run": text})
+    case = judged(messages=[user(text)], score=value, reasoning=text, run_id=text)
     write_judged_log(path, [case])
     (sample,) = read(path).samples
     assert sample.scores["strict"].answer == str(value)
