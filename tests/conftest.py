@@ -12,17 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fork_server import fork_server, is_served
+_TESTS = Path(__file__).parent
+# The folder whose tests fork no interpreter.
+_UNIT_TESTS = _TESTS / "unit"
 
 
+# Last, when the suites of `--jrh-config` have taken the place of this folder among the arguments.
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Import numpy once and for all, and let xdist's workers be forked off one that has imported
-    all else.
+    all else, where tests of inner runs are asked for.
 
     pytester forgets what an inner run imports, and numpy refuses to be loaded a second time. For
     the same reason bytecode is kept, whatever the environment says: hundreds of inner runs and
     interpreters would otherwise compile everything again.
     """
+    folder = config.invocation_params.dir
+    paths = [(folder / argument.partition("::")[0]).resolve() for argument in config.args]
+    tests = [path for path in paths if path.is_relative_to(_TESTS) or path in _TESTS.parents]
+    if not tests:
+        return
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with contextlib.suppress(ImportError):
@@ -33,10 +42,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # How long an example takes says more about the machine than about the code.
         settings.register_profile("any machine", deadline=None)
         settings.load_profile("any machine")
-    if config.option.dist != "no" and not hasattr(config, "workerinput"):
+    has_inner_runs = not all(path.is_relative_to(_UNIT_TESTS) for path in tests)
+    if has_inner_runs and config.option.dist != "no" and not hasattr(config, "workerinput"):
+        from tests.support.fork_server import fork_server
+
         started = contextlib.ExitStack()
-        folder = started.enter_context(tempfile.TemporaryDirectory())
-        started.enter_context(fork_server(Path(folder)))
+        listening = started.enter_context(tempfile.TemporaryDirectory())
+        started.enter_context(fork_server(Path(listening)))
         config.add_cleanup(started.close)
 
 
@@ -55,6 +67,8 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session")
 def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Fork the interpreters of inner runs off one that has imported what they need."""
+    from tests.support.fork_server import fork_server, is_served
+
     if is_served():
         yield
         return
