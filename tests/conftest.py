@@ -32,10 +32,13 @@ def pytest_configure(config: pytest.Config) -> None:
     tests = [path for path in paths if path.is_relative_to(_TESTS) or path in _TESTS.parents]
     if not tests:
         return
+    from tests.support.fork_server import fork_server, keep_distributions
+
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with contextlib.suppress(ImportError):
         import numpy  # noqa: F401
+    keep_distributions()
     with contextlib.suppress(ImportError):
         from hypothesis import settings
 
@@ -44,8 +47,6 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.load_profile("any machine")
     has_inner_runs = not all(path.is_relative_to(_UNIT_TESTS) for path in tests)
     if has_inner_runs and config.option.dist != "no" and not hasattr(config, "workerinput"):
-        from tests.support.fork_server import fork_server
-
         started = contextlib.ExitStack()
         listening = started.enter_context(tempfile.TemporaryDirectory())
         started.enter_context(fork_server(Path(listening)))

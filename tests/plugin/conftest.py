@@ -17,10 +17,12 @@ from tests.support.model_server import ModelServer
 
 # pytester forgets every module that an inner run imports: what is heavy is imported once, out here.
 _HEAVY = (
+    "filelock",
     "hypothesis",
     "inspect_ai.log",
     "jinja2",
     "litellm",
+    "pytest_jrh.engine.generate",
     "pytest_jrh.llm.client",
     "pytest_jrh.plugin.activation",
     "vcr.patch",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from examples.conversations.from_log import DEFAULT, write_conversations
 from tests.plugin.recorded import run_pytest
-from tests.support.offline import OFFLINE, needs_cut_network
+from tests.support.fork_server import python
+from tests.support.offline import needs_cut_network, offline
 
 ROOT = Path(__file__).parents[2]
 CONFIG = "examples/conversations/conversations.yml"
@@ -23,16 +25,16 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("workers", "interpreter"),
     [
-        pytest.param((), OFFLINE, marks=needs_cut_network, id="alone and without a network"),
-        pytest.param(("-n", "2"), (), id="-n 2"),
+        pytest.param((), offline, marks=needs_cut_network, id="alone and without a network"),
+        pytest.param(("-n", "2"), python, id="-n 2"),
     ],
 )
 def test_the_demos_recordings_answer_for_the_same_runs_as_conversations(
-    tmp_path: Path, workers: tuple[str, ...], interpreter: tuple[str, ...]
+    tmp_path: Path, workers: tuple[str, ...], interpreter: Callable[[], list[str]]
 ) -> None:
     for name in ("inputs", "examples/conversations"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    done = run_pytest(tmp_path, f"--jrh-config={CONFIG}", *workers, interpreter=interpreter)
+    done = run_pytest(tmp_path, f"--jrh-config={CONFIG}", *workers, interpreter=interpreter())
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "54 passed, 6 skipped" in done.lines[-1]
     assert any(line.startswith("0 calls made, 288 replayed") for line in done.lines)

@@ -17,7 +17,7 @@ from tests.plugin.own_judges import RECORD, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
-from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
+from tests.support.offline import LOCAL, needs_cut_network, offline
 from tests.support.suites import SuiteFiles
 
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
@@ -173,7 +173,7 @@ def test_one_prompt_through_every_seam_gives_the_same_verdicts(suite: SuiteFiles
     [table, *others] = tables(suite)
     assert others == [table] * (len(SEAMS) - 1)
     for workers in ((), ("-n", "2", *LOCAL)):
-        again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=OFFLINE)
+        again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=offline())
         assert "0 calls made" in words(again), again.stdout
         assert given(suite) == scores
         assert tables(suite) == [table] * len(SEAMS)
@@ -190,7 +190,7 @@ def test_a_judge_that_the_hook_supplies_gives_them_too(suite: SuiteFiles) -> Non
         assert "4 calls made" in words(first), first.stdout
     [table] = tables(suite)
     for workers in ((), ("-n", "2", *LOCAL)):
-        again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=OFFLINE)
+        again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=offline())
         assert "0 calls made" in words(again), again.stdout
         assert list(given(suite).values()) == [EXPECTED]
         assert tables(suite) == [table]

@@ -23,7 +23,7 @@ from tests.plugin.own_judges import ONE, RECORD, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
-from tests.support.offline import OFFLINE, needs_cut_network
+from tests.support.offline import needs_cut_network, offline
 from tests.support.suites import SuiteFiles
 
 BODY = '{"text": {{ transcript | tojson }}, "why": {{ rubric | tojson }}, "turns": {{ messages }}}'
@@ -74,7 +74,7 @@ def test_a_service_judges_and_is_replayed_without_a_network(
     cassettes = [path.read_text() for path in suite.cassettes.rglob("*.judge-default.yaml")]
     assert not any("service-0123" in text for text in cassettes)
     monkeypatch.delenv("SERVICE_TOKEN")
-    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1 or run-2", interpreter=OFFLINE)
+    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1 or run-2", interpreter=offline())
     assert summary(replayed) == "4 passed, 4 deselected", replayed.stdout
     (suite.config.parent / "body.json.j2").write_text(BODY.replace("text", "said"))
     changed = run_pytest(suite.folder, suite.option, *ONE)

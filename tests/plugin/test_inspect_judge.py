@@ -11,7 +11,7 @@ from tests.plugin.own_judges import RECORD, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
-from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
+from tests.support.offline import LOCAL, needs_cut_network, offline
 from tests.support.suites import SuiteFiles
 
 # Inspect's own provider of OpenAI wants a newer openai than litellm takes.
@@ -122,7 +122,7 @@ def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
         # Inspect may warn of what it uses.
         assert summary(first).startswith("2 passed, 6 deselected"), first.stdout
         assert "2 calls made" in words(first)
-    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1", interpreter=OFFLINE)
+    replayed = run_pytest(suite.folder, suite.option, "-k", "run-1", interpreter=offline())
     assert summary(replayed).startswith("2 passed, 6 deselected"), replayed.stdout
     assert "0 calls made" in words(replayed)
 
@@ -149,7 +149,7 @@ def test_a_scanner_of_scout_asks_through_inspect_and_is_replayed_without_a_netwo
         assert all("Demand 1" in request.text for request in server.requests)
     for workers in ((), ("-n", "2", *LOCAL)):
         replayed = run_pytest(
-            suite.folder, suite.option, "-k", "run-1", *workers, interpreter=OFFLINE
+            suite.folder, suite.option, "-k", "run-1", *workers, interpreter=offline()
         )
         assert replayed.code == 0, replayed.stdout
         assert "0 calls made" in words(replayed)

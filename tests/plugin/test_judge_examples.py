@@ -16,7 +16,7 @@ from examples.http_judge.service import Judge
 from examples.record_demo import PORT as MODEL_PORT
 from examples.scripted_model.server import ScriptedModel
 from tests.plugin.recorded import Done, run_pytest
-from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
+from tests.support.offline import LOCAL, needs_cut_network, offline
 
 ROOT = Path(__file__).parents[2]
 PYTHON, HTTP, INSPECT = (
@@ -37,7 +37,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def judged(project: Path, example: str, *options: str, offline: bool = False) -> Done:
+def judged(project: Path, example: str, *options: str, is_offline: bool = False) -> Done:
     done = run_pytest(
         project,
         f"--jrh-config={example}/refund_agent.yml",
@@ -45,7 +45,7 @@ def judged(project: Path, example: str, *options: str, offline: bool = False) ->
         # Inspect calls tenacity in a way of before.
         "-Wignore::DeprecationWarning:inspect_ai.model._retry",
         *options,
-        interpreter=OFFLINE if offline else (),
+        interpreter=offline() if is_offline else (),
     )
     summary = done.lines[-1].strip("= ").partition(" in ")[0] if done.lines else done.stderr
     assert summary == EXPECTED[example], done.stdout
@@ -56,7 +56,7 @@ def judged(project: Path, example: str, *options: str, offline: bool = False) ->
 @pytest.mark.parametrize("example", EXPECTED)
 def test_an_example_replays_without_a_network(project: Path, example: str) -> None:
     for workers in ((), ("-n", "2", *LOCAL)):
-        done = judged(project, example, *workers, offline=True)
+        done = judged(project, example, *workers, is_offline=True)
         assert any(line.startswith("0 calls made, ") for line in done.lines)
 
 

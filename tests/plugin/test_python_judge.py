@@ -15,7 +15,7 @@ from tests.plugin.gated import WORKERS
 from tests.plugin.own_judges import ONE, RECORD, Judged, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
-from tests.support.offline import LOCAL, OFFLINE, needs_cut_network
+from tests.support.offline import LOCAL, needs_cut_network, offline
 
 TWO = ("-k", "rubric-1 and run-1")
 BY_MARKER = """
@@ -101,7 +101,7 @@ def test_what_a_function_asks_is_recorded_and_answered_without_a_network(
     assert f"{2 * requests} calls made" in words(first)
     for workers in ((), ("-n", "2")):
         replayed = run_pytest(
-            pytester.path, made.suite.option, "-k", "run-1", *workers, *LOCAL, interpreter=OFFLINE
+            pytester.path, made.suite.option, "-k", "run-1", *workers, *LOCAL, interpreter=offline()
         )
         assert replayed.code == 0, replayed.stdout
         assert "0 calls made" in words(replayed)
