@@ -243,7 +243,7 @@ def mutate(
     """
     judge = ready.judges[name]
     session = secrets.token_hex(16)
-    folder = settings.cassette_dir or ready.suite.replay.cassette_dir
+    folder = settings.cassette_dir or ready.suite.cassette_dir
     path = folder / ".locks" / f"budget-{session}.json"
     engine_settings = _engine_settings(ready, settings, settings.ledger(path), session)
     try:
@@ -406,14 +406,12 @@ def _of_mutants(
     cassette_dir: Path | None,
 ) -> _Mutated:
     """The suite with mutants as its judges, whose recordings are in a folder of their own."""
-    folder = (cassette_dir or ready.suite.replay.cassette_dir) / FOLDER
+    folder = (cassette_dir or ready.suite.cassette_dir) / FOLDER
     [settings] = [judge for judge in ready.suite.judges if judge.name == name]
     judges: tuple[JudgeSettings, ...] = tuple(
         replace(settings, name=mutant.name) for mutant in mutants
     )
-    suite = replace(
-        ready.suite, judges=judges, replay=replace(ready.suite.replay, cassette_dir=folder)
-    )
+    suite = replace(ready.suite, judges=judges, cassette_dir=folder)
     values = {value.name: getattr(ready, value.name) for value in fields(ReadySuite)}
     values |= {"suite": suite, "judges": {mutant.name: mutant for mutant in mutants}}
     made_cases = {generation_id(spec): case for spec, case in subset.cases.items()}

@@ -130,7 +130,7 @@ def mutate_suite(options: argparse.Namespace) -> int:
         )
         redactor.add(ready.secrets)
         # Before anything is asked: what came of paid calls must have its place.
-        _make_room(ready.suite.output.dir)
+        _make_room(ready.suite.results_dir)
         mutations = _mutations(ready, options, redactor)
         _write(ready, mutations, redactor)
     except InputError as error:
@@ -255,7 +255,7 @@ def _write(ready: ReadySuite, mutations: list[JudgeMutation], redactor: Redactor
         "suite": ready.suite.name,
         "judges": [mutation_data(mutation) for mutation in mutations],
     }
-    path = ready.suite.output.dir / FILE
+    path = ready.suite.results_dir / FILE
     name = relative_path(path, Path.cwd())
     text = json.dumps(redactor.value(data), indent=2, ensure_ascii=False)
     try:

@@ -5,7 +5,8 @@ and which judges there are: all checked at once.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.config import resolve
@@ -16,9 +17,6 @@ from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import (
-    LabelSettings,
-    OutputSettings,
-    ReplaySettings,
     SourceSettings,
     Suite,
 )
@@ -31,12 +29,10 @@ from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of, stray_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from pytest_jrh.cases.probes.probe import ProbeSettings
     from pytest_jrh.config.schema import Config, PanelJudge
-    from pytest_jrh.config.suite import SuiteTest
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.judges.judge import JudgeKind
@@ -58,27 +54,6 @@ class _Rubrics:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a config without a mistake comes to, before it is put together as a suite."""
-
-    name: str
-    module: str
-    mode: Mode
-    rubric_file: Path
-    rubrics: _Rubrics
-    tests: tuple[SuiteTest, ...]
-    stages: Mapping[StageName, StageModel]
-    judges: tuple[JudgeSettings, ...]
-    frozen: Path | None
-    logs: tuple[Path, ...]
-    instruction: str
-    metric: str
-    labels: tuple[LabelSettings, ...] = ()
-    blind_labels: Path | None = None
-    probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
-
-
 def looks_like_suite(path: Path) -> bool:
     """Whether the beginning of a file looks like a suite's config; reads 64 kB and never raises."""
     return _SECTION.search(read_head(path)) is not None
@@ -97,19 +72,14 @@ def load_suite(
     """Read a config file and everything it names except the log's content.
 
     `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
-    config's own; `frozen` is the command line's wish for a frozen suite. With an
-    `own_judge`, a project's code supplies the judge. Raises InputError with
-    every problem of the config and the rubrics.
+    config's own; `frozen` is the command line's wish for a frozen suite. With an `own_judge`, a
+    project's code supplies the judge. Raises InputError with every problem of config and rubrics.
     """
     config_file = cwd / path
-    places = Places(cwd, rootdir, config_file.parent)
-    config, findings = fit(read_document(config_file, file=places.name(config_file)))
-    sources = (*resolve.log_sources(config), resolve.rubric_source(config))
-    places = places.settled(source[0] for source in sources if source is not None)
+    config, findings, places = _read(config_file, Places(cwd, rootdir, config_file.parent))
     folder = None if places.conventional else places.results(config_file)
     name = _suite_name(config_file, findings)
     module = resolve.resolve_module(config, findings)
-    resolve.check_param_files(config, findings)
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, targets.stages_needed(config), findings, places)
     judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
@@ -119,64 +89,63 @@ def load_suite(
     resolve.check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
-    instruction = resolve.resolve_instruction(config, findings, places)
-    metric = resolve.resolve_metric(config, findings)
-    labels = targets.resolve_labels(config, rubrics.targeted, findings, places, frozen=is_frozen)
-    blind_labels = targets.resolve_blind_labels(config, findings, places)
-    problems = [*sorted(findings.problems, key=lambda fault: fault.line or 0), *rubrics.problems]
-    if problems or mode is None or rubrics.path is None:
-        raise InputError(problems)
-    parts = _Parts(
-        name=name,
-        module=module,
-        mode=mode,
-        rubric_file=rubrics.path,
-        rubrics=rubrics,
-        tests=tests,
-        stages=stages,
-        judges=judges,
-        frozen=frozen_file,
-        logs=logs,
-        instruction=instruction,
-        metric=metric,
-        labels=labels,
-        blind_labels=blind_labels,
-        probes=probes,
-    )
-    return _suite(config, config_file, places, parts)
-
-
-def _suite(config: Config, config_file: Path, places: Places, parts: _Parts) -> Suite:
-    named = parts.logs[0] if parts.logs else parts.frozen
-    dataset = config.admin.dataset_config.dataset_name or (named.name if named else "")
-    cassettes = config.replay.cassette_dir or f"inputs/cassettes/{parts.name}"
-    file = places.name(config_file)
+    sources = logs or ((frozen_file,) if frozen_file is not None else ())
     suite = Suite(
-        name=parts.name,
+        name=name,
         key=places.key(config_file),
         config_file=config_file,
-        module_name=parts.module,
-        dataset_name=dataset,
-        mode=parts.mode,
-        rubric_file=parts.rubric_file,
-        rubrics=parts.rubrics.targeted,
-        tests=parts.tests,
-        judges=parts.judges,
+        module_name=module,
+        dataset_name=config.admin.dataset_config.dataset_name
+        or (sources[0].name if sources else ""),
+        mode=mode or "binary",
+        rubric_file=rubrics.path or Path(),
+        rubrics=rubrics.targeted,
+        tests=tests,
+        judges=judges,
         config=config,
-        source=_source_settings(config, parts.logs or ((named,) if named else ())),
-        stages=parts.stages,
-        replay=ReplaySettings(places.find_or_new(cassettes), parts.frozen),
-        output=_output_settings(config, places, config_file, parts.metric),
-        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{parts.module}"),
-        instruction=parts.instruction,
-        untargeted=parts.rubrics.untargeted,
-        labels=parts.labels,
-        blind_labels=parts.blind_labels,
-        probes=parts.probes,
-        notices=resolve.notices(config, parts.mode, parts.rubrics.targeted, parts.judges, file),
-        unused_keys=resolve.about_unused(config, file),
+        source=_source_settings(config, sources),
+        stages=stages,
+        cassette_dir=places.find_or_new(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
+        results_dir=_results_dir(config, places, config_file),
+        custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
+        frozen=frozen_file,
+        table_format=resolve.resolve_format(config),
+        instruction=resolve.resolve_instruction(config, findings, places),
+        metric=resolve.resolve_metric(config, findings),
+        untargeted=rubrics.untargeted,
+        labels=targets.resolve_labels(config, rubrics.targeted, findings, places, frozen=is_frozen),
+        blind_labels=targets.resolve_blind_labels(config, findings, places),
+        probes=probes,
     )
-    return replace(suite, resolved=as_resolved(config, suite, places))
+    return _described(suite, [*sorted(findings.problems, key=_line), *rubrics.problems], places)
+
+
+def _line(problem: Problem) -> int:
+    return problem.line or 0
+
+
+def _read(config_file: Path, places: Places) -> tuple[Config, Findings, Places]:
+    config, findings = fit(read_document(config_file, file=places.name(config_file)))
+    sources = (*resolve.log_sources(config), resolve.rubric_source(config))
+    places = places.settled(source[0] for source in sources if source is not None)
+    resolve.check_param_files(config, findings)
+    return config, findings, places
+
+
+def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
+    """The suite with what is said of its config: notices, unused keys, and the resolved config.
+
+    Raises InputError where there are problems, as there are where mode or rubrics are missing.
+    """
+    if problems:
+        raise InputError(problems)
+    config, file = suite.config, places.name(suite.config_file)
+    return replace(
+        suite,
+        notices=resolve.notices(config, suite.mode, suite.rubrics, suite.judges, file),
+        unused_keys=resolve.about_unused(config, file),
+        resolved=as_resolved(config, suite, places),
+    )
 
 
 def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
@@ -193,17 +162,10 @@ def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
     )
 
 
-def _output_settings(
-    config: Config, places: Places, config_file: Path, metric: str
-) -> OutputSettings:
+def _results_dir(config: Config, places: Places, config_file: Path) -> Path:
     output = config.test_agent_perturbation_config.output
     stamp = f"_{config.admin.time_stamp}" if config.admin.time_stamp else ""
-    folder = output.results_dir or f"{places.results(config_file)}{stamp}"
-    return OutputSettings(
-        dir=places.find_or_new(folder),
-        format=resolve.resolve_format(config),
-        metric=metric,
-    )
+    return places.find_or_new(output.results_dir or f"{places.results(config_file)}{stamp}")
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:

@@ -348,7 +348,7 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
     """
     data: dict[str, Any] = config.model_dump()
     admin, agent = data["admin"], data["test_agent_perturbation_config"]
-    admin["output_file_format"] = suite.output.format
+    admin["output_file_format"] = suite.table_format
     admin["dataset_config"]["dataset_name"] = suite.dataset_name
     admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
     admin["perturbation_config"]["probes"] = resolved_probes(suite.probes, places)
@@ -367,7 +367,7 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
     folders = {places.name(test.output_dir) for test in suite.tests}
     if len(folders) == 1:
         agent["output"]["dir"] = folders.pop()
-    agent["output"]["results_dir"] = places.name(suite.output.dir)
+    agent["output"]["results_dir"] = places.name(suite.results_dir)
     # Each stage below says what it took from here.
     data["models"] = {}
     for spec in MAKING:
@@ -375,8 +375,8 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
         off = False if suite.stages else None
         agent[spec.name] = off if stage is None else _stage(stage, places)
     _set_judges(data, suite.judges, places)
-    data["replay"]["cassette_dir"] = places.name(suite.replay.cassette_dir)
-    data["replay"]["frozen"] = places.name(suite.replay.frozen) if suite.replay.frozen else False
+    data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
+    data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
     plain: dict[str, Any] = _plain(data)
     if labels := plain["test_agent_perturbation_config"].get("labels"):
         sections = config.test_agent_perturbation_config.labels

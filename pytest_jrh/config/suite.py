@@ -85,23 +85,6 @@ class SourceSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class ReplaySettings:
-    """Where recordings are; `frozen` is the JSONL of a frozen suite, or None."""
-
-    cassette_dir: Path
-    frozen: Path | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OutputSettings:
-    """What a suite writes into `dir`: tables and reports; made cases go to the tests' folders."""
-
-    dir: Path
-    format: Literal["csv", "xlsx"] = "csv"
-    metric: str = "accuracy_score"
-
-
-@dataclass(frozen=True, slots=True)
 class Suite:
     """What a config file means: its keys in `config`, and what comes of them where files are looked
     for or one key stands in for another.
@@ -110,10 +93,12 @@ class Suite:
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
     rubric file that `target_rubric_ids` leaves out. `stages` holds planner, editor, summary and
-    verifier; verifier is missing where it is off. `blind_labels` is the committed file of them.
-    `probes` are the settings of those of `tests` that are probes, by name. `notices` are sentences
-    to print once. `unused_keys` names the keys of RAND's in the config that mean nothing here, in a
-    sentence. `resolved` is the config as a plain mapping with defaults, for the record.
+    verifier, which is missing where it is off. Tables and reports go to `results_dir`, made cases
+    to the tests' folders; `frozen` is the JSONL of a frozen suite, or None. `blind_labels` is the
+    committed file of them. `probes` are the settings of those of `tests` that are probes, by name.
+    `notices` are sentences to print once. `unused_keys` names the keys of RAND's in the config that
+    mean nothing here, in a sentence. `resolved` is the config as a plain mapping with defaults, for
+    the record.
     """
 
     name: str
@@ -129,9 +114,12 @@ class Suite:
     config: Config
     source: SourceSettings
     stages: Mapping[StageName, StageModel]
-    replay: ReplaySettings
-    output: OutputSettings
+    cassette_dir: Path
+    results_dir: Path
     custom_prompts_dir: Path
+    frozen: Path | None = None
+    table_format: Literal["csv", "xlsx"] = "csv"
+    metric: str = "accuracy_score"
     instruction: str = ""
     untargeted: frozenset[str] = frozenset()
     labels: tuple[LabelSettings, ...] = ()
@@ -167,7 +155,7 @@ class Suite:
         made = []
         for test in self.tests:
             probe = PROBES.get(test.name)
-            frozen = self.replay.frozen is not None
+            frozen = self.frozen is not None
             if probe.asks if probe is not None else not (frozen or KINDS[test.name].natural):
                 made.append(test)
         return tuple(made)

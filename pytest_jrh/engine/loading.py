@@ -140,7 +140,7 @@ class ReadySuite:
 
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
-        if self.suite.replay.frozen is not None:
+        if self.suite.frozen is not None:
             return next(iter(self.made.values())).specs(self.suite)
         return expand(self.suite, self.runs, self.labels)
 
@@ -172,13 +172,13 @@ class ReadySuite:
 
         Raises `InputError` where it is there and cannot be used.
         """
-        if KINDS[spec.test].natural and self.suite.replay.frozen is None:
+        if KINDS[spec.test].natural and self.suite.frozen is None:
             # It is read, not made, and its label may have changed.
             return None
         made = self.made.get(spec.test)
         if made is None:
             return None
-        frozen = self.suite.replay.frozen is not None
+        frozen = self.suite.frozen is not None
         return made.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
 
     @cached_property
@@ -237,7 +237,7 @@ def make_ready(
     with collecting(problems):
         made = made_before(suite)
     ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made), problems)
-    if suite.replay.frozen is None:
+    if suite.frozen is None:
         ready = _with_sources(ready, problems)
     with collecting(problems):
         ready = replace(ready, people=read_people(suite))
@@ -246,10 +246,10 @@ def make_ready(
         _ = ready.runs
         if suite.labels and ready.source is not None:
             ready = _with_labels(ready, ready.source, Places(cwd, rootdir, path.parent))
-    if (unknown := metric_problem(suite.output.metric)) is not None:
+    if (unknown := metric_problem(suite.metric)) is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
-    if suite.replay.frozen is not None and not problems:
-        ready, misfits = _with_frozen(ready, suite.replay.frozen)
+    if suite.frozen is not None and not problems:
+        ready, misfits = _with_frozen(ready, suite.frozen)
         problems += misfits
     if suite.generation.cluster_key and not problems:
         with collecting(problems):
@@ -311,11 +311,11 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     from pytest_jrh.sources.source import missing_notice
 
     suite = ready.suite
-    if suite.replay.frozen is not None:
+    if suite.frozen is not None:
         cases = next(iter(ready.made.values())).clustered(suite.name, cluster_key)
         ready = replace(ready, made=dict.fromkeys(ready.made, cases))
     runs = {(spec.run_id, spec.epoch): spec.cluster for spec in ready.specs()}
-    if suite.replay.frozen is None:
+    if suite.frozen is None:
         runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
     file = suite.key or suite.config_file.name
     notices = (*suite.notices, *missing_notice(cluster_key, file, runs.values()))
@@ -338,7 +338,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     with collecting(problems):
         source = open_sources(
             suite.source.paths,
-            recorded_runs(suite.replay.cassette_dir),
+            recorded_runs(suite.cassette_dir),
             max_sample_mb=suite.generation.max_sample_mb,
             input_format=suite.generation.input_format,
         )
@@ -456,7 +456,7 @@ class LoadedSuites:
 
     def cassette_dir(self, ready: ReadySuite) -> Path:
         """Where a suite's cassettes are in this session."""
-        return self._options.cassette_dir or ready.suite.replay.cassette_dir
+        return self._options.cassette_dir or ready.suite.cassette_dir
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
@@ -488,7 +488,7 @@ class LoadedSuites:
                         hint="Rename one of the two files.",
                     )
                 )
-            results, other_results = ready.suite.output.dir, other.suite.output.dir
+            results, other_results = ready.suite.results_dir, other.suite.results_dir
             cassettes, other_cassettes = self.cassette_dir(ready), self.cassette_dir(other)
             if results == other_results:
                 shared, key = f"results folder {results}", "output.results_dir"

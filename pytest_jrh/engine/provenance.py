@@ -163,7 +163,7 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
     suite = ready.suite
     made = [test for test in suite.tests if not KINDS[test.name].natural]
     stages = suite.stages if made else {}
-    frozen = suite.replay.frozen
+    frozen = suite.frozen
     prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
     verifier = stages.get(VERIFIER.name)
@@ -205,7 +205,7 @@ def session_origin(
 
 def recordings_of(suites: Iterable[ReadySuite]) -> dict[str, Path]:
     """The cassette folders of suites, by the suite's name."""
-    return {ready.suite.name: ready.suite.replay.cassette_dir for ready in suites}
+    return {ready.suite.name: ready.suite.cassette_dir for ready in suites}
 
 
 @cache

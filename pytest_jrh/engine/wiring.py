@@ -154,7 +154,7 @@ class Calls:
 
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
-        folder = self._settings.cassette_dir or ready.suite.replay.cassette_dir
+        folder = self._settings.cassette_dir or ready.suite.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
         needed = () if judging else self._needed(attempt.spec, ready)

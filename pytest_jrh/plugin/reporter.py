@@ -350,7 +350,7 @@ class Reporter:
                 if self._options.report is not None or results[case].outcome != "agree"
             },
             left_out=[spec for case, spec in specs.items() if case in left_out],
-            frozen=ready.frozen_cases if ready.suite.replay.frozen is not None else None,
+            frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
         )
 
 
@@ -527,7 +527,7 @@ class UnusedCassettes:
             for spec in ready.specs()
             for judging in (False, True)
         }
-        unused = unused_cassettes(folder, used, frozen=ready.suite.replay.frozen is not None)
+        unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._prunes:
             unused, problems = prune(folder, unused)
             self.problems += problems

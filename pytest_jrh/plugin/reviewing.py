@@ -109,7 +109,7 @@ class Reviewing:
         self._on_page = frozenset(suite.name for suite in suites)
         page = self._blind_page(suites) if blind else self._deciding_page(suites)
         for suite in suites:
-            if suite.replay.frozen is not None:
+            if suite.frozen is not None:
                 # The cases that the verifier rejected, which this session does not make again.
                 for case in rejected_cases(suite):
                     page.board.add(case)
@@ -201,7 +201,7 @@ class Reviewing:
         """
         if (
             not ready.suite.config.admin.perturbation_config.use_HITL_process
-            or ready.suite.replay.frozen is not None
+            or ready.suite.frozen is not None
         ):
             return False
         return self._options.disable_recording or self._suites.modes(ready)[0] != "none"

@@ -62,7 +62,7 @@ class JudgeReport(Report):
     def documents(self, suite: SuiteMaterial) -> Iterator[tuple[Path, Any]]:
         names = judge_file_names(suite.suite)
         for judge in suite.suite.judges:
-            path = suite.suite.output.dir / f"{names[judge.name]}_report.json"
+            path = suite.suite.results_dir / f"{names[judge.name]}_report.json"
             results = [
                 result
                 for result in suite.results
@@ -91,7 +91,7 @@ def judge_report(
     for test in suite.tests:
         if test.evaluate and not KINDS[test.name].derived:
             of_test = [result for result in plain if result.spec.test == test.name]
-            metrics[test.name] = _test_report(suite.output.metric, of_test, seed)
+            metrics[test.name] = _test_report(suite.metric, of_test, seed)
     return {
         "format": 2,
         "meta_data": {
@@ -217,19 +217,19 @@ class CaseTables(Report):
     name = "CSV and XLSX"
 
     def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
-        suffix, _ = table_format(suite.suite.output.format)
+        suffix, _ = table_format(suite.suite.table_format)
         scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
         results = [result for result in suite.results if not result.spec.derived]
         table = tabulate(results, scores)
         yield SuiteTable(
-            suite.suite.output.dir / f"{FIGURES_NAME}.{suffix}",
+            suite.suite.results_dir / f"{FIGURES_NAME}.{suffix}",
             FIGURE_COLUMNS,
             chain(figure_rows(table), label_rows(results, suite.run.grounds)),
         )
 
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
-        folder = suite.suite.output.dir
-        suffix, _ = table_format(suite.suite.output.format)
+        folder = suite.suite.results_dir
+        suffix, _ = table_format(suite.suite.table_format)
         editor = suite.suite.stages.get(EDITOR.name)
         yield CaseTable(
             folder / f"{SYNTHETIC_NAME}.{suffix}",

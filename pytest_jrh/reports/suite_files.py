@@ -200,11 +200,11 @@ class Assembler:
         self, folder: Path, spools: Sequence[Path], items: Sequence[Item], *, whole: bool
     ) -> RecordIndex:
         made, rejected = self._spooled(spools, items)
-        target = self._suite.replay.frozen or folder / CASES_FILE
+        target = self._suite.frozen or folder / CASES_FILE
         ran = {item.made_id: item.result for item in items if item.result is not None}
         refused = {name for name, result in ran.items() if result.rejected is not None}
         now = {name: entry for name, entry in rejected.entries.items() if name in refused}
-        if self._suite.generation.output.write_jsonl and self._suite.replay.frozen is None:
+        if self._suite.generation.output.write_jsonl and self._suite.frozen is None:
             now = dict(self._rejected(folder / REJECTED_FILE, rejected, now, ran, whole=whole))
         self._refused |= {name: entry for name, entry in now.items() if name in refused}
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
@@ -220,7 +220,7 @@ class Assembler:
             )
             self._keep_spools = self._keep_spools or bool(made.entries)
             return made
-        if self._suite.generation.output.write_jsonl and self._suite.replay.frozen is None:
+        if self._suite.generation.output.write_jsonl and self._suite.frozen is None:
             return self._write(target, index, made)
         return index
 
@@ -273,7 +273,7 @@ class Assembler:
         suite = self._suite
         if self._cases is None or not whole:
             return before
-        if suite.replay.frozen is not None or not suite.generation.output.overwrite:
+        if suite.frozen is not None or not suite.generation.output.overwrite:
             return before
         left = without_gone(suite, self._cases, before)
         if gone := len(before.entries) - len(left.entries):
@@ -299,7 +299,7 @@ def write_summaries(
     suite: Suite, items: Sequence[Item], assembled: Assembled, outputs: Outputs
 ) -> None:
     """Count the cases of each folder, and why others are none."""
-    if suite.replay.frozen is not None:
+    if suite.frozen is not None:
         return
     # Of the judges of a case, this session's results count before those of earlier ones.
     ordered = sorted(items, key=lambda item: not item.kept)
@@ -349,7 +349,7 @@ class CaseFiles:
         """Write tables and debug bundles; gives where the records of the cases lie, by the ids of
         their making.
         """
-        if notice := table_format(self._suite.output.format)[1]:
+        if notice := table_format(self._suite.table_format)[1]:
             self._outputs.problems.append(notice)
         by_case: dict[str, list[Item]] = {}
         for item in items:
@@ -396,9 +396,7 @@ class CaseFiles:
 
     def _is_ours(self, outcomes: Collection[str]) -> bool:
         """Whether a record that was not made now is that of a case with these outcomes."""
-        reused = (
-            self._suite.replay.frozen is not None or not self._suite.generation.output.overwrite
-        )
+        reused = self._suite.frozen is not None or not self._suite.generation.output.overwrite
         return bool(outcomes) and (reused or not set(MADE).isdisjoint(outcomes))
 
     def _usable(self, made_id: str, read: ReadCase, *, made_now: bool) -> _Read | None:
@@ -588,11 +586,11 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
         if item.result is not None:
             stored = stored_data(item.result, config=suite.key, kept=item.kept)
             lines.append(canonical_json(outputs.redactor.value(stored)) + "\n")
-    outputs.write(suite.output.dir / RESULTS_NAME, "".join(lines))
+    outputs.write(suite.results_dir / RESULTS_NAME, "".join(lines))
 
 
 def _write_config(suite: Suite, outputs: Outputs) -> None:
     resolved = without_credentials(json_value(suite.resolved), outputs.redactor)
     clean = storable(outputs.redactor.value(resolved))[0]
     text = yaml.safe_dump(clean, sort_keys=False, allow_unicode=True, width=100)
-    outputs.write(suite.output.dir / CONFIG_NAME, text)
+    outputs.write(suite.results_dir / CONFIG_NAME, text)

@@ -448,7 +448,7 @@ def earlier_results(
     or of a case that is no longer in the suite are left out, with a note where somebody may miss
     them.
     """
-    path = suite.output.dir / RESULTS_NAME
+    path = suite.results_dir / RESULTS_NAME
     if all(case in ran for case in cases.specs) or not path.exists():
         return Earlier()
     try:
@@ -555,8 +555,8 @@ def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | N
     case = under(made, rubric, spec.judge)
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
-    edited = result.human_reviewed == "edited" and suite.replay.frozen is not None
-    if suite.replay.frozen is not None and case.rubric is not rubric:
+    edited = result.human_reviewed == "edited" and suite.frozen is not None
+    if suite.frozen is not None and case.rubric is not rubric:
         taken = reworded(case, rubric)
         same = taken is not None and (edited or case_digest(taken) == result.case_digest)
     else:

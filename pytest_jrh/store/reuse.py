@@ -122,7 +122,7 @@ def rejected_before(suite: Suite) -> dict[str, MadeCases]:
 
     Raises `InputError` for a line that cannot be used.
     """
-    frozen = suite.replay.frozen
+    frozen = suite.frozen
     folders = {test.name: frozen.parent if frozen else test.output_dir for test in suite.tests}
     files = {
         folder: MadeCases.load(folder / REJECTED_FILE, rejected=True)
@@ -151,9 +151,9 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
     Raises `InputError` for a line that cannot be used, and for a case that is among those that the
     verifier rejected, too.
     """
-    if suite.replay.frozen is None and suite.generation.output.overwrite:
+    if suite.frozen is None and suite.generation.output.overwrite:
         return {}
-    frozen = suite.replay.frozen
+    frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
     files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
     made = {test: files[path] for test, path in paths.items()}

@@ -339,7 +339,7 @@ class Handover:
 
     def folder(self, suite: Suite) -> Path:
         """Where the suite's made cases are spooled in this session."""
-        return suite.output.dir / f"{_PREFIX}{self._token[:16]}"
+        return suite.results_dir / f"{_PREFIX}{self._token[:16]}"
 
     def claim(self, suites: Iterable[Suite]) -> None:
         """Make the folders of suites, held until `clear`, before any worker of xdist spools."""

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import AgentConfig, Config
 from pytest_jrh.config.suite import (
-    OutputSettings,
-    ReplaySettings,
     SourceSettings,
     Suite,
     SuiteTest,
@@ -206,8 +204,8 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         config=Config.model_construct(),
         source=SourceSettings((folder / "log.eval",)),
         stages=stages,
-        replay=ReplaySettings(folder / "cassettes"),
-        output=OutputSettings(folder / "outputs" / "refunds"),
+        cassette_dir=folder / "cassettes",
+        results_dir=folder / "outputs" / "refunds",
         custom_prompts_dir=folder / "custom_prompts",
         resolved={"admin": {"module_name": "refunds"}},
     )
@@ -215,16 +213,13 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
 
 
 def suite_with(suite: Suite, **changes: Any) -> Suite:
-    """The suite with other values; those of its groups by their own names, as in `frozen=`."""
-    for group in ("source", "replay", "output"):
-        settings = getattr(suite, group)
-        own = {each.name for each in fields(settings)} & changes.keys()
-        values = {name: changes.pop(name) for name in own}
-        suite = replace(suite, **{group: replace(settings, **values)})
+    """The suite with other values; those of its source and of its config by their own names."""
+    source_fields = {field.name for field in fields(suite.source)} & changes.keys()
+    source = replace(suite.source, **{name: changes.pop(name) for name in source_fields})
     output = {name: changes.pop(name) for name in {"overwrite", "write_jsonl"} & changes.keys()}
     keys = AgentConfig.model_fields.keys() - {each.name for each in fields(Suite)}
     values = {name: changes.pop(name) for name in keys & changes.keys()}
     values["output"] = suite.generation.output.model_copy(update=output)
     generation = suite.generation.model_copy(update=values)
     config = suite.config.model_copy(update={"test_agent_perturbation_config": generation})
-    return replace(suite, config=config, **changes)
+    return replace(suite, config=config, source=source, **changes)

@@ -117,9 +117,9 @@ def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
 def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    synthetic = rows(suite.output.dir / "synthetic_agent_perturbation.csv")
+    synthetic = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
     assert [row["test_name"] for row in synthetic] == ["agent_perturbation", "agent_positives"]
-    judged = rows(suite.output.dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
+    judged = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
     assert [(row["original_idx"], row["outcome"]) for row in judged] == [
         ("a", "disagree"),
         ("b", "no_case"),
@@ -132,7 +132,7 @@ def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
 def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    report = load(suite.output.dir / "openai_gpt-4.1-mini_report.json")
+    report = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")
     assert (
         report["meta_data"].items()
         >= {
@@ -171,7 +171,7 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
 def test_results_on_disk_say_where_reasoning_and_score_disagree(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    lines = (suite.output.dir / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (suite.results_dir / "case_results.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["reasoning_disagrees"] for line in lines] == [False] * len(RESULTS)
 
 
@@ -188,7 +188,7 @@ def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite, [C], [make_result(C, "invalid_response")], [])
-    metrics = load(suite.output.dir / "openai_gpt-4.1-mini_report.json")["all_metrics"][
+    metrics = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"][
         "agent_perturbation"
     ]["metrics"]
     assert (metrics["pass_rate"], metrics["metric_score"]) == (None, None)
@@ -232,7 +232,7 @@ def test_foreign_summary_is_replaced(tmp_path: Path, previous: str) -> None:
 def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite, [A], [make_result(A, "refused")], [make_case(A)])
-    (judged,) = rows(suite.output.dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
+    (judged,) = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
     assert judged["outcome"] == "refused"
     assert "I have refunded" in judged["transcript"]
     summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")["suites"]["refunds"]
@@ -244,7 +244,7 @@ def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -
     write(suite)
     write(suite, [A], [make_result(A, "model_error")], [])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
-    assert rows(suite.output.dir / "synthetic_agent_perturbation.csv") == []
+    assert rows(suite.results_dir / "synthetic_agent_perturbation.csv") == []
 
 
 def test_case_made_ahead_of_a_stopped_run_is_kept(tmp_path: Path) -> None:
@@ -267,14 +267,14 @@ def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, write_jsonl=False)
     write(suite)
     assert not any(name.endswith("agent_perturbations.jsonl") for name in names(tmp_path))
-    assert len(rows(suite.output.dir / "synthetic_agent_perturbation.csv")) == 2
+    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
 
 
 def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -> None:
     suite = make_suite(tmp_path, overwrite=False)
     write(suite)
     write(suite, [A], [make_result(A)], [])
-    (row,) = rows(suite.output.dir / "synthetic_agent_perturbation.csv")
+    (row,) = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
     assert "I have refunded" in row["transcript"]
 
 
@@ -288,15 +288,15 @@ def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None
     write(suite_with(suite, frozen=frozen), [A, B], [make_result(A), make_result(B, "no_case")], [])
     assert frozen.read_bytes() == before
     assert not (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").exists()
-    assert len(rows(suite.output.dir / "synthetic_agent_perturbation.csv")) == 1
+    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
 
 
 def test_test_that_is_not_evaluated_has_cases_but_no_results(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     suite = replace(suite, tests=(replace(suite.tests[0], evaluate=False),))
     write(suite, [A], [make_result(A, "generated")], [make_case(A)])
-    assert len(rows(suite.output.dir / "synthetic_agent_perturbation.csv")) == 1
-    assert not list(suite.output.dir.glob("*_results_*"))
+    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
+    assert not list(suite.results_dir.glob("*_results_*"))
 
 
 def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
@@ -318,19 +318,19 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
     outcomes = {
         name: [
             row["outcome"]
-            for row in rows(suite.output.dir / f"agent_perturbation_results_{files[name]}.csv")
+            for row in rows(suite.results_dir / f"agent_perturbation_results_{files[name]}.csv")
         ]
         for name in ("strict", "lax", "other")
     }
     assert outcomes == {"strict": ["agree"], "lax": ["disagree"], "other": []}
-    assert len(rows(suite.output.dir / "synthetic_agent_perturbation.csv")) == 1
+    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
 
 
 def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     blocked = [
-        suite.output.dir / "synthetic_agent_perturbation.csv",
-        suite.output.dir / "config_resolved.yml",
+        suite.results_dir / "synthetic_agent_perturbation.csv",
+        suite.results_dir / "config_resolved.yml",
         tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
         debug_paths(tmp_path / TEST_FOLDER, A).audit,
     ]
@@ -339,8 +339,8 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     done = write(suite)
     assert len(done.problems) == 4
     assert done.keep_spools
-    assert len(rows(suite.output.dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
-    assert (suite.output.dir / "openai_gpt-4.1-mini_report.json").exists()
+    assert len(rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
+    assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
     assert not list(tmp_path.rglob(".jrh-*"))
     for path in blocked[:2]:
         assert any(f"{path} was not written: " in problem for problem in done.problems)
@@ -360,7 +360,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
         "No space left on device."
     ] * 4
     assert not list(tmp_path.rglob(".jrh-*"))
-    assert (suite.output.dir / "openai_gpt-4.1-mini_report.json").exists()
+    assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
 
 
 def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path) -> None:
@@ -372,7 +372,7 @@ def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path)
     assert done.keep_spools
     assert target.read_text() == '{"case_id": "x"\n'
     assert f"{target}:1: " in done.problems[0]
-    assert len(rows(suite.output.dir / "synthetic_agent_perturbation.csv")) == 2
+    assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
 
 
 def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
@@ -398,14 +398,14 @@ def test_no_file_holds_a_secret(tmp_path: Path) -> None:
 
 def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
     text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
-    suite = make_suite(tmp_path, format="xlsx")
+    suite = make_suite(tmp_path, table_format="xlsx")
     case = make_case(
         A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
     )
     done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
     assert done.problems == ()
     openpyxl = pytest.importorskip("openpyxl")
-    for path in suite.output.dir.glob("*.xlsx"):
+    for path in suite.results_dir.glob("*.xlsx"):
         assert openpyxl.load_workbook(path).active.max_row >= 1
     for path in tmp_path.rglob("*.txt"):
         assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
@@ -416,7 +416,7 @@ def test_config_is_written_as_it_was_resolved(tmp_path: Path) -> None:
     resolved = {"admin": {"module_name": "\ud800é"}, "paths": [tmp_path], "n": None}
     suite = make_suite(tmp_path, resolved=resolved)
     write(suite)
-    read = yaml.safe_load((suite.output.dir / "config_resolved.yml").read_text("utf-8"))
+    read = yaml.safe_load((suite.results_dir / "config_resolved.yml").read_text("utf-8"))
     assert read == {"admin": {"module_name": "\ufffdé"}, "paths": [str(tmp_path)], "n": None}
 
 
@@ -425,7 +425,7 @@ def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -
     suite = make_suite(tmp_path, resolved={"judge": stage, "judges": [stage]})
     write(suite)
     kept = {"model": "m", "api_base": "https://h/v1?version=2"}
-    read = yaml.safe_load((suite.output.dir / "config_resolved.yml").read_text("utf-8"))
+    read = yaml.safe_load((suite.results_dir / "config_resolved.yml").read_text("utf-8"))
     assert read == {"judge": kept, "judges": [kept]}
 
 

@@ -53,16 +53,16 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert (
         suite.config.replay.record_mode,
         suite.config.replay.judge_record_mode,
-        suite.replay.frozen,
+        suite.frozen,
     ) == (
         None,
         None,
         None,
     )
-    assert suite.replay.cassette_dir == root / "inputs/cassettes/demo"
+    assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
-    assert suite.output.dir == root / "outputs/demo"
-    assert (suite.output.format, suite.output.metric) == ("csv", "accuracy_score")
+    assert suite.results_dir == root / "outputs/demo"
+    assert (suite.table_format, suite.metric) == ("csv", "accuracy_score")
     assert (
         suite.instruction,
         suite.source.preprocessors,
@@ -206,7 +206,7 @@ def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:
     text = yaml.safe_dump(minimal()).replace(
         "module_name: demo", "module_name: demo\n  time_stamp: 20251103_1222"
     )
-    assert folder.load(text).output.dir == folder.root / "outputs/demo_20251103_1222"
+    assert folder.load(text).results_dir == folder.root / "outputs/demo_20251103_1222"
 
 
 def test_null_is_the_same_as_no_key(folder: Folder) -> None:
@@ -223,7 +223,7 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     data["replay"] = {"cassette_dir": "tapes", "record_mode": "once", "judge_record_mode": "all"}
     suite = folder.load(data)
     assert (
-        suite.replay.cassette_dir,
+        suite.cassette_dir,
         suite.config.replay.record_mode,
         suite.config.replay.judge_record_mode,
     ) == (
@@ -232,7 +232,7 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
         "all",
     )
     (folder.root / "inputs/configs/tapes").mkdir()
-    assert folder.load(data).replay.cassette_dir == folder.root / "inputs/configs/tapes"
+    assert folder.load(data).cassette_dir == folder.root / "inputs/configs/tapes"
 
 
 def test_xlsx_without_openpyxl_is_csv_and_says_so(
@@ -241,10 +241,10 @@ def test_xlsx_without_openpyxl_is_csv_and_says_so(
     data = changed("admin.output_file_format", "xlsx")
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     suite = folder.load(data)
-    assert suite.output.format == "csv"
+    assert suite.table_format == "csv"
     assert "pytest-jrh[xlsx]" in suite.notices[0]
     monkeypatch.setattr(resolve, "find_spec", lambda name: object())
-    assert folder.load(data).output.format == "xlsx"
+    assert folder.load(data).table_format == "xlsx"
 
 
 def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
@@ -258,12 +258,12 @@ def test_a_frozen_suite_needs_its_cases_and_no_log(folder: Folder) -> None:
     cases = folder.root / "inputs/suites/demo/agent_perturbations.jsonl"
     cases.parent.mkdir(parents=True)
     cases.write_text("", encoding="utf-8")
-    assert folder.load(data).replay.frozen == cases
+    assert folder.load(data).frozen == cases
     del data["replay"]
-    assert folder.load(data, frozen=True).replay.frozen == cases
+    assert folder.load(data, frozen=True).frozen == cases
     del data["admin"]["dataset_config"]["dataset_name"]
     data["replay"] = {"frozen": "./inputs/suites/demo/agent_perturbations.jsonl"}
-    assert folder.load(data).replay.frozen == cases
+    assert folder.load(data).frozen == cases
 
 
 def test_a_frozen_suite_over_two_folders_asks_for_one(folder: Folder) -> None:

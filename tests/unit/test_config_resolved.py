@@ -89,7 +89,7 @@ def test_a_metric_needs_scikit_learn_and_a_known_name(
     missing = folder.problem(changed("admin.evaluation_config.metric", "f1_score"))
     assert "pytest-jrh[sklearn]" in (missing.hint or "")
     assert (
-        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).output.metric
+        folder.load(changed("admin.evaluation_config.metric", "accuracy_score")).metric
         == "accuracy_score"
     )
 

@@ -44,7 +44,7 @@ FORMULA = '=HYPERLINK("http://evil.example")'
 def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """Everything written, for two cases whose every text is hostile or 200 kB long."""
     folder = tmp_path_factory.mktemp("hostile")
-    suite = make_suite(folder, format=request.param)
+    suite = make_suite(folder, table_format=request.param)
     spool = Spool(folder / ".spool", Redactor())
     specs = [make_spec(run, test=test) for test in BOTH_TESTS for run in (HOSTILE[:200], FORMULA)]
     results = []
@@ -81,8 +81,8 @@ def cells(path: Path) -> list[list[str]]:
 
 
 def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
-    tables = sorted(suite.output.dir.glob(f"*.{suite.output.format}"))
-    figures = suite.output.dir / f"figures.{suite.output.format}"
+    tables = sorted(suite.results_dir.glob(f"*.{suite.table_format}"))
+    figures = suite.results_dir / f"figures.{suite.table_format}"
     assert len(tables) == 4
     tables.remove(figures)
     assert not any(text.startswith(("=", "+", "@")) for row in cells(figures) for text in row)
@@ -94,14 +94,14 @@ def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
             assert not text.startswith(("=", "+", "@"))
             assert not set(text) & set("\x00\x1b")
         transcripts = [row[head.index("transcript")] for row in rows]
-        if suite.output.format == "csv":
+        if suite.table_format == "csv":
             assert all(LONG.strip() in text and "onerror=alert(1)" in text for text in transcripts)
 
 
 def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-    found = read_results(suite.output.dir / "case_results.jsonl").values()
+    found = read_results(suite.results_dir / "case_results.jsonl").values()
     assert [result.reasoning for result, *_ in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()

@@ -34,8 +34,8 @@ def load(files: SuiteFiles, cwd: str, rootdir: str, config: Path | None = None) 
 
 def places(suite: Suite) -> list[Path]:
     return [
-        suite.replay.cassette_dir,
-        suite.output.dir,
+        suite.cassette_dir,
+        suite.results_dir,
         suite.custom_prompts_dir,
         *(test.output_dir for test in suite.tests),
     ]
@@ -57,10 +57,10 @@ def test_new_places_are_where_the_inputs_were_found(
 def test_a_place_that_exists_is_found_as_inputs_are(files: SuiteFiles) -> None:
     (files.folder / "sub" / "inputs" / "cassettes" / "tiny").mkdir(parents=True)
     assert (
-        load(files, "sub", ".").replay.cassette_dir
+        load(files, "sub", ".").cassette_dir
         == files.folder / "sub" / "inputs" / "cassettes" / "tiny"
     )
-    assert load(files, ".", ".").replay.cassette_dir == files.folder / "inputs/cassettes/tiny"
+    assert load(files, ".", ".").cassette_dir == files.folder / "inputs/cassettes/tiny"
 
 
 @pytest.mark.parametrize("start", [".", "../elsewhere"])
@@ -74,10 +74,7 @@ def test_with_absolute_inputs_it_is_the_folder_around_the_config(
     }
     files.config.write_text(yaml.safe_dump(config), encoding="utf-8")
     (files.folder / start).mkdir(exist_ok=True)
-    assert (
-        load(files, start, start).replay.cassette_dir
-        == files.folder / "inputs" / "cassettes" / "tiny"
-    )
+    assert load(files, start, start).cassette_dir == files.folder / "inputs" / "cassettes" / "tiny"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +96,7 @@ def test_results_of_configs_of_one_name_are_kept_apart(
         shutil.copyfile(files.config, path)
     for cwd in (".", "sub"):
         suite = load(files, cwd, ".", path)
-        assert suite.output.dir == files.folder / results
+        assert suite.results_dir == files.folder / results
         if config != "inputs/configs/tiny.yml":
             assert {test.output_dir for test in suite.tests} == {files.folder / results}
 
@@ -112,7 +109,7 @@ def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(
         path = files.folder.parent / name / "tiny.yml"
         path.parent.mkdir()
         shutil.copyfile(files.config, path)
-        found.add(load(files, ".", ".", path).output.dir)
+        found.add(load(files, ".", ".", path).results_dir)
     assert len(found) == 2
     assert {path.parent for path in found} == {files.folder / "outputs"}
     assert all(path.name.startswith("tiny~") for path in found)
@@ -121,7 +118,7 @@ def test_results_of_a_config_outside_of_the_project_have_a_folder_of_their_own(
 def test_a_config_can_name_the_folder(tmp_path: Path) -> None:
     output = {"test_agent_perturbation_config": {"output": {"results_dir": "outputs/shared"}}}
     files = write_suite(tmp_path, overrides=output)
-    assert load(files, ".", ".").output.dir == tmp_path / "outputs" / "shared"
+    assert load(files, ".", ".").results_dir == tmp_path / "outputs" / "shared"
 
 
 def test_a_path_that_pytest_would_read_as_something_else_begins_with_its_folder(
