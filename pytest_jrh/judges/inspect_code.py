@@ -178,7 +178,9 @@ def made(
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         places = "".join(f"; {place}" for place in error_places(error, own_only=True))
-        message = f"the {kind} {path!r} cannot be loaded: {error_text(error)[:_LONGEST]}{places}"
+        # The ellipsis tells that a secret may be cut there.
+        cause = shortened(error_text(error), _LONGEST)
+        message = f"the {kind} {path!r} cannot be loaded: {cause}{places}"
         raise InputError(Problem(message, key=f"judge.{key}")) from error
     section = settings.section
     assert isinstance(section, InspectKeys)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import Takes, Text
-from pytest_jrh.core.text import nearest
+from pytest_jrh.core.text import nearest, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
 from pytest_jrh.judges.own_code import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _KEY = "python"
+_LONGEST_CAUSE = 300
 _TAKES = "a function, as pkg.mod:function or file.py:function"
 
 
@@ -228,15 +229,15 @@ def _from_file(path: Path) -> object:
 
 def _not_imported(path: str, error: BaseException, key: str, what: str) -> InputError:
     places = "".join(f"; {place}" for place in error_places(error, own_only=True))
+    # The ellipsis tells that a secret may be cut there.
+    cause = shortened(error_text(error), _LONGEST_CAUSE)
     hint = None
     if isinstance(error, ModuleNotFoundError):
         hint = (
             "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
             "project's, and file.py:function needs no import path"
         )
-    message = (
-        f"{what} {shown_path(path, ':')!r} cannot be imported: {error_text(error)[:300]}{places}"
-    )
+    message = f"{what} {shown_path(path, ':')!r} cannot be imported: {cause}{places}"
     return _refused(message, key, hint)
 
 

@@ -42,6 +42,7 @@ from pytest_jrh.store.results import result_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.redact import Redactor
 
 
 class Splits:
@@ -158,11 +159,11 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
         except InputError as error:
             problems += error.problems
     if problems:
-        raise _unusable("the suite", problems)
+        raise _unusable("the suite", problems, session.redactor)
     try:
         _ = session.baseline.content
     except InputError as error:
-        raise _unusable("the baseline", error.problems) from None
+        raise _unusable("the baseline", error.problems, session.redactor) from None
     session.check_budget()
     session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
@@ -182,10 +183,11 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     )
 
 
-def _unusable(what: str, problems: Sequence[Problem]) -> pytest.UsageError:
+def _unusable(what: str, problems: Sequence[Problem], redactor: Redactor) -> pytest.UsageError:
     count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
     lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
-    return pytest.UsageError(f"{what} cannot be used, {count}:\n{lines}")
+    # What a module raised while it was imported is among them.
+    return pytest.UsageError(redactor.of_code(f"{what} cannot be used, {count}:\n{lines}"))
 
 
 def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:

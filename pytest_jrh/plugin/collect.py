@@ -36,7 +36,7 @@ class _Discreet(pytest.Collector):
         """
         redactor = self.config.stash[SESSION].redactor
         if isinstance(excinfo.value, self.CollectError):
-            return redactor.text(str(excinfo.value))
+            return redactor.of_code(str(excinfo.value))
         return mistake_text(excinfo, redactor)
 
 

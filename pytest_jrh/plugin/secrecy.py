@@ -180,4 +180,10 @@ class Secrecy:
         clean = self._redactor.of_code(message)
         if clean != message:
             record.msg, record.args = clean, None
+        if record.exc_info:
+            # What a formatter finds there it takes in place of formatting the exception itself.
+            traceback = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = self._redactor.of_code(traceback)
+        if record.stack_info:
+            record.stack_info = self._redactor.of_code(record.stack_info)
         return record

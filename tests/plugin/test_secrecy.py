@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.gated import WORKERS
-from tests.plugin.own_judges import RECORD, MakeJudged
+from tests.plugin.own_judges import ONE, RECORD, MakeJudged
 from tests.plugin.recorded import run_pytest
 from tests.support.fork_server import python
 from tests.support.suites import write_suite
@@ -166,11 +166,13 @@ def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    made = judged(f"{_SPEAKING}\nraise ValueError('no more')\n")
+    failing = "key, long = os.environ['OPENAI_API_KEY'], 190 * 'y'"
+    failing += "\nraise ValueError(f'no more {key} {long} {key}')"  # cut in the second
+    made = judged(f"{_SPEAKING}\n{failing}\n")
     suite = made.suite.option if named else str(made.suite.config)
     done = run_pytest(pytester.path, suite)
-    assert "ValueError: no more" in done.stdout + done.stderr
-    assert PIECE not in done.stdout + done.stderr
+    assert "ValueError: no more [REDACTED]" in done.stdout + done.stderr
+    assert KEY[:8] not in done.stdout + done.stderr
     lines = [*done.lines, *done.stderr.splitlines()]
     for line in ("printed", "complained", "wrote"):
         assert f"import {line} [REDACTED]" in lines
@@ -184,3 +186,29 @@ def test_what_a_judge_prints_before_it_ends_the_session_shows_no_secret(
     done = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "positives and run-1")
     assert done.code == pytest.ExitCode.INTERRUPTED
     assert PIECE not in done.stdout + done.stderr
+
+
+_LOGGING = """
+import logging, os
+
+
+def judge(case):
+    try:
+        raise ValueError(os.environ["OPENAI_API_KEY"])
+    except ValueError:
+        logging.getLogger("own").exception("no answer", stack_info=True)
+    return 0
+"""
+
+
+def test_what_a_judge_logs_with_its_traceback_is_shown_without_secrets(
+    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    made = judged(_LOGGING)
+    arguments = ("--log-cli-level=INFO", "--log-file=all.log", *ONE)
+    done = run_pytest(pytester.path, made.suite.option, RECORD, *arguments)
+    log = (pytester.path / "all.log").read_text(encoding="utf-8")
+    for text in (done.stdout, log):
+        assert "ValueError: [REDACTED]" in text
+        assert PIECE not in text
