@@ -8,12 +8,14 @@ import contextlib
 import logging
 import sys
 import warnings
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import _pytest
 import pluggy
 import pytest
+from _pytest.config import apply_warning_filters
 
 import pytest_jrh
 
@@ -79,6 +81,12 @@ def warnings_reported(config: pytest.Config) -> Iterator[None]:
         yield
         return
     with warnings.catch_warnings(record=True) as recorded:
+        # pytest before 9.1 has these in place only while it collects or runs an item.
+        if not sys.warnoptions:
+            warnings.filterwarnings("always", category=DeprecationWarning)
+            warnings.filterwarnings("always", category=PendingDeprecationWarning)
+        typed_filters = config.known_args_namespace.pythonwarnings or ()
+        apply_warning_filters(config.getini("filterwarnings"), typed_filters)
         try:
             yield
         finally:
@@ -144,6 +152,8 @@ class Secrecy:
         clean = self._redactor.of_code(text)
         if clean != text:
             warning_message.message = clean
+        if hasattr(self._config, "workerinput"):
+            _make_importable(warning_message, clean)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
@@ -187,3 +197,18 @@ class Secrecy:
         if record.stack_info:
             record.stack_info = self._redactor.of_code(record.stack_info)
         return record
+
+
+def _make_importable(warning: warnings.WarningMessage, text: str) -> None:
+    """Give a warning the nearest class that another process can import, if its own cannot be.
+
+    xdist's controller imports the module of the class, and ends the session where there is none: a
+    judge's file is no module there.
+    """
+    for base in warning.category.__mro__:
+        module = base.__module__.partition(".")[0]
+        if module in sys.builtin_module_names or PathFinder.find_spec(module) is not None:
+            break
+    if base is not warning.category:
+        warning.message = f"{warning.category.__name__}: {text}"
+        warning.category = base

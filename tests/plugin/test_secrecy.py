@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.plugin.gated import WORKERS
-from tests.plugin.own_judges import ONE, RECORD, MakeJudged
+from tests.plugin.own_judges import ONE, RECORD, MakeJudged, summary
 from tests.plugin.recorded import run_pytest
 from tests.support.fork_server import python
 from tests.support.suites import write_suite
@@ -212,3 +212,37 @@ def test_what_a_judge_logs_with_its_traceback_is_shown_without_secrets(
     for text in (done.stdout, log):
         assert "ValueError: [REDACTED]" in text
         assert PIECE not in text
+
+
+_OWN_WARNING = """
+import warnings
+
+
+class Ours(UserWarning):
+    pass
+
+
+warnings.warn(Ours("of our own"))
+
+
+def judge(case):
+    return 1
+"""
+
+
+def test_a_workers_warning_of_a_class_that_its_controller_cannot_import(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged(_OWN_WARNING)
+    done = run_pytest(pytester.path, str(made.suite.config), RECORD, *ONE, "-n1")
+    assert summary(done).startswith("1 passed, "), done.stdout
+    assert "UserWarning: Ours: of our own" in done.stdout
+
+
+def test_what_the_ini_file_ignores_is_not_warned_of(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    pytester.makeini("[pytest]\nfilterwarnings =\n    ignore:of our own\n")
+    made = judged(_OWN_WARNING)
+    done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+    assert summary(done) == "1 passed, 7 deselected", done.stdout
