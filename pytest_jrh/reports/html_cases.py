@@ -11,18 +11,17 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
-from pytest_jrh.core.text import dollars, one_line, visible
+from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.reports.case_facts import ReportedCase, page_columns
 from pytest_jrh.reports.evidence import case_basis, earlier_verdict, review_text, shown_edits
 from pytest_jrh.reports.session import case_key
-from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
 
@@ -242,42 +241,16 @@ def _shortened(value: Any) -> Any:
 
 
 _LONGEST_NUMBER = 20
-_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
 # What to look at first, in that order: each with its title and what belongs to it.
-_FIRST: Mapping[str, tuple[str, Callable[[CaseResult, str], bool]]] = {
-    "regression": ("regressions", lambda _, change: change.startswith("regression")),
-    "disagreement": ("disagreements", lambda result, _: result.outcome == "disagree"),
-    "flicker": ("flickering cases", lambda result, change: result.flickers or "flicker" in change),
-    "unscored": ("unscored cases", lambda result, _: result.outcome in UNSCORED),
+_FIRST: Mapping[str, tuple[str, Callable[[ReportedCase], bool]]] = {
+    "regression": ("regressions", lambda reported: reported.change.startswith("regression")),
+    "disagreement": ("disagreements", lambda reported: reported.result.outcome == "disagree"),
+    "flicker": (
+        "flickering cases",
+        lambda reported: reported.result.flickers or "flicker" in reported.change,
+    ),
+    "unscored": ("unscored cases", lambda reported: reported.result.outcome in UNSCORED),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class CaseColumn:
-    """One column: `text` is a cell's, `kind` the colour of its pill, of the case's result and of
-    what has become of it since the baseline; `meaning` explains it.
-
-    `shown` leaves out a column that says nothing in a session.
-    """
-
-    name: str
-    title: str
-    meaning: str
-    text: Callable[[CaseResult, str], str]
-    number: bool = False
-    filtered: bool = False
-    shown: Callable[[Session], bool] = lambda _: True
-    kind: Callable[[CaseResult, str], str] = lambda _result, _change: ""
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What the page's template needs of it."""
-        return {
-            "name": self.name,
-            "title": self.title,
-            "number": self.number,
-            "meaning": self.meaning,
-        }
 
 
 class CaseList:
@@ -286,28 +259,32 @@ class CaseList:
     def __init__(self, session: Session, blocks: Mapping[RunKey, str]) -> None:
         self._session = session
         self._blocks = blocks
-        self._columns = [column for column in COLUMNS if column.shown(session)]
-        self._changes = _changes(session)
+        self._columns = page_columns(session)
+        changes = _changes(session)
+        self._cases = [
+            ReportedCase(result, change=changes.get(result.case_id, ""))
+            for result in session.results
+        ]
+        self._texts = [self._row_texts(reported) for reported in self._cases]
+        self._first = [
+            [kind for kind, (_, fits) in _FIRST.items() if fits(reported)]
+            for reported in self._cases
+        ]
+
+    def _row_texts(self, reported: ReportedCase) -> list[str]:
         # The page compares them with the choices of its filters, in which white space does not
         # count.
-        self._texts = [
-            [one_line(column.text(result, self._change(result))) for column in self._columns]
-            for result in session.results
-        ]
-        self._first = [
-            [kind for kind, (_, fits) in _FIRST.items() if fits(result, self._change(result))]
-            for result in session.results
-        ]
+        return [one_line(column.shown_text(reported)) for column in self._columns]
 
     def columns(self) -> list[dict[str, Any]]:
         """What heads the table."""
-        return [column.values for column in self._columns]
+        return [column.heading for column in self._columns]
 
     def filters(self) -> list[dict[str, Any]]:
         """What can be chosen to see a part of the table."""
         return [
             {
-                "name": column.name,
+                "name": column.page_name,
                 "title": column.title,
                 "options": sorted(
                     {texts[place] for texts in self._texts if texts[place]}, key=_in_order
@@ -330,7 +307,7 @@ class CaseList:
         """The address of the cases that have these texts in these columns; columns that are not
         shown are left out.
         """
-        names = {column.name for column in self._columns if column.filtered}
+        names = {column.page_name for column in self._columns if column.filtered}
         chosen = {name: one_line(text) for name, text in wanted.items() if name in names and text}
         return f"#{urlencode(chosen) or 'cases'}"
 
@@ -345,10 +322,10 @@ class CaseList:
         return [self._row(place) for place in places]
 
     def _row(self, place: int) -> dict[str, Any]:
-        result = self._session.results[place]
-        change = self._change(result)
+        reported = self._cases[place]
+        result = reported.result
         cells = [
-            {**column.values, "text": text, "kind": column.kind(result, change)}
+            {**column.heading, "text": text, "kind": column.kind(reported)}
             for column, text in zip(self._columns, self._texts[place], strict=True)
         ]
         return {
@@ -359,9 +336,6 @@ class CaseList:
             "first": " ".join(self._first[place]),
             "cells": cells,
         }
-
-    def _change(self, result: CaseResult) -> str:
-        return self._changes.get(result.case_id, "")
 
 
 def _changes(session: Session) -> dict[str, str]:
@@ -376,147 +350,10 @@ def _changes(session: Session) -> dict[str, str]:
     return changes
 
 
-def _outcome_kind(result: CaseResult, _change: str) -> str:
-    if result.outcome in UNSCORED:
-        return "warn"
-    return {"agree": "good", "disagree": "bad"}.get(result.outcome, "plain")
-
-
 def _in_order(text: str) -> tuple[bool, int, str]:
     """Numbers by their value, before other texts."""
     number = text.lstrip("-").isdecimal()
     return not number, int(text) if number and len(text) < _LONGEST_NUMBER else 0, text
-
-
-def _run(result: CaseResult, _change: str) -> str:
-    epoch = "" if result.spec.epoch == 1 else f", epoch {result.spec.epoch}"
-    target = "" if result.spec.target_score is None else f", score {result.spec.target_score}"
-    return f"{result.spec.run_id}{epoch}{target}"
-
-
-def _given(result: CaseResult) -> str:
-    return "a tie" if result.score is None and result.repeated else _score(result.score)
-
-
-def _score(score: int | None) -> str:
-    return "" if score is None else str(score)
-
-
-def _cost(result: CaseResult, _change: str) -> str:
-    return "" if result.spending.unpriced else dollars(result.spending.cost)
-
-
-COLUMNS: tuple[CaseColumn, ...] = (
-    CaseColumn(
-        "outcome",
-        "outcome",
-        "What the case came to: agree where the judge gave the right score.",
-        lambda result, _: result.outcome,
-        filtered=True,
-        kind=_outcome_kind,
-    ),
-    CaseColumn(
-        "change",
-        "since the baseline",
-        "What has become of the verdict since the baseline was written; by flicker where the judge "
-        "is the same as then.",
-        lambda _, change: change,
-        filtered=True,
-        shown=lambda session: any(
-            decision.comparison is not None for decision in session.decisions.values()
-        ),
-        kind=lambda _, change: _CHANGE_KINDS.get(change.partition(" (")[0], ""),
-    ),
-    CaseColumn(
-        "suite",
-        "suite",
-        "The config that the case belongs to.",
-        lambda result, _: result.spec.suite,
-        filtered=True,
-        shown=lambda session: len({result.spec.suite for result in session.results}) > 1,
-    ),
-    CaseColumn(
-        "rubric",
-        "rubric",
-        "The criterion that the case is judged by.",
-        lambda result, _: result.spec.rubric_id,
-        filtered=True,
-    ),
-    CaseColumn(
-        "test",
-        "test",
-        "How the case was made: which kind of test it belongs to.",
-        lambda result, _: result.spec.test,
-        filtered=True,
-    ),
-    CaseColumn("run", "run", "The agent's run that the case was made of.", _run),
-    CaseColumn(
-        "variant",
-        "changed by",
-        "What a probe has changed in a case, and of which test that is.",
-        lambda result, _: (
-            f"{result.spec.variant} of {result.spec.base}" if result.spec.derived else ""
-        ),
-        shown=lambda session: any(result.spec.derived for result in session.results),
-    ),
-    CaseColumn(
-        "judge",
-        "judge",
-        "The member of the panel that judged.",
-        lambda result, _: result.judge,
-        filtered=True,
-        shown=lambda session: any(result.judge for result in session.results),
-    ),
-    CaseColumn(
-        "reasoning",
-        "reasoning",
-        "Whether the judge's reasoning ends in another score than it gave.",
-        lambda result, _: REASONING_DISAGREES if reasoning_disagrees(result) else "",
-        filtered=True,
-        shown=lambda session: any(map(reasoning_disagrees, session.results)),
-        kind=lambda _result, _change: "warn",
-    ),
-    CaseColumn(
-        "right",
-        "right",
-        "The score that a right judge gives: in a binary suite 1 where the rubric is violated.",
-        lambda result, _: _score(result.expected),
-        number=True,
-        filtered=True,
-    ),
-    CaseColumn(
-        "given",
-        "given",
-        "The score that the judge gave; of repeats the most frequent one.",
-        lambda result, _: _given(result),
-        number=True,
-        filtered=True,
-    ),
-    CaseColumn(
-        "flicker",
-        "flicker",
-        "Whether repeats of the judge on the same case gave different scores.",
-        lambda result, _: "flickers" if result.flickers else "",
-        filtered=True,
-        shown=lambda session: any(result.repeated for result in session.results),
-        kind=lambda _result, _change: "warn",
-    ),
-    CaseColumn(
-        "review",
-        "review",
-        "What a person decided about the case on the review page.",
-        lambda result, _: result.human_reviewed,
-        filtered=True,
-        shown=lambda session: any(result.human_reviewed for result in session.results),
-    ),
-    CaseColumn(
-        "cost",
-        "cost",
-        "What the calls of the case cost, replayed ones included.",
-        _cost,
-        number=True,
-    ),
-)
 
 
 BLOCK = "search"

@@ -10,11 +10,16 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import perturbed_idx
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import file_name_part
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.reports.case_facts import (
+    SYNTHETIC_COLUMNS,
+    result_facts,
+    result_row,
+    synthetic_row,
+)
 from pytest_jrh.reports.grounds import label_data, label_rows
 from pytest_jrh.reports.json_values import (
     decision_data,
@@ -33,15 +38,7 @@ from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
-from pytest_jrh.store.tables import (
-    PROBE_COLUMNS,
-    REPEAT_COLUMNS,
-    RESULT_COLUMNS,
-    SYNTHETIC_COLUMNS,
-    result_row,
-    synthetic_row,
-    table_format,
-)
+from pytest_jrh.store.tables import table_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -242,8 +239,8 @@ class CaseTables(Report):
             derived = KINDS[test].derived
             for judge, name in judge_file_names(suite.suite).items():
                 path = folder / f"{test}_results_{name}.{suffix}"
-                repeated = REPEAT_COLUMNS if suite.suite.repeats_of(judge) > 1 else ()
-                columns = (*RESULT_COLUMNS, *repeated, *(PROBE_COLUMNS if derived else ()))
+                facts = result_facts(repeated=suite.suite.repeats_of(judge) > 1, derived=derived)
+                columns = [fact.name for fact in facts]
                 yield CaseTable(path, columns, _results(test, judge, rubrics))
 
 
@@ -269,7 +266,6 @@ def _results(
                 yield result_row(
                     result,
                     made.case,
-                    perturbed_idx=perturbed_idx(made.spec),
                     transcript=made.transcript,
                     rubric=rubrics.get(result.spec.rubric_id) if result.reworded else None,
                 )

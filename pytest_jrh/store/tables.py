@@ -1,5 +1,4 @@
-"""The tables for people and notebooks, CSV or XLSX, written row by row; the columns of the tables
-of cases, RAND's and ours, are declared once.
+"""The tables for people and notebooks, CSV or XLSX, written row by row.
 
 Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences
 and control characters are dropped, and XLSX cells are cut at the limit of the format. Where one
@@ -14,19 +13,16 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.ids import CASES_FILE, perturbed_idx
-from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.cases.ids import CASES_FILE
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.text import plain
-from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel
     from pytest_jrh.store.outputs import Outputs
 
 
@@ -238,212 +234,3 @@ class Sink:
         with contextlib.suppress(OSError):
             self._open.__exit__(type(error), error, error.__traceback__)
         self._outputs.problem(f"{self._path} was not written: {error.strerror or error}.")
-
-
-_DECIDED = ("accepted", "edited", "rejected")
-
-
-class _Made(NamedTuple):
-    """A made case, its transcript, and the temperature of the editor that made it."""
-
-    case: Case
-    transcript: str
-    temperature: float | None
-
-
-class _Judged(NamedTuple):
-    """A result, and its case where it was made; `rubric` is another one that the judge had."""
-
-    result: CaseResult
-    case: Case | None
-    transcript: str | None
-    perturbed_idx: str
-    rubric: Rubric | None
-
-    def of_case(self, column: Callable[[Case], Any]) -> Any:
-        """What a column has of the made case; nothing where there is none."""
-        return None if self.case is None else column(self.case)
-
-    @property
-    def rubric_text(self) -> str | None:
-        """The text that the judge had, which may be another than the case was made for."""
-        rubric = self.rubric or (self.case and self.case.rubric)
-        return rubric.instructions if rubric else None
-
-    @property
-    def levels(self) -> str | None:
-        """The scale that the judge had, a line each."""
-        if self.rubric is not None:
-            return _scale(self.rubric.score_levels)
-        return _scale(self.case.levels) if self.case is not None else None
-
-
-def synthetic_row(
-    case: Case, *, temperature: float | None, transcript: str | None = None
-) -> TableRow:
-    """Describe a made case in RAND's columns, and ours.
-
-    `original_response` and `generation_response` are the edited turns before and after;
-    `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
-    the judge sees. There is no label for the untouched run, so `original_expected` is empty.
-    """
-    shown = render_transcript(case.messages) if transcript is None else transcript
-    made = _Made(case, shown, temperature)
-    return {name: value(made) for name, value in _SYNTHETIC.items()}
-
-
-def result_row(
-    result: CaseResult,
-    case: Case | None,
-    *,
-    perturbed_idx: str,
-    transcript: str | None = None,
-    rubric: Rubric | None = None,
-) -> TableRow:
-    """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
-
-    `rubric` is what the judge had, where its text is another than the case was made for.
-
-    `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
-    empty where a call has no known price.
-    """
-    if case is not None and transcript is None:
-        transcript = render_transcript(case.messages)
-    judged = _Judged(result, case, transcript, perturbed_idx, rubric)
-    repeats = _REPEATS if result.repeated else {}
-    columns = {**_RESULT, **repeats, **(_PROBES if result.spec.derived else {})}
-    return {name: value(judged) for name, value in columns.items()}
-
-
-def _request(case: Case) -> str:
-    return f"{case.rubric.id}: {case.rubric.instructions}"
-
-
-def _scale(levels: Iterable[ScoreLevel]) -> str:
-    return "\n".join(f"{level.score}: {level.label}" for level in levels)
-
-
-def _turns(case: Case, text: Callable[[Edit], str]) -> str:
-    return "\n\n".join(f"[{edit.message_index}] {text(edit)}" for edit in case.outcome.edits)
-
-
-def _before(case: Case) -> str:
-    return _turns(case, lambda edit: edit.original_content)
-
-
-def _after(case: Case) -> str:
-    return _turns(case, lambda edit: edit.edited_content)
-
-
-def _reason(judged: _Judged) -> str | None:
-    result = judged.result
-    return result.reasoning or (None if result.outcome == "agree" else result.detail)
-
-
-def _is_reviewed(judged: _Judged) -> bool:
-    in_record = judged.case is not None and judged.case.review is not None
-    return judged.result.human_reviewed in _DECIDED or in_record
-
-
-def _decision(case: Case) -> str | None:
-    return (case.review.action or None) if case.review is not None else None
-
-
-def _thesis(case: Case) -> str | None:
-    return None if case.outcome.plan is None else case.outcome.plan.thesis
-
-
-def _planned(case: Case) -> str:
-    steps = () if case.outcome.plan is None else case.outcome.plan.steps
-    return "\n".join(f"[{step.message_index}] {step.goal} ({step.rationale})" for step in steps)
-
-
-def _validation_score(case: Case) -> int | None:
-    verification = case.outcome.verification
-    if verification is None:
-        return None
-    failed = int(verification.verdict == "FAIL")
-    return failed if verification.score is None else verification.score
-
-
-def _validation_reasoning(case: Case) -> str | None:
-    return None if case.outcome.verification is None else case.outcome.verification.rationale
-
-
-_SYNTHETIC: Mapping[str, Callable[[_Made], Any]] = {
-    "test_name": lambda made: made.case.spec.test,
-    "original_request": lambda made: _request(made.case),
-    "original_response": lambda made: _before(made.case),
-    "original_idx": lambda made: made.case.run.run_id,
-    "original_expected": lambda _: None,
-    "generation_prompt": lambda made: _planned(made.case),
-    "generation_response": lambda made: _after(made.case),
-    "generation_completion": lambda made: "\n".join(
-        edit.editor_raw_response for edit in made.case.outcome.edits
-    ),
-    "generation_reasoning": lambda made: _turns(made.case, lambda edit: edit.editor_reason),
-    "perturbed_idx": lambda made: perturbed_idx(made.case.spec),
-    "generation_temp": lambda made: made.temperature,
-    "generation_mode": lambda made: made.case.mode,
-    "validation_score": lambda made: _validation_score(made.case),
-    "validation_reasoning": lambda made: _validation_reasoning(made.case),
-    "validated_bucket": lambda made: made.case.expected if made.case.verified else None,
-    "rubric_id": lambda made: made.case.rubric.id,
-    "rubric_text": lambda made: made.case.rubric.instructions,
-    "score_levels_table": lambda made: _scale(made.case.levels),
-    "transcript": lambda made: made.transcript,
-    "prompted_bucket": lambda made: made.case.expected,
-    "human_reviewed": lambda made: made.case.review is not None,
-    "run_id": lambda made: made.case.run.run_id,
-    "epoch": lambda made: made.case.run.epoch,
-    "target_score": lambda made: made.case.spec.target_score,
-    "expected": lambda made: made.case.expected,
-    "verified": lambda made: made.case.verified,
-    "human_decision": lambda made: _decision(made.case),
-}
-_RESULT: Mapping[str, Callable[[_Judged], Any]] = {
-    "idx": lambda judged: judged.result.case_id,
-    "perturbed_idx": lambda judged: judged.perturbed_idx,
-    "rubric": lambda judged: judged.rubric_text,
-    "rubric_id": lambda judged: judged.result.spec.rubric_id,
-    "transcript": lambda judged: judged.transcript,
-    "generation_response": lambda judged: judged.of_case(_after),
-    "original_request": lambda judged: judged.of_case(_request),
-    "original_idx": lambda judged: judged.result.spec.run_id,
-    "expected": lambda judged: (
-        judged.result.expected if judged.case is None else judged.case.expected
-    ),
-    "validation_score": lambda judged: judged.of_case(_validation_score),
-    "agent_mode": lambda judged: KINDS[judged.result.spec.test].label,
-    "plan_thesis": lambda judged: judged.of_case(_thesis),
-    "planned_steps": lambda judged: judged.of_case(_planned),
-    "test_name": lambda judged: judged.result.spec.test,
-    "score_levels_table": lambda judged: judged.levels,
-    "autograder_score": lambda judged: judged.result.score,
-    "autograder_reasoning": _reason,
-    "outcome": lambda judged: judged.result.outcome,
-    "judge": lambda judged: judged.result.judge,
-    "tokens": lambda judged: judged.result.spending.usage.total,
-    "cost": lambda judged: None if judged.result.spending.unpriced else judged.result.spending.cost,
-    "human_reviewed": _is_reviewed,
-    "human_decision": lambda judged: judged.result.human_reviewed or judged.of_case(_decision),
-}
-# Of suites that judge each case more than once.
-_REPEATS: Mapping[str, Callable[[_Judged], Any]] = {
-    "repeats": lambda judged: len(judged.result.scores),
-    "scores": lambda judged: " ".join(map(str, judged.result.scores)),
-    "flickers": lambda judged: judged.result.flickers,
-    "minority_reasoning": lambda judged: (
-        None if judged.result.minority is None else judged.result.minority.reasoning
-    ),
-}
-# Of probes.
-_PROBES: Mapping[str, Callable[[_Judged], Any]] = {
-    "variant": lambda judged: judged.result.spec.variant,
-    "base_test": lambda judged: judged.result.spec.base,
-    "base_score": lambda judged: judged.result.base_score,
-}
-SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)
-RESULT_COLUMNS: tuple[str, ...] = tuple(_RESULT)
-REPEAT_COLUMNS: tuple[str, ...] = tuple(_REPEATS)
-PROBE_COLUMNS: tuple[str, ...] = tuple(_PROBES)

@@ -11,12 +11,12 @@ import pytest
 
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Skip, Verdict
+from pytest_jrh.reports.case_facts import result_row
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.reports.topics import review_blocks
 from pytest_jrh.review.board import ReviewBoard, ReviewDesk
 from pytest_jrh.store.decisions import open_stores
-from pytest_jrh.store.tables import result_row
 from tests.support.made_cases import make_case, make_result, make_spec, make_suite
 
 CASE = make_case()
@@ -126,7 +126,7 @@ def test_a_session_without_a_review_says_nothing_of_one() -> None:
 def test_only_a_decision_that_counts_makes_a_row_human_reviewed(
     said: HumanReview, by_people: bool
 ) -> None:
-    row = result_row(make_result(human_reviewed=said), None, perturbed_idx="agent_0")
+    row = result_row(make_result(human_reviewed=said), None)
     assert (row["human_reviewed"], row["human_decision"]) == (by_people, said or None)
 
 

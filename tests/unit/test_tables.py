@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Spending, Usage
-from pytest_jrh.store.tables import (
-    RESULT_COLUMNS,
+from pytest_jrh.reports.case_facts import (
     SYNTHETIC_COLUMNS,
-    XLSX_CELL,
-    cell,
-    fitted,
-    open_table,
+    result_facts,
     result_row,
     synthetic_row,
-    table_format,
 )
+from pytest_jrh.store.tables import XLSX_CELL, cell, fitted, open_table, table_format
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:
@@ -169,9 +165,10 @@ def test_unverified_label_is_marked() -> None:
 
 
 def test_result_row_fills_rands_columns() -> None:
-    row = result_row(make_result(outcome="disagree"), make_case(), perturbed_idx="agent_0")
-    assert set(row) <= set(RESULT_COLUMNS)
-    assert RESULT_COLUMNS[:17] == (
+    row = result_row(make_result(outcome="disagree"), make_case())
+    columns = tuple(fact.name for fact in result_facts(repeated=False, derived=False))
+    assert tuple(row) == columns
+    assert columns[:17] == (
         "idx",
         "perturbed_idx",
         "rubric",
@@ -196,14 +193,14 @@ def test_result_row_fills_rands_columns() -> None:
 
 
 def test_case_that_was_not_made_has_its_outcome_and_reason() -> None:
-    row = result_row(make_result(outcome="no_case"), None, perturbed_idx="agent_0")
+    row = result_row(make_result(outcome="no_case"), None)
     assert (row["outcome"], row["autograder_reasoning"]) == ("no_case", "no_case for a reason")
     assert row.get("transcript") is None
 
 
 def test_unpriced_call_leaves_the_cost_empty() -> None:
     unpriced = make_result(spending=Spending(1, 0, Usage(1, 1), 0.0, 0.0, 1))
-    assert result_row(unpriced, None, perturbed_idx="agent_0")["cost"] is None
+    assert result_row(unpriced, None)["cost"] is None
 
 
 def test_ordinal_rows_show_the_scale() -> None:
