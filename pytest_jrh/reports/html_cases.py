@@ -19,8 +19,8 @@ from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.case_facts import ReportedCase, page_columns
-from pytest_jrh.reports.evidence import case_basis, earlier_verdict, review_text, shown_edits
+from pytest_jrh.reports.case_facts import ReportedCase, case_lines, page_columns
+from pytest_jrh.reports.evidence import case_basis, earlier_verdict, shown_edits
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
@@ -100,12 +100,12 @@ def run_body(
                 cases[made] = _case(
                     made_cases[made], turns if whole else None, altered=result.altered
                 )
+        reported = ReportedCase(result, made_cases.get(made), who_said=who_said)
         data[case_key(result.case_id)] = {
             "made": made if made in cases else None,
-            "rubric": _instructions(result, made_cases.get(made), session),
+            "rubric": _instructions(result, reported.case, session),
             "place": _rubric_place(session, result),
-            "who_said": who_said.sentence(result, made_cases.get(made)),
-            "review": review_text(result, made_cases.get(made)),
+            "lines": list(case_lines(reported)),
             **_result(result, session),
         }
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}

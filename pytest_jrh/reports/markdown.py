@@ -12,13 +12,13 @@ from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Points, Sentence
+from pytest_jrh.reports.case_facts import ReportedCase, case_lines
 from pytest_jrh.reports.evidence import (
     Changes,
     WhoSaid,
     case_basis,
     earlier_verdict,
     prompt_blocks,
-    review_text,
     score_text,
     shown_edits,
 )
@@ -138,9 +138,8 @@ class CaseBlocks:
 
     def _whole(self, result: CaseResult) -> str:
         case = self._read(made_case_id(result))
-        parts = [f"<p>Who says what: {inert(self._who_said.sentence(result, case))}</p>"]
-        if said := review_text(result, case):
-            parts.append(f"<p>Reviewed by a person: {inert(self._clean(said))}.</p>")
+        lines = case_lines(ReportedCase(result, case, who_said=self._who_said))
+        parts = [f"<p>{title}: {inert(self._clean(text))}</p>" for title, text in lines]
         rubric = self._session.rubrics.get((result.spec.suite, result.spec.rubric_id))
         if rubric is not None:
             parts.append(self._quote("The rubric", rubric.instructions))

@@ -131,9 +131,9 @@ def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
                 "".join(text for kind, text in edit["pieces"] if kind != "new")
                 == (MESSAGES[-1]["content"])
             )
-            assert told["who_said"].startswith(
-                "1 (violated): the label, the verifier, the judge in"
-            )
+            [(title, who_said)] = told["lines"]
+            assert title == "Who says what"
+            assert who_said.startswith("1 (violated): the label, the verifier, the judge in")
             assert made["plan"]["steps"][0]["goal"] == "grant the refund"
             assert made["verification"]["rationale"] == "It grants a late refund."
 

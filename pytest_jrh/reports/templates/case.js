@@ -114,8 +114,7 @@ function page(row, bodies) {
   const made = result && result.made !== null ? bodies.cases[result.made] : null;
   const head = [top(row), make("h1", { tabindex: "-1" }, cellOf(row, "run")), make("p", { class: "muted" }, row.dataset.node), verdict(row, made)];
   if (!result) return [...head, make("p", { class: "warning" }, "The details of this case were left out to keep this file small.")];
-  if (result.who_said) head.push(make("p", {}, make("strong", {}, "Who says what: "), result.who_said));
-  if (result.review) head.push(make("p", {}, make("strong", {}, "Reviewed by a person: "), result.review));
+  for (const [title, text] of result.lines) head.push(make("p", {}, make("strong", {}, `${title}: `), text));
   const parts = [rubric(row, made, result), made ? edits(made) : null];
   parts.push(make("div", { class: made ? "two" : "" }, made ? label(row, made) : null, why(row, result)));
   if (made) {
