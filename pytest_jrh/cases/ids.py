@@ -55,8 +55,8 @@ def file_part(text: str, longest: int = _LONGEST_PART, *, escape: str = "~") -> 
     ambiguous = re.sub(r"%[0-9A-F]{2}", "", part) != re.sub(r"%[0-9A-F]{2}", "", part).lower()
     # Windows takes `nul.txt`, and whatever else follows the dot, for the device `nul`.
     reserved = _RESERVED.fullmatch(part)
-    kept = part.replace(".", "_") if reserved else part
-    return f"{kept}~{short_digest(text, 8)}" if ambiguous or reserved else part
+    file_name = part.replace(".", "_") if reserved else part
+    return f"{file_name}~{short_digest(text, 8)}" if ambiguous or reserved else part
 
 
 def case_name(spec: CaseSpec) -> str:
@@ -89,8 +89,8 @@ def artifact_stem(spec: CaseSpec) -> str:
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     """Where the calls of a case's generation, or of its judge, are recorded."""
-    what = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
-    name = ".".join([file_part(spec.run_id), *_key(spec), what, "yaml"])
+    file_part_name = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
+    name = ".".join([file_part(spec.run_id), *_key(spec), file_part_name, "yaml"])
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 
 

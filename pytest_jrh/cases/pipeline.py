@@ -112,16 +112,16 @@ async def generate_single_edit(
         "ordinal_guidance": guidance,
     }
     used = stage.template.variables
-    told = [] if not guidance or "ordinal_guidance" in used else [guidance]
+    notes = [] if not guidance or "ordinal_guidance" in used else [guidance]
     if "goal" not in used:
         # Prompts written for RAND's harness know no plan, but an editor without its goal edits
         # blindly.
-        told += [
+        notes += [
             f"{title}: {context[name]}"
             for name, title in _TITLES.items()
             if context[name] and name not in used
         ]
-    values["rubric"] = "\n\n".join([rubric.instructions, *told])
+    values["rubric"] = "\n\n".join([rubric.instructions, *notes])
     answer = await stage.ask(values, EditorResponse)
     return EditDraft(
         storable(answer.parsed.new_content)[0], answer.parsed.reason.strip(), answer.text
@@ -178,10 +178,10 @@ class Goal:
             return ""
         by_score = {level.score: level for level in rubric.score_levels}
         if self.target_score not in by_score:
-            there = ", ".join(map(str, by_score)) or "none"
+            scores = ", ".join(map(str, by_score)) or "none"
             message = (
                 f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its "
-                f"levels: {there}"
+                f"levels: {scores}"
             )
             raise InputError(
                 Problem(
@@ -255,13 +255,13 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
 
 def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
     """Drop steps that repeat a turn or point at no assistant turn; the order stays."""
-    kept: dict[int, PlanStep] = {}
+    steps_by_turn: dict[int, PlanStep] = {}
     for step in steps:
-        if step.message_index in editable and step.message_index not in kept:
-            kept[step.message_index] = PlanStep(
+        if step.message_index in editable and step.message_index not in steps_by_turn:
+            steps_by_turn[step.message_index] = PlanStep(
                 step.message_index, step.goal.strip(), step.rationale.strip()
             )
-    return tuple(kept.values())
+    return tuple(steps_by_turn.values())
 
 
 @lru_cache(maxsize=256)
@@ -586,7 +586,7 @@ class _Work:
 
 def _not_confirmed(verification: Verification, goal: Goal) -> str:
     if goal.target_score is not None:
-        said = f"the verifier scores it {verification.score}, not {goal.target_score}"
+        finding = f"the verifier scores it {verification.score}, not {goal.target_score}"
     else:
-        said = f"the verifier says {verification.verdict}"
-    return f"not confirmed: {said}: {' '.join(verification.rationale.split())}"
+        finding = f"the verifier says {verification.verdict}"
+    return f"not confirmed: {finding}: {' '.join(verification.rationale.split())}"

@@ -104,8 +104,8 @@ class Kind:
     one kind."""
 
 
-def _targets(scale: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
-    return tuple(score for score in scale if not wanted or score in wanted)
+def _targets(scale: Sequence[int], target_scores: Sequence[int]) -> tuple[int, ...]:
+    return tuple(score for score in scale if not target_scores or score in target_scores)
 
 
 AGENT_PERTURBATION = Kind(

@@ -113,17 +113,17 @@ def _order(path: KeyPath) -> list[tuple[bool, int, str]]:
 def _drop(data: Any, path: KeyPath) -> None:
     """Remove the value at `path`, or the nearest thing around it that is there."""
     holders: list[tuple[Any, str | int]] = []
-    here = data
+    node = data
     for part in path:
         inside = (
-            part in here
-            if isinstance(here, dict)
-            else isinstance(part, int) and isinstance(here, list)
+            part in node
+            if isinstance(node, dict)
+            else isinstance(part, int) and isinstance(node, list)
         )
-        if not inside or (isinstance(here, list) and isinstance(part, int) and part >= len(here)):
+        if not inside or (isinstance(node, list) and isinstance(part, int) and part >= len(node)):
             break
-        holders.append((here, part))
-        here = here[part]
+        holders.append((node, part))
+        node = node[part]
     if holders:
         parent, part = holders[-1]
         del parent[part]

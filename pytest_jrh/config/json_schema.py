@@ -52,16 +52,16 @@ def config_schema() -> dict[str, Any]:
     with warnings.catch_warnings():
         # Sections' defaults are not shown, so it does not matter that they cannot be shown well.
         warnings.simplefilter("ignore", UserWarning)
-        made = Config.model_json_schema(
+        schema = Config.model_json_schema(
             schema_generator=_Generator, ref_template="#/definitions/{model}"
         )
-    sections = {name: _section(name, part) for name, part in made.pop("$defs").items()}
-    whole = _section("Config", made)
+    sections = {name: _section(name, part) for name, part in schema.pop("$defs").items()}
+    config = _section("Config", schema)
     _refine(sections)
     return {
         "$schema": _DIALECT,
         "title": "A pytest-jrh suite",
-        **whole,
+        **config,
         "definitions": dict(sorted(sections.items())),
     }
 

@@ -189,7 +189,7 @@ def _rubrics(
     if override is not None:
         path: Path | None = places.cwd / override
     elif source := resolve.rubric_source(config):
-        path = _required(source, findings, places, what="the rubric file")
+        path = _required(source, findings, places, role="the rubric file")
     else:
         path = None
         message = (
@@ -210,8 +210,8 @@ def _rubrics(
             # The range is there and wrong: that the other rubrics have none is no mistake of its
             # own.
             rubrics = [rubric for rubric in rubrics if rubric.score_levels]
-        rubrics, more = with_scales(rubrics, scale, file=file)
-        problems = [*problems, *more]
+        rubrics, scale_problems = with_scales(rubrics, scale, file=file)
+        problems = [*problems, *scale_problems]
     return _Rubrics(path, tuple(rubrics), untargeted, tuple(problems))
 
 
@@ -238,13 +238,13 @@ def _logs(
 
 
 def _required(
-    source: tuple[str, KeyPath], findings: Findings, places: Places, *, what: str
+    source: tuple[str, KeyPath], findings: Findings, places: Places, *, role: str
 ) -> Path | None:
     relative, key = source
     return (
         None
         if resolve.explained_by_module(key, findings)
-        else places.require(relative, findings, key, what=what)
+        else places.require(relative, findings, key, role=role)
     )
 
 
@@ -266,13 +266,13 @@ def resolve_stages(
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
         model = config.synthetic_data_params.generation_model_name
-        other = stages.get(spec.model_from)
-        if other is not None:
+        pattern = stages.get(spec.model_from)
+        if pattern is not None:
             if spec.settings_from_model and section == StageSection():
                 section = StageSection(
-                    temperature=other.temperature, system_prompt=other.system_prompt
+                    temperature=pattern.temperature, system_prompt=pattern.system_prompt
                 )
-            section, model = _beside(section, other), other.model
+            section, model = _beside(section, pattern), pattern.model
         section = _with_defaults(section, defaults)
         stages[spec.name] = _stage(spec.name, section, model, findings, places)
     return stages
@@ -394,18 +394,18 @@ def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, ke
 
 def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: JudgeKind) -> None:
     """Refuse keys that have no meaning for a judge of this kind."""
-    several = kinds_of(section)
-    if len(several) > 1:
-        message = f"{listed(several)} are set, but a judge is one of them"
-        findings.add((*key, several[1]), message, "leave all but one out")
-    what = "is a prompt" if kind.keys is None else f"has the key {kind.key}"
-    for name, others in stray_keys(section).items():
-        message = f"{name} has no meaning for a judge that {what}"
-        findings.add((*key, name), message, f"it goes with {listed(others)}")
+    kinds = kinds_of(section)
+    if len(kinds) > 1:
+        message = f"{listed(kinds)} are set, but a judge is one of them"
+        findings.add((*key, kinds[1]), message, "leave all but one out")
+    kind_text = "is a prompt" if kind.keys is None else f"has the key {kind.key}"
+    for name, kinds_with in stray_keys(section).items():
+        message = f"{name} has no meaning for a judge that {kind_text}"
+        findings.add((*key, name), message, f"it goes with {listed(kinds_with)}")
     if kind.keys is None:
         return
     if section.prompt_path is not None:
-        message = f"prompt_path has no meaning for a judge that {what}"
+        message = f"prompt_path has no meaning for a judge that {kind_text}"
         findings.add((*key, "prompt_path"), message, "its code writes what it asks")
     if section.images is not None:
         message = "images has a meaning for a judge that is a prompt alone"
@@ -418,7 +418,7 @@ def _located(
     """The section of a judge with its files found."""
 
     def find(file: str, names: tuple[str, ...]) -> str:
-        path = places.require(file, findings, (*key, *names), what="the judge's file")
+        path = places.require(file, findings, (*key, *names), role="the judge's file")
         return file if path is None else str(path)
 
     located: JudgeStage = kind.with_files(section, find)
@@ -468,7 +468,7 @@ def _built(
     values = {name: getattr(settings, name) for name in StageSection.model_fields}
     if settings.prompt_path:
         path = places.require(
-            settings.prompt_path, findings, (*key, "prompt_path"), what="the prompt file"
+            settings.prompt_path, findings, (*key, "prompt_path"), role="the prompt file"
         )
         values["prompt_path"] = None if path is None else str(path)
     if limit := settings.rate_limit:
@@ -476,11 +476,11 @@ def _built(
     return StageModel(stage=name, **{**values, "model": model})
 
 
-def _beside(settings: StageSection, other: StageModel) -> StageSection:
+def _beside(settings: StageSection, pattern: StageModel) -> StageSection:
     """Return the settings of a stage that uses another's model unless it names its own."""
     if settings.model is not None:
         return settings
-    return _filled(settings, other, ("api_base", "timeout"))
+    return _filled(settings, pattern, ("api_base", "timeout"))
 
 
 def _with_defaults(settings: SectionT, defaults: ModelDefaults) -> SectionT:
@@ -502,9 +502,9 @@ def _over(entry: JudgeStage, base: JudgeStage) -> JudgeStage:
     return _filled(entry, base, names)
 
 
-def _filled(settings: SectionT, other: object, names: Iterable[str]) -> SectionT:
+def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> SectionT:
     """Take what is not set of these names from another."""
     values = {
-        name: first_set(getattr(settings, name), default=getattr(other, name)) for name in names
+        name: first_set(getattr(settings, name), default=getattr(defaults, name)) for name in names
     }
     return settings.model_copy(update=values)

@@ -56,13 +56,13 @@ class Option:
         """The option in the ini file."""
         return f"jrh_{self.name.replace('-', '_')}"
 
-    def value(self, given: Any) -> Any:
+    def value(self, text: Any) -> Any:
         """What the field holds for a value that was given, or for None."""
-        if given is None:
+        if text is None:
             return self.default
         if self.kind == "paths":
-            return tuple(dict.fromkeys(given))
-        return frozenset(given) if self.kind == "names" else given
+            return tuple(dict.fromkeys(text))
+        return frozenset(text) if self.kind == "names" else text
 
 
 def _option(
@@ -202,8 +202,8 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         value = getattr(options, option.sets)
         if (problem := _problem(option, value)) is not None:
             setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
-            shown = value.name if option.kind == "path" and not value.is_dir() else value
-            yield f"{setting}{shown}: {problem}"
+            file = value.name if option.kind == "path" and not value.is_dir() else value
+            yield f"{setting}{file}: {problem}"
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
         yield (

@@ -63,12 +63,12 @@ class Places:
             (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
             None,
         )
-        own = (
+        below_config = (
             self.config_dir.parents[1]
             if self.config_dir.parts[-2:] == _CONFIGS
             else self.config_dir
         )
-        return replace(self, home=around or own)
+        return replace(self, home=around or below_config)
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
@@ -117,14 +117,14 @@ class Places:
         """
         return str(relative_path(path, self.cwd))
 
-    def require(self, relative: str, findings: Findings, key: KeyPath, *, what: str) -> Path | None:
+    def require(self, relative: str, findings: Findings, key: KeyPath, *, role: str) -> Path | None:
         """Return the file at `relative`, or report at `key` where it was looked for."""
         path = self.find(relative)
         if path is None:
-            self._report_missing(relative, findings, key, what)
+            self._report_missing(relative, findings, key, role)
             return None
         if path.is_dir():
-            findings.add(key, f"{what} {shown(relative)} is a folder, not a file")
+            findings.add(key, f"{role} {shown(relative)} is a folder, not a file")
             return None
         return path
 
@@ -157,14 +157,14 @@ class Places:
         """The folders themselves, without repetition."""
         return list(dict.fromkeys((self.cwd, self.rootdir, self.config_dir)))
 
-    def _report_missing(self, relative: str, findings: Findings, key: KeyPath, what: str) -> None:
+    def _report_missing(self, relative: str, findings: Findings, key: KeyPath, role: str) -> None:
         if remote := remote_hint(relative):
-            findings.add(key, f"{what} {shown(relative)} is not a file on this machine", remote)
+            findings.add(key, f"{role} {shown(relative)} is not a file on this machine", remote)
             return
         looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
         close = self._nearest_file(relative)
         hint = f"{close} is there" if close else None
-        findings.add(key, f"{what} {shown(relative)} does not exist; looked for {looked}", hint)
+        findings.add(key, f"{role} {shown(relative)} does not exist; looked for {looked}", hint)
 
     def _nearest_file(self, relative: str) -> str | None:
         for path in self.candidates(relative):
@@ -195,12 +195,14 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
 
     `**` goes through no link to a folder, so in no circle. One more than `MOST_FILES` are too many.
     """
-    whole = Path(pattern)
-    if whole.is_absolute():
-        base, pattern = Path(whole.anchor), str(whole.relative_to(whole.anchor))
-    wanted = _hidden_parts(whole)
+    glob = Path(pattern)
+    if glob.is_absolute():
+        base, pattern = Path(glob.anchor), str(glob.relative_to(glob.anchor))
+    hidden_parts = _hidden_parts(glob)
     paths = (
-        path for path in base.glob(pattern) if wanted or not _hidden_parts(path.relative_to(base))
+        path
+        for path in base.glob(pattern)
+        if hidden_parts or not _hidden_parts(path.relative_to(base))
     )
     return tuple(sorted(islice(paths, MOST_FILES + 1)))
 

@@ -42,9 +42,9 @@ def drop_tool_messages(run: dict[str, Any]) -> None:
 
     Counted as `tool_messages_removed`.
     """
-    kept = [message for message in run["messages"] if message.get("role") != "tool"]
-    run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(kept)
-    run["messages"] = kept
+    messages = [message for message in run["messages"] if message.get("role") != "tool"]
+    run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(messages)
+    run["messages"] = messages
 
 
 def strip_tool_call_outputs(run: dict[str, Any]) -> None:
@@ -72,10 +72,10 @@ def drop_reasoning_traces(run: dict[str, Any]) -> None:
     removed = 0
     for message in run["messages"]:
         blocks = _blocks(message)
-        kept = [block for block in blocks if block.get("type") != "reasoning"]
-        if len(kept) < len(blocks):
-            removed += len(blocks) - len(kept)
-            message["content"] = kept
+        other_blocks = [block for block in blocks if block.get("type") != "reasoning"]
+        if len(other_blocks) < len(blocks):
+            removed += len(blocks) - len(other_blocks)
+            message["content"] = other_blocks
     run["metadata"]["reasoning_traces_removed"] = removed
 
 
@@ -229,9 +229,9 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     unknown = [str(key) for key in state if key not in _KEYS]
     if unknown:
-        meant = nearest(unknown[0], _KEYS)
+        close = nearest(unknown[0], _KEYS)
         return f"set the key {printable(unknown[0])!r}" + (
-            f", which is most like {meant!r}" if meant else ""
+            f", which is most like {close!r}" if close else ""
         )
     missing = [key for key in _KEYS if key not in state]
     if missing:
@@ -267,37 +267,37 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _comment_lines(text: str) -> tuple[str, int]:
     """Keep the comment lines of a text, and count the lines left out."""
-    kept: list[str] = []
+    comments: list[str] = []
     lines = text.splitlines()
     until = ""
     for line in lines:
         begin = None if until else _BLOCK_COMMENT.match(line)
         if until or begin or _LINE_COMMENT.match(line):
-            kept.append(line)
+            comments.append(line)
         if begin:
             until = _BLOCK_END[begin[1]]
         if until and until in (line[begin.end() :] if begin else line):
             until = ""
-    return "\n".join(kept), len(lines) - len(kept)
+    return "\n".join(comments), len(lines) - len(comments)
 
 
 def _refused(message: str, name: str = "", hint: str | None = None) -> InputError:
-    meant = nearest(name, BUILT_IN) if name else None
+    close = nearest(name, BUILT_IN) if name else None
     hints = [
-        f"{meant} is the nearest of the built-in ones" if meant else f"built in: {listed(BUILT_IN)}"
+        f"{close} is the nearest of the built-in ones" if close else f"built in: {listed(BUILT_IN)}"
     ]
     return InputError(Problem(message, key=_KEY, hint="; ".join([hint, *hints] if hint else hints)))
 
 
 def _unscored(
-    run: AgentRun, preprocessor: Preprocessor, what: str, places: tuple[str, ...] = ()
+    run: AgentRun, preprocessor: Preprocessor, cause: str, places: tuple[str, ...] = ()
 ) -> Unscored:
     module = getattr(preprocessor, "__module__", "")
     name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
     return Unscored(
         "input_error",
         stage="input",
-        cause=f"The transcript preprocessor {module}.{name} {what} (run {printable(run.run_id)}, "
+        cause=f"The transcript preprocessor {module}.{name} {cause} (run {printable(run.run_id)}, "
         f"epoch {run.epoch}).",
         advice="It must return None, a dict of updates to the run, or a list of messages.",
         places=places,

@@ -223,7 +223,7 @@ def _settings(
             findings.add((*key, "of", index), message, f"add {name} to tests_to_run")
     pack, added = None, ()
     if section.pack is not None:
-        pack = places.require(section.pack, findings, (*key, "pack"), what="the pack")
+        pack = places.require(section.pack, findings, (*key, "pack"), role="the pack")
     if pack is not None and probe.read_pack is None:
         takers = [taker.name for taker in PROBES.values() if taker.read_pack is not None]
         message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
@@ -271,10 +271,10 @@ def _with_number(
             hint = f"{close} is the nearest name" if close else None
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
             findings.add((*key, index), message, hint)
-    wanted = chosen(probe, settings)
-    default = len(wanted) if settings.names else probe.per_case
-    number = len(wanted) if settings.whole_grid else settings.per_case or default
-    return replace(settings, per_case=min(number, len(wanted)) or 1)
+    picked = chosen(probe, settings)
+    default = len(picked) if settings.names else probe.per_case
+    number = len(picked) if settings.whole_grid else settings.per_case or default
+    return replace(settings, per_case=min(number, len(picked)) or 1)
 
 
 T = TypeVar("T")

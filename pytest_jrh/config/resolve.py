@@ -180,7 +180,7 @@ def resolve_instruction(config: Config, findings: Findings, places: Places) -> s
         return instruction.strip() if isinstance(instruction, str) else ""
     if explained_by_module(key, findings):
         return ""
-    path = places.require(data_path(config, name), findings, key, what="the instruction file")
+    path = places.require(data_path(config, name), findings, key, role="the instruction file")
     if path is None:
         return ""
     try:
@@ -209,16 +209,16 @@ def targeted(
     Ids are only missed where the rubrics are `complete`: the one that is named may be one that is
     broken.
     """
-    wanted = [name.strip() for name in config.test_agent_perturbation_config.target_rubric_ids]
+    target_ids = [name.strip() for name in config.test_agent_perturbation_config.target_rubric_ids]
     ids = [rubric.id for rubric in rubrics]
     if complete:
-        for index, rubric_id in enumerate(wanted):
+        for index, rubric_id in enumerate(target_ids):
             if rubric_id not in ids:
                 close = findings.nearest(rubric_id, ids)
                 hint = f"{close} is the nearest id" if close else None
                 message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
                 findings.add((AGENT, "target_rubric_ids", index), message, hint)
-    return [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
+    return [rubric for rubric in rubrics if not target_ids or rubric.id in target_ids]
 
 
 def score_range(config: Config, findings: Findings) -> tuple[int, int] | None:
@@ -332,8 +332,8 @@ def _unused_sections(config: Config) -> list[str]:
         section, _, name = key.rpartition(".")
         groups.setdefault(section, []).append(name)
     files = config.admin.dataset_config.default_params_path
-    if others := [name for name in files if name not in {"instruction", "rubric"}]:
-        groups["admin.dataset_config.default_params_path"] = others
+    if unused_files := [name for name in files if name not in {"instruction", "rubric"}]:
+        groups["admin.dataset_config.default_params_path"] = unused_files
     return [
         (f"{section}." if section else "")
         + (names[0] if len(names) == 1 else f"{{{listed(names)}}}")

@@ -55,8 +55,8 @@ def load_rubrics(
     """
     rubrics, problems = read_rubrics(Path(path), file=file)
     if mode == "ordinal":
-        rubrics, more = with_scales(rubrics, score_range, file=file or str(path))
-        problems = [*problems, *more]
+        rubrics, scale_problems = with_scales(rubrics, score_range, file=file or str(path))
+        problems = [*problems, *scale_problems]
     if problems:
         raise InputError(problems)
     return tuple(rubrics)
@@ -231,13 +231,13 @@ def _misspelled(
 ) -> None:
     """Other keys are a user's own business, unless they are meant to be ours."""
     for key in entry:
-        if key not in names and (meant := findings.nearest(key, names, cutoff=0.8)):
+        if key not in names and (close := findings.nearest(key, names, cutoff=0.8)):
             findings.add(
                 (*path, key),
                 f"unknown key; the keys here are {listed(names)}",
-                f"{meant} is the nearest key",
+                f"{close} is the nearest key",
             )
-            findings.excused.add(dotted((*path, meant)))
+            findings.excused.add(dotted((*path, close)))
 
 
 def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, ...]:
@@ -332,9 +332,9 @@ def _gaps(scores: list[int], path: KeyPath, findings: Findings) -> None:
     if absent := [
         str(score) for score in range(scores[0], scores[-1] + 1) if score not in set(scores)
     ]:
-        there = ", ".join(map(str, scores))
+        scores_text = ", ".join(map(str, scores))
         findings.add(
             path,
-            f"the scores {there} leave a gap: {listed(absent, 8)} missing between {scores[0]} and "
-            f"{scores[-1]}",
+            f"the scores {scores_text} leave a gap: {listed(absent, 8)} missing between "
+            f"{scores[0]} and {scores[-1]}",
         )

@@ -152,13 +152,13 @@ class Suite:
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:
         """The tests whose cases stages make: of a frozen suite, those of probes that ask models."""
-        made = []
+        tests = []
         for test in self.tests:
             probe = PROBES.get(test.name)
             frozen = self.frozen is not None
             if probe.asks if probe is not None else not (frozen or KINDS[test.name].natural):
-                made.append(test)
-        return tuple(made)
+                tests.append(test)
+        return tuple(tests)
 
     def repeats_of(self, judge: str | None) -> int:
         """How often a judge judges each case; a lone judge has no name."""

@@ -79,8 +79,8 @@ def stages_needed(config: Config) -> frozenset[StageName]:
 
 def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
     """The test in whose folder cases go: a probe has none of its own, and keeps no cases."""
-    others = (name for name in tests if not KINDS[name].derived)
-    return next(others, test) if KINDS[test].derived else test
+    makers = (name for name in tests if not KINDS[name].derived)
+    return next(makers, test) if KINDS[test].derived else test
 
 
 def output_dir(config: Config, test: TestName, folder: str | None) -> str:
@@ -105,10 +105,10 @@ def _targets(
 
 
 def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:
-    wanted = config.test_agent_perturbation_config.score_targets
+    targets = config.test_agent_perturbation_config.score_targets
     for rubric in rubrics:
         scores = [level.score for level in rubric.score_levels]
-        if scores and (outside := [score for score in wanted if score not in scores]):
+        if scores and (outside := [score for score in targets if score not in scores]):
             message = (
                 f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "
                 f"{shown(rubric.id)} go from {scores[0]} to {scores[-1]}"
@@ -125,7 +125,7 @@ def resolve_frozen(
         return False, None
     key: KeyPath = ("replay", "frozen")
     if isinstance(frozen, str):
-        return True, places.require(frozen, findings, key, what="the frozen suite")
+        return True, places.require(frozen, findings, key, role="the frozen suite")
     folders = list(
         dict.fromkeys(
             output_dir(config, test, folder)
@@ -143,7 +143,7 @@ def resolve_frozen(
     if not folders:
         return True, None
     return True, places.require(
-        f"{folders[0]}/{CASES_FILE}", findings, key, what="the frozen suite"
+        f"{folders[0]}/{CASES_FILE}", findings, key, role="the frozen suite"
     )
 
 
@@ -176,7 +176,7 @@ def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> 
     if config.review.labels is None:
         return None
     key: KeyPath = ("review", "labels")
-    return places.require(config.review.labels, findings, key, what="the file of blind labels")
+    return places.require(config.review.labels, findings, key, role="the file of blind labels")
 
 
 def unused_labels(config: Config, file: str) -> list[str]:
@@ -198,10 +198,10 @@ def _resolved(
     places: Places,
 ) -> LabelSettings | None:
     before = len(findings.problems)
-    named = [name for name in _PLACES if getattr(section, name) is not None]
-    if len(named) != 1:
-        what = f"has {listed(named)}" if named else "says not where the labels are"
-        findings.add(key, f"{what}; must have one of {listed(_PLACES)}")
+    sources = [name for name in _PLACES if getattr(section, name) is not None]
+    if len(sources) != 1:
+        mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
+        findings.add(key, f"{mistake}; must have one of {listed(_PLACES)}")
         return None
     ids = [rubric.id for rubric in rubrics]
     if section.rubric_id is None and section.path is None and len(ids) > 1:
@@ -217,7 +217,7 @@ def _resolved(
             findings.add((*key, "map", name), f"got {shown(value)}; must be a label or null")
     path: Path | None = None
     if section.path is not None:
-        path = places.require(section.path, findings, (*key, "path"), what="the label file")
+        path = places.require(section.path, findings, (*key, "path"), role="the label file")
     if len(findings.problems) > before:
         return None
     return LabelSettings(
@@ -228,5 +228,5 @@ def _resolved(
         rubric_id=section.rubric_id or "",
         split=section.split or "",
         by=section.by or ("people" if path is not None else "program"),
-        key=f"{AGENT}.labels.{key[-1]}.{named[0]}",
+        key=f"{AGENT}.labels.{key[-1]}.{sources[0]}",
     )

@@ -37,10 +37,10 @@ class BoundedMatcher(SequenceMatcher[str]):
 
     def __init__(self, old: Sequence[str], new: Sequence[str], *, autojunk: bool) -> None:
         super().__init__(None, old, new, autojunk=autojunk)
-        there = self.b2j  # type: ignore[attr-defined]
+        positions = self.b2j  # type: ignore[attr-defined]
         # What looking at the first so many pieces of the old text costs, each with its equals in
         # the new one.
-        self._costs = [0, *accumulate(1 + len(there.get(piece, ())) for piece in old)]
+        self._costs = [0, *accumulate(1 + len(positions.get(piece, ())) for piece in old)]
         self._left = _MOST_STEPS
 
     def find_longest_match(
@@ -114,17 +114,17 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
 
 def near_changes(pieces: Sequence[Piece], context: int) -> list[Piece]:
     """Cut what is the same to `context` characters beside each change, between words."""
-    shown = []
+    shown_lines = []
     for index, piece in enumerate(pieces):
         first, last = index == 0, index == len(pieces) - 1
         if piece.kind != "same" or len(piece.text) <= 2 * context:
-            shown.append(piece)
+            shown_lines.append(piece)
             continue
         # Without any change it is the start that is shown.
         head = "" if first and not last else piece.text[:context].rpartition(" ")[0]
         tail = "" if last else piece.text[-context:].partition(" ")[2]
-        shown.append(Piece("same", f"{head} {_GAP} {tail}" if head else f"{_GAP} {tail}"))
-    return shown
+        shown_lines.append(Piece("same", f"{head} {_GAP} {tail}" if head else f"{_GAP} {tail}"))
+    return shown_lines
 
 
 def _middle(old: str, new: str) -> list[Piece]:
@@ -138,9 +138,9 @@ def _middle(old: str, new: str) -> list[Piece]:
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
     matcher = BoundedMatcher(a, b, autojunk=False)
-    whole = [Piece("gone", "".join(a)), Piece("new", "".join(b))]
+    replaced = [Piece("gone", "".join(a)), Piece("new", "".join(b))]
     if a and b and matcher.ratio() < _LEAST_ALIKE:
-        return whole
+        return replaced
     pieces: list[Piece] = []
     for operation, a_start, a_end, b_start, b_end in matcher.get_opcodes():
         if operation == "equal":
@@ -155,8 +155,8 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
 
 def _pairs(a: Sequence[str], b: Sequence[str]) -> int:
     """How many equal pairs the matcher would have to look at."""
-    there = Counter(b)
-    return sum(count * there[word] for word, count in Counter(a).items())
+    counts = Counter(b)
+    return sum(count * counts[word] for word, count in Counter(a).items())
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:

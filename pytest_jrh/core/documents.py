@@ -69,9 +69,9 @@ def dotted(path: KeyPath) -> str:
 def listed(names: Iterable[str], limit: int = 30) -> str:
     """Join names for a sentence; the end of a long list is counted instead of printed."""
     all_names = list(names)
-    more = len(all_names) - limit
+    left_out = len(all_names) - limit
     return ", ".join(printable(name, 60) for name in all_names[:limit]) + (
-        f" and {more} more" if more > 0 else ""
+        f" and {left_out} more" if left_out > 0 else ""
     )
 
 
@@ -150,11 +150,11 @@ class _Reader:
     def _line(self, position: int) -> int:
         return bisect_left(self._newlines, position) + 1
 
-    def _fail(self, position: int, what: str) -> NoReturn:
+    def _fail(self, position: int, message: str) -> NoReturn:
         line = self._line(position)
         row = self._text.split("\n", line)[line - 1] if line <= len(self._newlines) + 1 else ""
         hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
-        raise InputError(Problem(f"is not valid JSON: {what}", self._tree.file, line, hint=hint))
+        raise InputError(Problem(f"is not valid JSON: {message}", self._tree.file, line, hint=hint))
 
     def _value(self, position: int, path: KeyPath, depth: int) -> tuple[Any, int]:
         if depth > MAX_DEPTH:
@@ -205,10 +205,10 @@ class _Reader:
             if self._text[position : position + 1] != ":":
                 self._fail(position, "expected a colon after the key")
             inner = (*path, key)
-            again = self._tree.is_duplicate(inner, key_lines.get(key), line)
+            is_duplicate = self._tree.is_duplicate(inner, key_lines.get(key), line)
             self._tree.lines.setdefault(inner, line)
             value, position = self._value(self._skip(position + 1), inner, depth + 1)
-            if not again:
+            if not is_duplicate:
                 key_lines[key], members[key] = line, value
             position = self._comma(position, "}")
         return members, position + 1
@@ -353,28 +353,28 @@ def _count_events(text: str, file: str) -> int:
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    what = (
+    message = (
         getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
     )
     line = None if mark is None else mark.line + 1
     rows = text.splitlines()
     if line is not None and (opening := _opening(error, text, line)):
-        opened, what = opening
+        opened, message = opening
         hint = (
             f"the line reads: {printable(rows[opened - 1].strip())}"
             if opened <= len(rows)
             else None
         )
-        return Problem(f"is not valid YAML: {what}", file, opened, hint=hint)
+        return Problem(f"is not valid YAML: {message}", file, opened, hint=hint)
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None
     if "\t" in row[: len(row) - len(row.lstrip())]:
         hint = "the line is indented with a tab; YAML allows only spaces"
-    elif "expected a single document" in f"{getattr(error, 'context', '')} {what}":
-        what, hint = "unexpected second document after `---`", "keep one document per file"
+    elif "expected a single document" in f"{getattr(error, 'context', '')} {message}":
+        message, hint = "unexpected second document after `---`", "keep one document per file"
     elif row:
         hint = f"the line reads: {printable(row.strip())}"
-    return Problem(f"is not valid YAML: {printable(what, 160)}", file, line, hint=hint)
+    return Problem(f"is not valid YAML: {printable(message, 160)}", file, line, hint=hint)
 
 
 def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
@@ -554,8 +554,8 @@ def parsed(data: bytes | str) -> Any:
     except UnicodeDecodeError as error:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        what = printable(error.msg[:1].lower() + error.msg[1:])
-        raise DamagedError(f"is not valid JSON: {what} at character {error.pos + 1}") from None
+        message = printable(error.msg[:1].lower() + error.msg[1:])
+        raise DamagedError(f"is not valid JSON: {message} at character {error.pos + 1}") from None
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
@@ -584,14 +584,14 @@ def _inside(value: Any) -> list[Any]:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         earlier: set[str] = set()
         for key, _ in pairs:
             if key in earlier:
                 raise ValueError(f"duplicate key {printable(key)!r}")
             earlier.add(key)
-    return made
+    return mapping
 
 
 def _number(text: str) -> float:

@@ -168,26 +168,26 @@ class AppendedFile:
             if was_cut:
                 added = missing
             else:
-                whole = content.rfind(b"\n") + 1
+                complete = content.rfind(b"\n") + 1
                 added = line + b"\n"
-                if whole < len(content):
-                    if self._is_whole(content[whole:]):
+                if complete < len(content):
+                    if self._is_whole(content[complete:]):
                         added = b"\n" + added
                     else:
-                        content = content[:whole]
-                        file.truncate(whole)
+                        content = content[:complete]
+                        file.truncate(complete)
             file.write(added)
             file.flush()
             os.fsync(file.fileno())
             self._known = content + added
         if was_cut:
             lines = missing.count(b"\n")
-            what = (
+            damage = (
                 "1 line had been removed from it, and is"
                 if lines == 1
                 else (f"{lines:,} lines had been removed from it, and are")
             )
-            raise OSError(errno.EIO, f"{what} written again; try once more", str(self.path))
+            raise OSError(errno.EIO, f"{damage} written again; try once more", str(self.path))
 
 
 def encoded(text: str) -> bytes:
@@ -227,7 +227,7 @@ def file_name_part(text: str) -> str:
     """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` ->
     `openai_gpt-4.1-mini`.
     """
-    kept = "".join(
+    safe_name = "".join(
         char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text
     )
-    return kept.lstrip(".")[:80] or "_"
+    return safe_name.lstrip(".")[:80] or "_"

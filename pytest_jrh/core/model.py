@@ -546,8 +546,8 @@ class Judgment:
     @property
     def minority(self) -> Verdict | None:
         """The first verdict with another score than `shown`; None where all are the same."""
-        shown = self.shown.score
-        return next((verdict for verdict in self.verdicts if verdict.score != shown), None)
+        shown_score = self.shown.score
+        return next((verdict for verdict in self.verdicts if verdict.score != shown_score), None)
 
 
 def most_frequent(scores: Sequence[int]) -> int | None:

@@ -171,26 +171,20 @@ class Redactor:
     )
 
     def __post_init__(self) -> None:
-        lines = {secret: _lines_of(secret) for secret in self.secrets}
-        forms = {
-            form
-            for secret in self.secrets
-            for form in (*_forms_of(secret), *_enclosed_forms_of(secret))
-        }
-        parts = (
-            line
-            for each in lines.values()
-            for line in each
-            if len(line) >= _SHORTEST and not _is_marker(line)
-        )
-        forms.update(
-            form for line in parts for form in (*_forms_of(line), *_enclosed_forms_of(line))
-        )
+        forms: set[str] = set()
+        blocks: list[tuple[str, re.Pattern[str]]] = []
+        for secret in self.secrets:
+            lines = _lines_of(secret)
+            if lines:
+                blocks.append((lines[0], _block_of(lines)))
+            long_lines = [line for line in lines if len(line) >= _SHORTEST and not _is_marker(line)]
+            for text in (secret, *long_lines):
+                forms.update(_forms_of(text))
+                forms.update(_enclosed_forms_of(text))
         object.__setattr__(
             self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form)))
         )
-        blocks = tuple((each[0], _block_of(each)) for each in lines.values() if each)
-        object.__setattr__(self, "_blocks", blocks)
+        object.__setattr__(self, "_blocks", tuple(blocks))
 
     def learn(self, environ: Mapping[str, str]) -> None:
         """Take in what the environment has come to hold, for all who use this redactor: code that
@@ -255,12 +249,12 @@ class Redactor:
             if REDACTED in value or (match.re is _PARAMETER and not _is_key(match["name"])):
                 return match[0]
             values.append(value)
-            start, end = (place - match.start() for place in match.span("value"))
+            start, end = (index - match.start() for index in match.span("value"))
             return f"{match[0][:start]}{REDACTED}{match[0][end:]}"
 
         text = _without_fields(text, values)
-        for place in _PLACES:
-            text = place.sub(hidden, text)
+        for secret_field in _PLACES:
+            text = secret_field.sub(hidden, text)
         if learn:
             self.see(values[-_MOST_LEARNED:])
         text = self.text(text)
@@ -329,9 +323,9 @@ class Redactor:
             parts = urlsplit(url)
         except ValueError:
             return self.text(url)
-        kept = [pair for pair in parts.query.split("&") if not _is_key(pair.partition("=")[0])]
+        pairs = [pair for pair in parts.query.split("&") if not _is_key(pair.partition("=")[0])]
         host = parts.netloc.rpartition("@")[2]
-        return self.text(urlunsplit(parts._replace(netloc=host, query="&".join(kept))))
+        return self.text(urlunsplit(parts._replace(netloc=host, query="&".join(pairs))))
 
 
 def dotenv_secrets(values: Mapping[str, str | None]) -> list[str]:
@@ -366,7 +360,7 @@ def read_dotenv(folders: Iterable[Path]) -> list[str]:
 
 def _without_fields(text: str, values: list[str]) -> str:
     """The text without the texts of secret fields, which are added to `values`."""
-    kept: list[str] = []
+    pieces: list[str] = []
     end = 0
     for field_start in _FIELD.finditer(text):
         name, start = field_start["name"], field_start.end()
@@ -374,20 +368,22 @@ def _without_fields(text: str, values: list[str]) -> str:
         if start < end or not (is_sure or _PERHAPS_SECRET_NAME.search(name)):
             continue
         close = re.escape(field_start["open"])
-        found = re.compile(rf"(?:(?!{close})(?:\\.|[^\\])){{1,8192}}", re.DOTALL).match(text, start)
-        if found is None:
+        inner_text = re.compile(rf"(?:(?!{close})(?:\\.|[^\\])){{1,8192}}", re.DOTALL).match(
+            text, start
+        )
+        if inner_text is None:
             continue
-        if REDACTED in found[0]:
+        if REDACTED in inner_text[0]:
             # Such as `Bearer [REDACTED]`, of code that was answered without the secret.
             hides = is_sure
         else:
-            hides = is_sure or _looks_random(found[0], _SHORTEST)
+            hides = is_sure or _looks_random(inner_text[0], _SHORTEST)
             if hides:
-                values.append(found[0])
+                values.append(inner_text[0])
         if hides:
-            kept += [text[end:start], REDACTED]
-            end = found.end()
-    return "".join([*kept, text[end:]])
+            pieces += [text[end:start], REDACTED]
+            end = inner_text.end()
+    return "".join([*pieces, text[end:]])
 
 
 def _looks_random(value: str, least: int) -> bool:
@@ -407,10 +403,9 @@ def _parts_of(value: str) -> set[str]:
         except (binascii.Error, ValueError):
             continue
         bare = bare | {pair.partition(":")[2]}
-    found = bare or texts
     return {
         text
-        for text in found
+        for text in bare or texts
         if len(text) >= _SHORTEST_ALONE and REDACTED not in text and text.lower() not in _NO_SECRETS
     }
 
@@ -517,9 +512,9 @@ def _enclosed_forms_of(secret: str) -> set[str]:
     for before in range(3):
         # Of the letters, six bits each, those which no other byte has a part in.
         first, last = -(-8 * before // 6), 8 * (before + len(raw)) // 6
-        whole = bytes(before) + raw
+        padded = bytes(before) + raw
         enclosed |= {
-            encode(whole)[first:last].decode()
+            encode(padded)[first:last].decode()
             for encode in (base64.b64encode, base64.urlsafe_b64encode)
         }
     return escaped | enclosed
@@ -540,38 +535,38 @@ def _is_marker(line: str) -> bool:
 
 def _block_of(lines: tuple[str, ...]) -> re.Pattern[str]:
     """Find the lines in a row, with whatever rendering, quoting or escaping puts between them."""
-    each = (
-        "(?:" + "|".join(map(re.escape, sorted(_forms_of(line), key=len, reverse=True))) + ")"
-        for line in lines
-    )
-    return re.compile(_BETWEEN_LINES.join(each))
+    patterns = []
+    for line in lines:
+        longest_first = sorted(_forms_of(line), key=len, reverse=True)
+        patterns.append(f"(?:{'|'.join(map(re.escape, longest_first))})")
+    return re.compile(_BETWEEN_LINES.join(patterns))
 
 
-def covers(recorded: str, wanted: str) -> bool:
+def covers(recorded: str, text: str) -> bool:
     """Whether the texts are equal.
 
     A secret that was taken out may be any word, for it may not be one here. It is no more than a
     word, so that it stands for no whole prompt.
     """
-    first, *others = recorded.split(REDACTED)
-    if not others or recorded == wanted:
-        return recorded == wanted
-    if not wanted.startswith(first):
+    first, *later_parts = recorded.split(REDACTED)
+    if not later_parts or recorded == text:
+        return recorded == text
+    if not text.startswith(first):
         return False
     # Wherever the secrets were: what stands between their places holds all that no word has.
-    if len(_NOT_OF_A_WORD.findall(wanted)) != len(
-        _NOT_OF_A_WORD.findall("".join([first, *others]))
+    if len(_NOT_OF_A_WORD.findall(text)) != len(
+        _NOT_OF_A_WORD.findall("".join([first, *later_parts]))
     ):
         return False
     end = len(first)
-    for part in others[:-1]:
+    for part in later_parts[:-1]:
         # A secret is not empty, and the earliest place of what follows it leaves the most for the
         # rest.
-        at = wanted.find(part, end + 1)
+        at = text.find(part, end + 1)
         if at < 0:
             return False
         end = at + len(part)
-    return len(wanted) - len(others[-1]) > end and wanted.endswith(others[-1])
+    return len(text) - len(later_parts[-1]) > end and text.endswith(later_parts[-1])
 
 
 def without_credentials(value: Any, redactor: Redactor) -> Any:

@@ -41,12 +41,12 @@ _DEADLINE = "_deadline"
 
 
 def unknown_problem(
-    shown: str, name: str, origin: str, line: int | None, allowed: Collection[str]
+    shown_name: str, name: str, origin: str, line: int | None, allowed: Collection[str]
 ) -> Problem:
     """Describe an unknown variable of a template, with the nearest match."""
     near = nearest(name, sorted(allowed))
     return Problem(
-        f"unknown variable {shown}; available: {listed(allowed)}",
+        f"unknown variable {shown_name}; available: {listed(allowed)}",
         file=origin,
         line=line,
         hint=f"nearest match: {near}" if near else None,
@@ -285,13 +285,13 @@ def _check_size(operator: str, left: Any, right: Any) -> None:
 
 
 def _concatenated(parts: Iterable[str]) -> str:
-    size, kept = 0, []
+    size, texts = 0, []
     for part in parts:
         size += len(part)
         if size > MOST_TEXT:
             raise ValueError(f"the text would have more than {MOST_TEXT:,} characters")
-        kept.append(part)
-    return "".join(kept)
+        texts.append(part)
+    return "".join(texts)
 
 
 @lru_cache(maxsize=256)

@@ -107,13 +107,13 @@ def shortened(text: str, width: int) -> str:
     """At most `width` columns of the text, with an ellipsis in place of what is missing."""
     if columns(text) <= width:
         return text
-    taken = kept = 0
+    taken = characters = 0
     for char in text:
         taken += columns(char)
         if taken > width - 1:
             break
-        kept += 1
-    return text[:kept] + ELLIPSIS
+        characters += 1
+    return text[:characters] + ELLIPSIS
 
 
 def fitted(names: Sequence[str], width: int) -> list[str]:
@@ -142,8 +142,8 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
     """
     widths = [max(map(columns, cells)) for cells in zip(*(line[1:] for line in lines), strict=True)]
     names = [name for name, *_ in lines]
-    left = width - sum(widths) - len(GAP) * len(widths)
-    room = min(max(map(columns, names)), max(left, _NARROWEST_NAME))
+    names_room = width - sum(widths) - len(GAP) * len(widths)
+    room = min(max(map(columns, names)), max(names_room, _NARROWEST_NAME))
     rows = []
     for name, (_, *cells) in zip(fitted(names, room), lines, strict=True):
         padded = [
@@ -187,23 +187,23 @@ def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | Non
     # Loaded where a word is wrong: most sessions need it for nothing.
     from difflib import get_close_matches
 
-    wanted = word.strip()[:_LONGEST_COMPARED].lower()
+    typed = word.strip()[:_LONGEST_COMPARED].lower()
     by_lower = {choice[:_LONGEST_COMPARED].lower(): choice for choice in choices}
     compared: Iterable[str] = by_lower
     if len(by_lower) > _MOST_COMPARED:
-        compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, wanted))
-    matches = get_close_matches(wanted, compared, n=1, cutoff=cutoff)
+        compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, typed))
+    matches = get_close_matches(typed, compared, n=1, cutoff=cutoff)
     return by_lower[matches[0]] if matches else None
 
 
-def _shared_ends(one: str, other: str) -> int:
+def _shared_ends(first: str, second: str) -> int:
     """How many characters two words share at their beginnings and their ends."""
-    return _shared_beginning(one, other) + _shared_beginning(one[::-1], other[::-1])
+    return _shared_beginning(first, second) + _shared_beginning(first[::-1], second[::-1])
 
 
-def _shared_beginning(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (char, same) in pairs if char != same), min(len(one), len(other)))
+def _shared_beginning(first: str, second: str) -> int:
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (char, same) in pairs if char != same), min(len(first), len(second)))
 
 
 def counted(number: int, noun: str) -> str:

@@ -142,8 +142,8 @@ def render_assistant_turns(messages: Sequence[Message]) -> str:
         message = messages[index]
         label = f"[{index}] {_inline(str(message.get('id') or '-'))}"
         for title, body in _sections(message, show_reasoning=False):
-            first, *rest = body.splitlines() or ["(no text)"]
-            lines += [f"{label}{title}: {first}", *(_INDENT + line for line in rest)]
+            first, *later_lines = body.splitlines() or ["(no text)"]
+            lines += [f"{label}{title}: {first}", *(_INDENT + line for line in later_lines)]
     return "\n".join(lines)
 
 

@@ -116,14 +116,14 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
         )
         foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
-    own = [
+    own_frames = [
         frame
         for frame in foreign
         if not frame.filename.startswith("<")
         and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
     ]
     folder = Path.cwd()
-    chosen = own[-_MOST_FRAMES:] or ([] if own_only else foreign[-1:])
+    chosen = own_frames[-_MOST_FRAMES:] or ([] if own_only else foreign[-1:])
     return tuple(
         f"{relative_path(Path(frame.filename), folder)}:{frame.lineno} in {frame.name}"
         for frame in chosen

@@ -93,7 +93,7 @@ class Attempt:
             if tape is not go.judging
         )
 
-    async def settle(self, *, whole: bool) -> None:
+    async def settle(self, *, completed: bool) -> None:
         """Let new recordings take the place of old ones if the case came to its end; else the old
         ones stay.
         """
@@ -101,7 +101,7 @@ class Attempt:
         async with contextlib.AsyncExitStack() as settling:
             # The judge's comes first: who waits for it may hold the case's.
             for tape in tapes:
-                settling.push_async_callback(tape.settle, whole=whole)
+                settling.push_async_callback(tape.settle, completed=completed)
 
     def take(self, other: Attempt, *, counted: bool) -> None:
         """Be what another go at the same spec has come to."""
@@ -156,19 +156,19 @@ class PanelGoes:
     whole: dict[CaseSpec, bool] = field(default_factory=dict)
     waiting: dict[CaseSpec, Attempt] = field(default_factory=dict)
 
-    async def settle(self, attempt: Attempt, *, whole: bool) -> None:
+    async def settle(self, attempt: Attempt, *, completed: bool) -> None:
         """Settle a go, and where it is the last, those that waited for it."""
-        self.whole[attempt.spec] = whole
+        self.whole[attempt.spec] = completed
         if not attempt.renews_case:
-            await attempt.settle(whole=whole)
+            await attempt.settle(completed=completed)
         else:
             # Nobody is kept from the recordings until the others have ended, which may be long.
-            await attempt.settle(whole=False)
+            await attempt.settle(completed=False)
             self.waiting[attempt.spec] = attempt
         if self.awaited <= self.whole.keys() and all(self.whole.values()):
             while self.waiting:
                 _, waiting = self.waiting.popitem()
-                await waiting.settle(whole=True)
+                await waiting.settle(completed=True)
 
 
 @dataclass(frozen=True, slots=True)

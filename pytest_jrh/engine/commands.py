@@ -99,8 +99,10 @@ class Commands:
             chosen += ["-c", self._relative(invocation.ini_file)]
         if invocation.names_rootdir:
             chosen.append(f"--rootdir={self._relative(invocation.rootdir)}")
-        named = [suite.config_file for suite in suites if suite.config_file in options.configs]
-        chosen += [f"--jrh-config={self._relative(path)}" for path in named]
+        named_files = [
+            suite.config_file for suite in suites if suite.config_file in options.configs
+        ]
+        chosen += [f"--jrh-config={self._relative(path)}" for path in named_files]
         if options.cassette_dir is not None:
             chosen.append(f"--jrh-cassette-dir={self._relative(options.cassette_dir)}")
         return [*chosen, "--jrh-frozen"] if options.frozen else chosen

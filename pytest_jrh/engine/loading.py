@@ -98,9 +98,9 @@ class ReadySuite:
         """
         values = [value for judge in self.judges.values() for value in judge.secrets]
         if any(judge.runs_code for judge in self.judges.values()):
-            here = Path.cwd()
+            start = Path.cwd()
             above = absolute(self.suite.config_file).parents
-            values += read_dotenv({here, *(folder for folder in above if here in folder.parents)})
+            values += read_dotenv({start, *(folder for folder in above if start in folder.parents)})
         return values
 
     def judge_models(self, names: Iterable[str | None]) -> set[str]:
@@ -175,11 +175,11 @@ class ReadySuite:
         if KINDS[spec.test].natural and self.suite.frozen is None:
             # It is read, not made, and its label may have changed.
             return None
-        made = self.made.get(spec.test)
-        if made is None:
+        index = self.made.get(spec.test)
+        if index is None:
             return None
         frozen = self.suite.frozen is not None
-        return made.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
+        return index.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
 
     @cached_property
     def grounds(self) -> Grounds:
@@ -233,10 +233,10 @@ def make_ready(
         with collecting(problems):
             build = JUDGES[settings.kind].build
             judges[settings.name] = build(settings, suite.mode, suite.instruction)
-    made: dict[str, MadeCases] = {}
+    made_by_test: dict[str, MadeCases] = {}
     with collecting(problems):
-        made = made_before(suite)
-    ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made), problems)
+        made_by_test = made_before(suite)
+    ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made_by_test), problems)
     if suite.frozen is None:
         ready = _with_sources(ready, problems)
     with collecting(problems):
@@ -269,13 +269,13 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
     suite, [cases, *_] = ready.suite, ready.made.values()
     problems = misfits(suite, cases.entries.values())
     if not problems and next(ready.specs(), None) is None:
-        others = sorted({entry.spec.suite for entry in cases.entries.values()} - {suite.name})
+        other_suites = sorted({entry.spec.suite for entry in cases.entries.values()} - {suite.name})
         hint = None
-        if others:
+        if other_suites:
             hint = (
-                f"It holds cases of {listed(others)}; a suite is named after its config file: to "
-                f"judge them, name this one {others[0]}{suite.config_file.suffix}, in a folder of "
-                "its own."
+                f"It holds cases of {listed(other_suites)}; a suite is named after its config "
+                f"file: to judge them, name this one {other_suites[0]}{suite.config_file.suffix}, "
+                "in a folder of its own."
             )
         problems = [
             Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
@@ -348,11 +348,11 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     """Add the prompts of the tests whose cases models make."""
     pipelines: dict[TestName, Pipeline] = {}
-    if made := ready.suite.made_by_stages:
+    if tests := ready.suite.made_by_stages:
         from pytest_jrh.engine.generate import build_pipelines
 
         with collecting(problems):
-            pipelines = build_pipelines(ready.suite, made)
+            pipelines = build_pipelines(ready.suite, tests)
     return replace(ready, pipelines=pipelines)
 
 
@@ -418,13 +418,13 @@ class LoadedSuites:
         """The suite of a config file, loaded once; raises `InputError` with every problem."""
         path = absolute(path)
         if path not in self._ready:
-            named = path in self._options.configs
+            is_named = path in self._options.configs
             ready = make_ready(
                 path,
                 cwd=self._invocation.folder,
                 rootdir=self._invocation.rootdir,
-                rubric_file=self.rubric_file if named else None,
-                log_path=self.log_path if named else None,
+                rubric_file=self.rubric_file if is_named else None,
+                log_path=self.log_path if is_named else None,
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
             )
@@ -444,8 +444,8 @@ class LoadedSuites:
 
     def labels_blind(self, suite: Suite) -> bool:
         """Whether the page of this session is that of blind labelling for a suite."""
-        asked = self._options.review
-        return asked == "blind" if asked not in (None, ALONE) else suite.review.blind
+        pages = self._options.review
+        return pages == "blind" if pages not in (None, ALONE) else suite.review.blind
 
     def read_people_again(self) -> None:
         """Take in what people said of cases meanwhile, for what is reported at the end."""
@@ -477,26 +477,26 @@ class LoadedSuites:
         """Two suites need two names, for their ids, and two cassette folders, so that none spoils
         the other's.
         """
-        for other in self:
+        for earlier in self:
             file = str(ready.suite.config_file)
-            if other.suite.name == ready.suite.name:
+            if earlier.suite.name == ready.suite.name:
                 raise InputError(
                     Problem(
-                        f"a suite is named after its file, and {other.suite.config_file} is a "
+                        f"a suite is named after its file, and {earlier.suite.config_file} is a "
                         f"suite `{ready.suite.name}` too",
                         file=file,
                         hint="Rename one of the two files.",
                     )
                 )
-            results, other_results = ready.suite.results_dir, other.suite.results_dir
-            cassettes, other_cassettes = self.cassette_dir(ready), self.cassette_dir(other)
+            results, other_results = ready.suite.results_dir, earlier.suite.results_dir
+            cassettes, other_cassettes = self.cassette_dir(ready), self.cassette_dir(earlier)
             if results == other_results:
                 shared, key = f"results folder {results}", "output.results_dir"
             elif cassettes == other_cassettes:
                 shared, key = f"cassette folder {cassettes}", "replay.cassette_dir"
             else:
                 continue
-            message = f"this suite and {other.suite.config_file} would share the {shared}"
+            message = f"this suite and {earlier.suite.config_file} would share the {shared}"
             hint = f"Give each its own `{key}`, or run one of them at a time."
             raise InputError(Problem(message, file=file, hint=hint))
 
@@ -518,9 +518,9 @@ def _check_split(ready: ReadySuite, split: str | None) -> None:
         return
     splits = dict.fromkeys(label.split for label in ready.labels.values() if label.split)
     if split not in splits:
-        there = f"the splits are {listed(splits)}" if splits else "no label names a split"
+        splits_text = f"the splits are {listed(splits)}" if splits else "no label names a split"
         close = nearest(split, splits)
-        message = f"--jrh-split={printable(split)}: got {shown(split)}; {there}"
+        message = f"--jrh-split={printable(split)}: got {shown(split)}; {splits_text}"
         hint = f"{printable(close)} is the nearest" if close else None
         raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
 

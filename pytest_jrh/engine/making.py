@@ -64,13 +64,11 @@ class CaseMaker:
         """The case of a probe, made of its base case; raises what prevents it."""
         bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks, base=base)
         make = KINDS[attempt.spec.test].make
-        made: Case
         if not PROBES[attempt.spec.test].asks:
             # Without a call, and not the same for judges that read text and those that do not.
-            made = await make(bench)
-            return made
-        made = await self._shared(attempt, ready, lambda: make(bench))
-        return replace(made, spec=attempt.spec)
+            return await make(bench)
+        case = await self._shared(attempt, ready, lambda: make(bench))
+        return replace(case, spec=attempt.spec)
 
     async def _shared(
         self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Awaitable[Case]]
@@ -86,15 +84,15 @@ class CaseMaker:
             return await make()
 
         key = generation_id(attempt.spec)
-        made = self._generations.get(key)
-        if made is None or made.is_spent(attempt.spec):
-            made = self._generations[key] = SharedWork(attempt, asyncio.create_task(work()))
+        work_of_case = self._generations.get(key)
+        if work_of_case is None or work_of_case.is_spent(attempt.spec):
+            work_of_case = self._generations[key] = SharedWork(attempt, asyncio.create_task(work()))
             if len(self._generations) > self._keep:
                 self._generations.popitem(last=False)
-        made.asked_by.add(attempt.spec)
-        case = await made.task
+        work_of_case.asked_by.add(attempt.spec)
+        case = await work_of_case.task
         attempt.shared_tapes = tuple(
-            tape for tape in made.attempt.tapes if tape is not made.attempt.judging
+            tape for tape in work_of_case.attempt.tapes if tape is not work_of_case.attempt.judging
         )
         return case
 
@@ -208,7 +206,7 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     way.
     """
     try:
-        made = await work
+        result = await work
     except NoVerdictCase:
         await tape.finish()
         raise
@@ -217,7 +215,7 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
             await tape.finish()
         raise
     await tape.finish()
-    return made
+    return result
 
 
 async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
@@ -230,8 +228,8 @@ async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscor
         try:
             return await work()
         except Unscored as trouble:
-            again = retry_unscored and UNSCORED[trouble.outcome].final
-            if not again or not await tape.forget(trouble.asked, start):
+            renews_unscored = retry_unscored and UNSCORED[trouble.outcome].final
+            if not renews_unscored or not await tape.forget(trouble.asked, start):
                 raise
 
 

@@ -133,12 +133,12 @@ class _Run:
         waiter = asyncio.wrap_future(running.ended)
         while not waiter.done():
             spent = time.monotonic() - began - self._excused() - running.waited
-            left = self.code.timeout - spent
-            if left <= 0:
+            seconds_left = self.code.timeout - spent
+            if seconds_left <= 0:
                 running.cancel()
                 waiter.cancel()
                 raise self._late()
-            await asyncio.wait([waiter], timeout=left)
+            await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -163,8 +163,8 @@ class _Run:
             self.asked_for += time.monotonic() - began
 
     def _excused(self) -> float:
-        now = time.monotonic()
-        return self.asked_for + sum(now - began for began in self.asking.values())
+        time_now = time.monotonic()
+        return self.asked_for + sum(time_now - began for began in self.asking.values())
 
     def _read(self, ended: Ended) -> object:
         if self.trouble is not None:
@@ -331,10 +331,10 @@ class _SharedLoop:
         now, a minute counts at most, so that nobody waits forever.
         """
         holder = self._holder
-        held = self._held - code.held
+        seconds = self._held - code.held
         if holder is not None and holder[0] is not code:
-            held += min(time.monotonic() - holder[1], _LONGEST_HOLD)
-        return held
+            seconds += min(time.monotonic() - holder[1], _LONGEST_HOLD)
+        return seconds
 
     def is_held_by(self, code: RunningCode) -> bool:
         """Whether code has not given the loop back since its present step began."""

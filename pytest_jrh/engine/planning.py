@@ -143,19 +143,19 @@ class Survey:
             # There may be no case: models are asked whether there is one.
             judging = CallRange(0, judging.high)
         workload = Workload(self.edits, self.verifies, judging)
-        whole = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
+        calls = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
-            return {name: whole[name] for name in whole if not STAGES[name].makes_cases}
+            return {name: calls[name] for name in calls if not STAGES[name].makes_cases}
         if self.asks is not None:
             begun = bool(self.lookups)
-            for name in whole:
+            for name in calls:
                 if STAGES[name].makes_cases:
-                    asked = self.asks.get(name, NO_CALL)
-                    whole[name] = Bounds(asked.low if begun else 0, asked.high)
+                    call_range = self.asks.get(name, NO_CALL)
+                    calls[name] = Bounds(call_range.low if begun else 0, call_range.high)
         done = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
         return {
             stage: Bounds(max(0, bounds.low - done[stage]), max(0, bounds.high - done[stage]))
-            for stage, bounds in whole.items()
+            for stage, bounds in calls.items()
         }
 
 
@@ -221,7 +221,7 @@ def plan_rows(
     stages: dict[tuple[str, StageName, str], StageModel] = {}
     missing_once: set[str] = set()
     for survey in surveys:
-        made = survey.to_make()
+        bounds_by_stage = survey.to_make()
         for stage, spec in STAGES.items():
             suite = survey.spec.suite
             # A panel's judges have a model each, and all cases those of the stages that make them.
@@ -231,20 +231,22 @@ def plan_rows(
                 continue
             key = (suite, stage, model.model)
             stages[key] = model
-            own = [lookup for lookup in survey.lookups if lookup.stage == stage]
-            recorded[key] += sum(lookup.answer is not None for lookup in own)
-            more = made.get(stage, Bounds())
+            lookups = [lookup for lookup in survey.lookups if lookup.stage == stage]
+            recorded[key] += sum(lookup.answer is not None for lookup in lookups)
+            expected = bounds_by_stage.get(stage, Bounds())
             shared = [
                 lookup.fingerprint
-                for lookup in own
+                for lookup in lookups
                 if lookup.answer is None and spec.shared_at_start
             ]
-            for fingerprint in shared if more.high else ():
+            for fingerprint in shared if expected.high else ():
                 if fingerprint in missing_once:
-                    more = Bounds(max(0, more.low - 1), max(0, more.high - 1))
+                    expected = Bounds(max(0, expected.low - 1), max(0, expected.high - 1))
                 missing_once.add(fingerprint)
-            calls[key] = calls.get(key, Bounds()) + more
-            letters[key] = letters.get(key, Bounds()) + more.times(survey.letters, survey.letters)
+            calls[key] = calls.get(key, Bounds()) + expected
+            letters[key] = letters.get(key, Bounds()) + expected.times(
+                survey.letters, survey.letters
+            )
     return [
         _row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages
     ]
@@ -462,16 +464,18 @@ def _probed(plan: CallPlan) -> Iterator[str]:
     """How many cases are those of probes, which cost a verdict each."""
     if not plan.derived:
         return
-    beside = f", {plan.beside:,} of which are made and judged for them alone" if plan.beside else ""
+    bases_text = (
+        f", {plan.beside:,} of which are made and judged for them alone" if plan.beside else ""
+    )
     how = "without a call"
     if plan.asking:
-        others = "" if plan.asking == plan.derived else ", the others without a call"
-        how = f"{plan.asking:,} by models{others}"
-    there = " and models find that there is a case" if plan.asking else ""
+        free_text = "" if plan.asking == plan.derived else ", the others without a call"
+        how = f"{plan.asking:,} by models{free_text}"
+    findings_text = " and models find that there is a case" if plan.asking else ""
     yield (
         f"{plan.derived:,} of them {'is' if plan.derived == 1 else 'are'} made by probes of "
-        f"{counted(plan.bases, 'case')}{beside}: {how}, and counted as judged, which they are "
-        f"where the judge is right on the unchanged case{there}."
+        f"{counted(plan.bases, 'case')}{bases_text}: {how}, and counted as judged, which they are "
+        f"where the judge is right on the unchanged case{findings_text}."
     )
 
 

@@ -101,8 +101,8 @@ def _git_folder(folder: Path) -> Path | None:
         if path.is_dir():
             return path
         if path.is_file():
-            named = _text(path).strip().removeprefix("gitdir: ")
-            return parent / named
+            folder_name = _text(path).strip().removeprefix("gitdir: ")
+            return parent / folder_name
     return None
 
 
@@ -161,8 +161,8 @@ def suite_run(
 def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> SuiteOrigin:
     """The origin of a suite's figures; paths are named relative to `folder`."""
     suite = ready.suite
-    made = [test for test in suite.tests if not KINDS[test.name].natural]
-    stages = suite.stages if made else {}
+    made_tests = [test for test in suite.tests if not KINDS[test.name].natural]
+    stages = suite.stages if made_tests else {}
     frozen = suite.frozen
     prompts = {prompt.judge: prompt for prompt in judge_prompts(suite, ready.judges)}
     makers = [stage.model for name, stage in stages.items() if name != VERIFIER.name]
@@ -280,8 +280,8 @@ def _change(
         return "same"
     if fingerprints <= {fingerprint, earlier}:
         return "code"
-    kept = map(baseline.kept.prompts.get, fingerprints - {fingerprint})
-    texts = {kept_prompt.text for kept_prompt in kept if kept_prompt is not None}
+    former_prompts = map(baseline.kept.prompts.get, fingerprints - {fingerprint})
+    texts = {kept_prompt.text for kept_prompt in former_prompts if kept_prompt is not None}
     if prompt is None or not texts:
         return "judge"
     return "judge" if prompt.text[:LONGEST_PROMPT] in texts else "prompt"

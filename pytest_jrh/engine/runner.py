@@ -379,23 +379,23 @@ async def _settled(attempt: Attempt, panel: PanelGoes | None) -> AsyncIterator[N
     """Keep the new recordings of a go that comes to its end, and the old ones of any other; those
     of a `panel` together.
     """
-    whole = False
+    is_settled = False
     try:
         yield
-        whole = True
+        is_settled = True
     except NoVerdictCase:
-        whole = True
+        is_settled = True
         raise
     except Unscored as trouble:
         # A judge that is not to be recorded has no new recording to wait for.
         waits = attempt.judging is None or attempt.judging.records
-        whole = UNSCORED[trouble.outcome].final or not waits
+        is_settled = UNSCORED[trouble.outcome].final or not waits
         raise
     finally:
         if panel is None:
-            await attempt.settle(whole=whole)
+            await attempt.settle(completed=is_settled)
         else:
-            await panel.settle(attempt, whole=whole)
+            await panel.settle(attempt, completed=is_settled)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

@@ -103,34 +103,34 @@ class SuppliedExchange:
         A task of its own, which is not waited for once its time is over: a client may ignore its
         cancellation.
         """
-        asked = asyncio.create_task(self._text(request))
+        asking = asyncio.create_task(self._text(request))
         try:
-            await asyncio.wait([asked], timeout=timeout)
+            await asyncio.wait([asking], timeout=timeout)
         except asyncio.CancelledError:
-            asked.cancel()
+            asking.cancel()
             raise
-        if asked.done():
-            return await asked
-        asked.cancel()
-        self._given_up.add(asked)
-        asked.add_done_callback(self._forget)
+        if asking.done():
+            return await asking
+        asking.cancel()
+        self._given_up.add(asking)
+        asking.add_done_callback(self._forget)
         return None
 
-    def _forget(self, asked: asyncio.Task[str]) -> None:
-        self._given_up.discard(asked)
-        if not asked.cancelled():
+    def _forget(self, asking: asyncio.Task[str]) -> None:
+        self._given_up.discard(asking)
+        if not asking.cancelled():
             # Retrieved, since asyncio logs exceptions that were never retrieved.
-            asked.exception()
+            asking.exception()
 
     async def _text(self, request: CallRequest) -> str:
         stage = request.stage.stage
         # Until the end of this task, which is the client's alone.
         kept_process().set(os.getpid())
         try:
-            asked = self._complete(request.stage, request.messages, request.response_model)
-            if not inspect.isawaitable(asked):
-                raise _wrong(stage, f"returned {type(asked).__name__}, which cannot be awaited")
-            text: object = getattr(completion := await asked, "text", None)
+            answer = self._complete(request.stage, request.messages, request.response_model)
+            if not inspect.isawaitable(answer):
+                raise _wrong(stage, f"returned {type(answer).__name__}, which cannot be awaited")
+            text: object = getattr(completion := await answer, "text", None)
         except self._ends_session as error:
             raise SessionEnd(error) from error
         except (Stopped, SessionEnd):
@@ -179,11 +179,11 @@ class BrokenClient:
         return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
 
 
-def _raised(stage: str, who: str, error: BaseException) -> Unscored:
+def _raised(stage: str, supplier: str, error: BaseException) -> Unscored:
     return Unscored(
         "model_error",
         stage=stage,
-        cause=f"{who} raised {error_text(error)}",
+        cause=f"{supplier} raised {error_text(error)}",
         advice="Fix it and run again: recorded calls are kept, and only the missing ones are made.",
         places=error_places(error),
     )
@@ -201,8 +201,8 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
     )
 
 
-def _wrong(stage: str, what: str) -> Unscored:
-    cause = f"The client of `pytest_jrh_complete` {what}."
+def _wrong(stage: str, problem: str) -> Unscored:
+    cause = f"The client of `pytest_jrh_complete` {problem}."
     return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
 
 

@@ -59,15 +59,15 @@ class Trials:
         for stage in stages:
             # Stages that ask one model in one way are tried once: a trial takes as long as a call
             # without its answer.
-            alike = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
+            trial_stage = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
             async with self._one:
-                if alike not in self._failures:
-                    self._failures[alike] = await self._try(alike), request.case
-            failure, first = self._failures[alike]
+                if trial_stage not in self._failures:
+                    self._failures[trial_stage] = await self._try(trial_stage), request.case
+            failure, first = self._failures[trial_stage]
             if failure is not None:
-                asked = replace(request, stage=stage)
-                again = failure.ends and first not in ("", request.case)
-                raise failure.unasked(asked, first) if again else failure.unscored(asked, 1)
+                trial = replace(request, stage=stage)
+                is_known = failure.ends and first not in ("", request.case)
+                raise failure.unasked(trial, first) if is_known else failure.unscored(trial, 1)
 
     async def _try(self, stage: StageModel) -> Failure | None:
         # Whatever would be sent finds no recording: then there is a key to send it with.
@@ -204,18 +204,18 @@ class Calls:
         """What runs a judge's own code, which is named where it opens a connection by itself."""
         from pytest_jrh.engine.own_code import CodeThreads
 
-        suite, made = ready.suite, ready.judges[judge]
+        suite, judge_code = ready.suite, ready.judges[judge]
         loop = asyncio.get_running_loop()
-        name = made.label if judge is None else f"{judge} ({made.label})"
+        name = judge_code.label if judge is None else f"{judge} ({judge_code.label})"
         limit = next(entry.stage.rate_limit for entry in suite.judges if entry.name == judge)
 
         def kept(tape: Tape) -> KeptRequests:
             # A variable that its headers name may have been set since the suite was loaded.
-            tape.recording.redactor.add(made.secrets)
+            tape.recording.redactor.add(judge_code.secrets)
             return KeptRequests(
                 tape,
                 self._recorder(),
-                admit=partial(self._admit, made),
+                admit=partial(self._admit, judge_code),
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
                 unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
@@ -381,7 +381,7 @@ async def surveyed(
 
 def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
     """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
-    made = attempt.case or (attempt.base.case if attempt.base is not None else None)
-    if ready.source is None and made is not None:
-        return made.messages
+    case = attempt.case or (attempt.base.case if attempt.base is not None else None)
+    if ready.source is None and case is not None:
+        return case.messages
     return ready.read(attempt.spec).messages

@@ -66,8 +66,8 @@ def stray_keys(section: JudgeStage) -> dict[str, list[str]]:
     kind = kind_of(section)
     own_keys = set() if kind.keys is None else set(kind.keys.model_fields)
     stray: dict[str, list[str]] = {}
-    for other in JUDGES.values():
-        for name in other.keys.model_fields if other.keys is not None else ():
+    for kind_with in JUDGES.values():
+        for name in kind_with.keys.model_fields if kind_with.keys is not None else ():
             if name not in own_keys | JUDGES.keys() and getattr(section, name, None) is not None:
-                stray.setdefault(name, []).append(other.key)
+                stray.setdefault(name, []).append(kind_with.key)
     return stray

@@ -103,7 +103,7 @@ class InspectCodeJudge(OwnCodeJudge):
         code = self.own_code(
             judged,
             lambda _submit: self._with_models(judged, case, target),
-            lambda given: self._verdict(given, scale, judged),
+            lambda value: self._verdict(value, scale, judged),
         )
         return await calls.run(code)
 
@@ -112,7 +112,7 @@ class InspectCodeJudge(OwnCodeJudge):
         """What the scorer or scanner gives for a case; runs code that is not ours."""
 
     @abstractmethod
-    def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
+    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
         """The value of what was given, and its reasoning; raises `Unscored` where it has none."""
 
     async def _with_models(self, judged: JudgedCase, case: Case, target: str) -> object:
@@ -128,8 +128,8 @@ class InspectCodeJudge(OwnCodeJudge):
         init_model_roles({**roles})
         return await self.given(judged, case, target)
 
-    def _verdict(self, given: object, scale: Scale, case: JudgedCase) -> Verdict:
-        value, reasoning = self.value_of(given, scale)
+    def _verdict(self, answer: object, scale: Scale, case: JudgedCase) -> Verdict:
+        value, reasoning = self.value_of(answer, scale)
         key = self.section.value_key
         if isinstance(value, Mapping):
             if key is None or key not in value:
@@ -177,10 +177,10 @@ def made(
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        places = "".join(f"; {place}" for place in error_places(error, own_only=True))
+        frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
         # The ellipsis tells that a secret may be cut there.
         cause = shortened(error_text(error), _LONGEST)
-        message = f"the {kind} {path!r} cannot be loaded: {cause}{places}"
+        message = f"the {kind} {path!r} cannot be loaded: {cause}{frames}"
         raise InputError(Problem(message, key=f"judge.{key}")) from error
     section = settings.section
     assert isinstance(section, InspectKeys)
@@ -270,7 +270,7 @@ class ScorerJudge(InspectCodeJudge):
         state = task_state(judged, case, target, self.settings.stage.model or "none/none")
         return await self.scorer(state, Target(target))
 
-    def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
+    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
         """The value and the explanation of a `Score`; of one whose grade was not found, no value.
 
         Inspect's graders before 0.3.245, and scorers that were copied from them, give it the value
@@ -278,10 +278,10 @@ class ScorerJudge(InspectCodeJudge):
         """
         from inspect_ai.scorer import Score
 
-        if not isinstance(given, Score):
-            raise scale.invalid(f"gave {type(given).__name__}, which is no Score")
-        explanation = given.explanation or ""
-        return None if explanation.startswith(_NO_GRADE) else given.value, explanation
+        if not isinstance(answer, Score):
+            raise scale.invalid(f"gave {type(answer).__name__}, which is no Score")
+        explanation = answer.explanation or ""
+        return None if explanation.startswith(_NO_GRADE) else answer.value, explanation
 
 
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:
@@ -381,22 +381,22 @@ class ScannerJudge(InspectCodeJudge):
             advice="Let it take a Transcript, or list[ChatMessage].",
         )
 
-    def value_of(self, given: object, scale: Scale) -> tuple[object, str]:
+    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
         """The value and the explanation of a `Result`; of a list of them, the values by label."""
         from inspect_scout import Result
 
         if (
-            isinstance(given, list)
-            and given
-            and all(isinstance(result, Result) for result in given)
+            isinstance(answer, list)
+            and answer
+            and all(isinstance(result, Result) for result in answer)
         ):
-            values = {str(result.label): result.value for result in given}
+            values = {str(result.label): result.value for result in answer}
             key = self.section.value_key
-            counted = next((result for result in given if str(result.label) == key), None)
+            counted = next((result for result in answer if str(result.label) == key), None)
             return values, _explanation(counted)
-        if not isinstance(given, Result):
-            raise scale.invalid(f"gave {type(given).__name__}, which is no Result")
-        return given.value, _explanation(given)
+        if not isinstance(answer, Result):
+            raise scale.invalid(f"gave {type(answer).__name__}, which is no Result")
+        return answer.value, _explanation(answer)
 
 
 def transcript_of(judged: JudgedCase, case: Case, target: str) -> Transcript:

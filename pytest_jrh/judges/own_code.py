@@ -75,12 +75,12 @@ class Scale:
             raise self.invalid(f"gave the score {_shown(score)}; it must be {offered}")
         return Verdict(score, str.strip(reasoning[:_LONGEST_REASONING]))
 
-    def invalid(self, what: str, advice: str = "") -> Unscored:
+    def invalid(self, problem: str, advice: str = "") -> Unscored:
         """The outcome of a judge whose value is no verdict."""
         return Unscored(
             "invalid_response",
             stage=JUDGE.name,
-            cause=f"{self.who} {what}.",
+            cause=f"{self.who} {problem}.",
             advice=advice,
             happened="the judge gave no verdict",
         )

@@ -81,8 +81,8 @@ def make_template_judge(
         }
         scores = tuple(level.score for level in case.levels) or BINARY_SCORES
         try:
-            asked = judge_response(scores, _on_offer(score_map, scores))
-            answer = (await stage.ask(values, asked, images)).parsed
+            response_model = judge_response(scores, _on_offer(score_map, scores))
+            answer = (await stage.ask(values, response_model, images)).parsed
         except Unscored as trouble:
             raise (advised(trouble) if images else trouble) from None
         score = answer.score if score_map is None else score_map[key_of(answer.score)]

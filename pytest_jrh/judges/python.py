@@ -147,7 +147,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     section = settings.section
     assert isinstance(section, PythonKeys)
     assert section.python is not None
-    function = imported(section.python, key="judge.python", what="the judge")
+    function = imported(section.python, key="judge.python", role="the judge")
     source = own_source(function, settings.folders)
     return PythonJudge(settings, function, shown_path(section.python, ":"), source)
 
@@ -157,7 +157,7 @@ def judge_function(path: str) -> Callable[..., object]:
 
     Raises `InputError` where there is none.
     """
-    return imported(path, key="--judge", what="the judge")
+    return imported(path, key="--judge", role="the judge")
 
 
 def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
@@ -168,28 +168,30 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
     return PythonJudge(settings, function, f"{module}:{name}", source)
 
 
-def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
+def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
     """The function at `pkg.mod:function` or `file.py:function`.
 
     Raises `InputError` with what is there instead, or what its module raised.
     """
-    place, separator, name = path.strip().rpartition(":")
-    is_file = place.endswith(".py")
-    is_module = place.replace(".", "a").isidentifier() and not place.startswith(".")
+    module_name, separator, name = path.strip().rpartition(":")
+    is_file = module_name.endswith(".py")
+    is_module = module_name.replace(".", "a").isidentifier() and not module_name.startswith(".")
     if not separator or not name or not (is_file or is_module):
         raise _refused(f"got {shown(path)}; must be {_TAKES}", key)
-    if is_file and not Path(place).is_file():
-        raise _refused(f"{shown(Path(place).name)} is not a file", key)
+    if is_file and not Path(module_name).is_file():
+        raise _refused(f"{shown(Path(module_name).name)} is not a file", key)
     try:
         keep_libraries_local()
-        module = _from_file(Path(place)) if is_file else importlib.import_module(place)
+        module = _from_file(Path(module_name)) if is_file else importlib.import_module(module_name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        raise _not_imported(path, error, key, what) from error
+        raise _not_imported(path, error, key, role) from error
     member = getattr(module, name, None)
     if member is None:
-        functions = [other for other, value in vars(module).items() if callable(value)]
+        functions = [
+            function_name for function_name, value in vars(module).items() if callable(value)
+        ]
         close = nearest(name, functions)
         raise _refused(
             f"{shown_path(path, ':')!r}: the module has no {name!r}",
@@ -198,7 +200,7 @@ def imported(path: str, *, key: str, what: str) -> Callable[..., object]:
         )
     if not callable(member):
         raise _refused(
-            f"{shown_path(path, ':')!r} is not {what}: {type(member).__name__} is not callable", key
+            f"{shown_path(path, ':')!r} is not {role}: {type(member).__name__} is not callable", key
         )
     function: Callable[..., object] = member
     return function
@@ -227,8 +229,8 @@ def _from_file(path: Path) -> object:
     return module
 
 
-def _not_imported(path: str, error: BaseException, key: str, what: str) -> InputError:
-    places = "".join(f"; {place}" for place in error_places(error, own_only=True))
+def _not_imported(path: str, error: BaseException, key: str, role: str) -> InputError:
+    frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
     # The ellipsis tells that a secret may be cut there.
     cause = shortened(error_text(error), _LONGEST_CAUSE)
     hint = None
@@ -237,7 +239,7 @@ def _not_imported(path: str, error: BaseException, key: str, what: str) -> Input
             "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
             "project's, and file.py:function needs no import path"
         )
-    message = f"{what} {shown_path(path, ':')!r} cannot be imported: {cause}{places}"
+    message = f"{role} {shown_path(path, ':')!r} cannot be imported: {cause}{frames}"
     return _refused(message, key, hint)
 
 

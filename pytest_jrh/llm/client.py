@@ -107,9 +107,9 @@ def _text(message: Any) -> str | None:
     if not isinstance(content, str | None):
         return None
     text = content or ""
-    for name, said in _tool_calls(message):
-        if text.strip() and not _same(text, said):
-            text += f"\n[tool call {name}] {said}"
+    for name, arguments_text in _tool_calls(message):
+        if text.strip() and not _same(text, arguments_text):
+            text += f"\n[tool call {name}] {arguments_text}"
     return text
 
 
@@ -126,10 +126,10 @@ def _tool_calls(message: Any) -> list[tuple[str, str]]:
     ]
 
 
-def _same(text: str, other: str) -> bool:
+def _same(text: str, second: str) -> bool:
     try:
         return json.dumps(json.loads(text), sort_keys=True) == json.dumps(
-            json.loads(other), sort_keys=True
+            json.loads(second), sort_keys=True
         )
     except (ValueError, RecursionError):
         return False
@@ -170,14 +170,14 @@ class UnforeseenError(Exception):
         super().__init__(type(error).__name__)
 
 
-async def _completion(asked: Mapping[str, Any]) -> Any:
+async def _completion(call_arguments: Mapping[str, Any]) -> Any:
     """Call litellm. Raises `UnforeseenError` for undocumented exceptions; errors in our own code
     propagate.
     """
     from openai import OpenAIError
 
     try:
-        return await litellm().acompletion(**asked)
+        return await litellm().acompletion(**call_arguments)
     except (OpenAIError, TimeoutError):
         raise
     except Exception as error:
@@ -347,9 +347,9 @@ class LiteLLMExchange:
             # call.
             async with asyncio.timeout(timeout + 1):
                 sending = self._negotiation.sending(request)
-                asked = arguments(request, sending)
+                call_arguments = arguments(request, sending)
                 with guarded():
-                    response = await _completion({**asked, "timeout": timeout})
+                    response = await _completion({**call_arguments, "timeout": timeout})
             answer = self._read(request, response, sending)
             if isinstance(answer, Answer):
                 self._negotiation.answered(request, sending)

@@ -134,8 +134,8 @@ class Pace:
     monotonic seconds.
     """
 
-    def __init__(self, now: Callable[[], float], *, processes: int = 1) -> None:
-        self._now = now
+    def __init__(self, clock: Callable[[], float], *, processes: int = 1) -> None:
+        self._now = clock
         self._processes = processes
         self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
         self._resume: dict[str, float] = {}
@@ -145,20 +145,20 @@ class Pace:
 
         At most `calls` calls go out in any window of `period` seconds.
         """
-        now = self._now()
-        pause = self._resume.get(stage.model, now) - now
+        time_now = self._now()
+        pause = self._resume.get(stage.model, time_now) - time_now
         limit = stage.rate_limit
         if limit is None:
             return max(pause, 0.0)
         sent = self._sent[stage.model, limit]
         window = limit.period * self._processes
-        while sent and sent[0] + window <= now:
+        while sent and sent[0] + window <= time_now:
             sent.popleft()
         if len(sent) >= limit.calls:
-            pause = max(pause, sent[0] + window - now)
+            pause = max(pause, sent[0] + window - time_now)
         if pause > 0:
             return pause
-        sent.append(now)
+        sent.append(time_now)
         return 0.0
 
     def slow_down(self, model: str, seconds: float) -> None:

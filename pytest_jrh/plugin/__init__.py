@@ -63,16 +63,16 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     """Collect suites: those of `--jrh-config` and its ini key, named on the command line, or found
     as `*.jrh.yml`.
     """
-    named = file_path in parent.config.stash[OPTIONS_READ].configs
+    is_named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
     is_argument = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
-    if not named and not discovered and not is_argument:
+    if not is_named and not discovered and not is_argument:
         return None
     from pytest_jrh.plugin.activation import collect
 
     # A file that is named as a suite is one, however little it looks like it: its mistakes are to
     # be reported.
-    return collect(file_path, parent, certain=named or discovered)
+    return collect(file_path, parent, certain=is_named or discovered)
 
 
 @pytest.hookimpl(tryfirst=True)

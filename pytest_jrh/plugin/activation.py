@@ -54,10 +54,10 @@ class Splits:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        others = [item for item in items if isinstance(item, CaseItem) and self._leaves_out(item)]
-        if others:
-            config.hook.pytest_deselected(items=others)
-            gone = set(others)
+        left_out = [item for item in items if isinstance(item, CaseItem) and self._leaves_out(item)]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            gone = set(left_out)
             items[:] = [item for item in items if item not in gone]
 
     def _leaves_out(self, item: CaseItem) -> bool:
@@ -108,30 +108,30 @@ def activate_named(config: pytest.Config) -> None:
     """
     arguments, folder = typed_arguments(config), config.invocation_params.dir
     stand_ins = {
-        argument: what
+        argument: role
         for argument in arguments
-        if (what := _stands_in(absolute(folder / argument)))
+        if (role := _stands_in(absolute(folder / argument)))
     }
-    others = [argument for argument in arguments if argument not in stand_ins]
-    covered = {absolute(folder / argument.partition("::")[0]) for argument in others}
+    suite_arguments = [argument for argument in arguments if argument not in stand_ins]
+    covered = {absolute(folder / argument.partition("::")[0]) for argument in suite_arguments}
     configs = config.stash[OPTIONS_READ].configs
     typed = bool(typed_configs(config))
     if not typed:
         configs = tuple(
             path for path in configs if path in covered or not _is_ignored(config, path)
         )
-    if others and not typed and (not stand_ins or not covered.isdisjoint(configs)):
+    if suite_arguments and not typed and (not stand_ins or not covered.isdisjoint(configs)):
         configs = tuple(path for path in configs if path in covered)
     if configs:
         session = activate(config)
-        for argument, what in stand_ins.items():
-            _replace(session, what, argument, absolute(folder / argument))
+        for argument, role in stand_ins.items():
+            _replace(session, role, argument, absolute(folder / argument))
         with captured(config), warnings_reported(config):
             _load(session, configs)
         session.named_configs = configs
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
-        kept = others if typed or arguments else config.args
-        config.args[:] = [*kept, *(str(path) for path in configs if path not in covered)]
+        arguments_left = suite_arguments if typed or arguments else config.args
+        config.args[:] = [*arguments_left, *(str(path) for path in configs if path not in covered)]
 
 
 def _is_ignored(config: pytest.Config, path: Path) -> bool:
@@ -183,11 +183,11 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     )
 
 
-def _unusable(what: str, problems: Sequence[Problem], redactor: Redactor) -> pytest.UsageError:
+def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pytest.UsageError:
     count = f"{len(problems)} problems" if len(problems) > 1 else "a problem"
     lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
     # What a module raised while it was imported is among them.
-    return pytest.UsageError(redactor.of_code(f"{what} cannot be used, {count}:\n{lines}"))
+    return pytest.UsageError(redactor.of_code(f"{role} cannot be used, {count}:\n{lines}"))
 
 
 def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
@@ -202,14 +202,14 @@ def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
     return "rubric file" if may_be_rubrics and looks_like_rubrics(path) else None
 
 
-def _replace(session: SuiteSession, what: str, argument: str, path: Path) -> None:
+def _replace(session: SuiteSession, role: str, argument: str, path: Path) -> None:
     suites = session.suites
-    before = suites.log_path if what == "log" else suites.rubric_file
+    before = suites.log_path if role == "log" else suites.rubric_file
     if before is not None and before != path:
         raise pytest.UsageError(
-            f"{argument}: {before} already stands in for the suite's own {what}; name one of them"
+            f"{argument}: {before} already stands in for the suite's own {role}; name one of them"
         )
-    if what == "log":
+    if role == "log":
         suites.log_path = path
     else:
         suites.rubric_file = path
@@ -219,11 +219,11 @@ def _refuse_pruning(session: SuiteSession) -> None:
     """Refuse to call the recordings of the suite's own log unused where another log or rubric file
     stands in for it.
     """
-    options, other = session.options, session.suites.log_path or session.suites.rubric_file
-    if other is not None and (options.prune or options.report_unused):
+    options, stand_in = session.options, session.suites.log_path or session.suites.rubric_file
+    if stand_in is not None and (options.prune or options.report_unused):
         option = "--jrh-prune" if options.prune else "--jrh-report-unused"
         raise pytest.UsageError(
-            f"{option}: not supported with {other.name} in place of the suite's own file, whose "
+            f"{option}: not supported with {stand_in.name} in place of the suite's own file, whose "
             "recordings would all be unused; run without it"
         )
 

@@ -219,18 +219,18 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         spending.usage.total,
         round(spending.cost, 6),
     )
-    named: list[tuple[str, object]] = [
+    properties: list[tuple[str, object]] = [
         (name, "" if value is None else value)
         for name, value in zip(_PROPERTIES, values, strict=True)
     ]
     if result.repeated:
         scores = " ".join(map(str, result.scores))
         repeats = (len(result.scores), scores, "true" if result.flickers else "false")
-        named += zip(_OF_REPEATS, repeats, strict=True)
+        properties += zip(_OF_REPEATS, repeats, strict=True)
     if result.spec.derived:
         base = "" if result.base_score is None else result.base_score
-        named += zip(_OF_PROBES, (result.spec.variant, result.spec.base, base), strict=True)
-    return named
+        properties += zip(_OF_PROBES, (result.spec.variant, result.spec.base, base), strict=True)
+    return properties
 
 
 def properties_of_others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:

@@ -172,9 +172,9 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         return _ALONE[value]
     if option.choices and value not in option.choices:
         close = nearest(value, option.choices)
-        meant = f"; did you mean {close}?" if close else ""
+        hint = f"; did you mean {close}?" if close else ""
         raise pytest.UsageError(
-            f"{option.key} = {value}: must be one of {', '.join(option.choices)}{meant}"
+            f"{option.key} = {value}: must be one of {', '.join(option.choices)}{hint}"
         )
     return value
 
@@ -222,14 +222,14 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     there; none without.
     """
     folder = config.invocation_params.dir
-    named = [absolute(folder / argument.partition("::")[0]) for argument in config.args]
-    names = [os.path.relpath(path, folder) for path in islice(_suites(named), _MOST_FOUND)]
+    folders = [absolute(folder / argument.partition("::")[0]) for argument in config.args]
+    names = [os.path.relpath(path, folder) for path in islice(_suites(folders), _MOST_FOUND)]
     if not names:
         return []
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    more_text = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return [
         "jrh: not collected, because in a folder only *.jrh.yml is collected: "
-        f"{', '.join(names[:_MOST_NAMED])}{more}",
+        f"{', '.join(names[:_MOST_NAMED])}{more_text}",
         f"jrh: name the file: pytest --jrh-config={names[0]}",
     ]
 

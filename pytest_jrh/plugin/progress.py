@@ -46,10 +46,10 @@ class ProgressLine:
 
     def say(self, text: str) -> None:
         """Write a line of text, if it is time to."""
-        now = self.clock()
-        if now - (self.started if self.last is None else self.last) < INTERVAL:
+        time_now = self.clock()
+        if time_now - (self.started if self.last is None else self.last) < INTERVAL:
             return
-        self.last = now
+        self.last = time_now
         with self.uncaptured():
             self.reporter.ensure_newline()
             self.reporter.write_line(text)

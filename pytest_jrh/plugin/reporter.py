@@ -233,12 +233,12 @@ class Reporter:
         selected = Counter(
             absolute(self._config.rootpath / place_of(nodeid)) for nodeid in self._selected
         )
-        left = [
+        undecided_cases = [
             undecided(ready, self._baseline.content, selected[ready.suite.config_file])
             for ready in self._suites
             if ready.suite.config_file in self._session.named - done
         ]
-        reasons = [reason for reason in left if reason is not None]
+        reasons = [reason for reason in undecided_cases if reason is not None]
         self._problems += reasons
         return not reasons
 
@@ -311,12 +311,12 @@ class Reporter:
         if xml is None:
             return
         redactor = self._session.redactor
-        named = (
+        groups = (
             provenance_properties(session.origin),
             properties(session.table),
             label_properties(session),
         )
-        for name, value in chain.from_iterable(named):
+        for name, value in chain.from_iterable(groups):
             # pytest escapes the value alone, and XML takes no control character.
             xml.add_global_property(one_line(redactor.text(name)), redactor.text(value))
         xml.pytest_sessionfinish()
@@ -417,13 +417,16 @@ class BriefFailures:
             filter(self._is_ours, reports),
             key=lambda report: order.get(self.results[report.nodeid].case_id, len(order)),
         )
-        others = [report for report in reports if not self._is_ours(report)]
+        other_reports = [report for report in reports if not self._is_ours(report)]
         brief = brief_texts([self._case(report) for report in ours], style)
         if is_error and style == "line" and brief:
             # pytest writes a heading over each error, whatever the style.
-            whole = tuple(range(len(ours)))
-            brief = [BriefText(whole, "\n".join(text.text for text in brief))]
-        return [*others, *(_stand_in(ours, text, style, is_error=is_error) for text in brief)]
+            all_indices = tuple(range(len(ours)))
+            brief = [BriefText(all_indices, "\n".join(text.text for text in brief))]
+        return [
+            *other_reports,
+            *(_stand_in(ours, text, style, is_error=is_error) for text in brief),
+        ]
 
     def _case(self, report: Any) -> FailedCase:
         result = self.results[report.nodeid]

@@ -41,8 +41,10 @@ def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> s
 
     A value that pytest shortens would be shown in part, where no secret is recognized any more.
     """
-    shown = excinfo.getrepr(style="short", showlocals=False, funcargs=False, truncate_locals=True)
-    text = redactor.of_code(str(shown))
+    representation = excinfo.getrepr(
+        style="short", showlocals=False, funcargs=False, truncate_locals=True
+    )
+    text = redactor.of_code(str(representation))
     return f"{text}\n\n{_BUG}" if _is_ours(excinfo) else text
 
 

@@ -369,8 +369,8 @@ class SuiteSession:
         except _ENDS_SESSION:
             raise
         except BaseException as error:
-            places = "".join(f"; {place}" for place in error_places(error))
-            message = f"the hook pytest_jrh_judge raised {error_text(error)}{places}"
+            frames = "".join(f"; {frame}" for frame in error_places(error))
+            message = f"the hook pytest_jrh_judge raised {error_text(error)}{frames}"
             raise InputError(Problem(self.redactor.text(message))) from error
         if judge is None or callable(judge):
             return judge

@@ -68,7 +68,7 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
     head = _EXPONENT.sub(r"\1.0", re.sub(_NOT_YAML, _json_escape, head))
     body_data = {
-        "interactions": [_readable(one) for one in interactions],
+        "interactions": [_readable(interaction) for interaction in interactions],
         "version": _VCR_FORMAT,
     }
     # After a text that ends in empty lines libyaml marks the end of the document, so it is dumped
@@ -515,7 +515,9 @@ class Cassette:
             "complete": self.complete,
             "calls": [_call_data(entry) for entry in ordered],
         }
-        return write({"jrh": ours}, [one for entry in ordered for one in entry.interactions])
+        return write(
+            {"jrh": ours}, [interaction for entry in ordered for interaction in entry.interactions]
+        )
 
 
 def _call_data(entry: RecordedCall) -> dict[str, Any]:

@@ -294,7 +294,7 @@ def _fields(body: object) -> list[tuple[object, object]]:
 
 def _texts(value: object) -> list[str]:
     values = value if isinstance(value, list | tuple) else [value]
-    return [body_text(one) for one in values]
+    return [body_text(text) for text in values]
 
 
 def _without_chance(body: str) -> str:

@@ -72,7 +72,7 @@ def halted(
     halt: Halt,
     *,
     stage: str,
-    who: str,
+    asker: str,
     recorded: Sequence[Mapping[str, Any]],
     cassette: Path,
     closed: bool,
@@ -89,14 +89,14 @@ def halted(
         return Unscored(
             "model_error",
             stage=stage,
-            cause=f"{who} was stopped before a request whose answer could not be stored under "
+            cause=f"{asker} was stopped before a request whose answer could not be stored under "
             f"{cassette.parent}: {halt.what}.",
             advice=MAKE_ROOM,
         )
     if halt.why == "unready":
         return Unrecorded(
             stage=stage,
-            cause=f"{who} cannot be asked: {halt.what}.",
+            cause=f"{asker} cannot be asked: {halt.what}.",
             difference="",
             cassette=str(cassette),
         )
@@ -104,13 +104,13 @@ def halted(
         return Unscored(
             "unrecorded",
             stage=stage,
-            cause=f"{who} was stopped: {halt.what}, which no recording answers.",
+            cause=f"{asker} was stopped: {halt.what}, which no recording answers.",
             advice=f"{foreign_urllib3()}{VERDICT_ADVICE}",
             places=() if error is None else error_places(error),
         )
     assert halt.request is not None
     interaction = _nearest_interaction(recorded, halt.request)
-    cause = f"{who} sent {halt.what}, which is not recorded"
+    cause = f"{asker} sent {halt.what}, which is not recorded"
     if interaction is not None:
         cause += "; the nearest recorded request differs"
         if is_all_secret(interaction["request"]["body"]):
@@ -218,9 +218,9 @@ def request_difference(interaction: Mapping[str, Any], request: HttpRequest) -> 
     """A short text that says in what a request differs from a recorded one."""
     recorded = interaction["request"]
     lines: list[str] = []
-    was, now = f"{recorded['method']} {recorded['uri']}", f"{request.method} {request.uri}"
-    if was != now:
-        lines += [f"-{was}", f"+{now}"]
+    was, sent = f"{recorded['method']} {recorded['uri']}", f"{request.method} {request.uri}"
+    if was != sent:
+        lines += [f"-{was}", f"+{sent}"]
     lines += _changed_lines(_body_lines(recorded["body"]), _body_lines(request.body))
     return _cut(lines) or "(equal to a recorded request that was asked fewer times)"
 
@@ -232,9 +232,9 @@ def _nearest_interaction(
     lines = set(_body_lines(request.body))
 
     def likeness(interaction: Mapping[str, Any]) -> tuple[bool, bool, int]:
-        other = interaction["request"]
-        in_common = len(lines & set(_body_lines(other["body"])))
-        return (other["uri"] == request.uri, other["method"] == request.method, in_common)
+        recorded = interaction["request"]
+        in_common = len(lines & set(_body_lines(recorded["body"])))
+        return (recorded["uri"] == request.uri, recorded["method"] == request.method, in_common)
 
     return max(recorded, key=likeness, default=None)
 

@@ -116,9 +116,9 @@ class KeptRequests:
         if tape.recording.planning:
             return self._foreseen(judging, verdict if fits else None)
         if judging.from_head:
-            told = self._from_head(judging, entry, verdict, live=live)
-            if told is not None:
-                return told
+            recorded_verdict = self._from_head(judging, entry, verdict, live=live)
+            if recorded_verdict is not None:
+                return recorded_verdict
         return await self._given(judging, work, live=live)
 
     def _foreseen(self, judging: Judging, verdict: Verdict | None) -> Verdict:
@@ -191,7 +191,11 @@ class KeptRequests:
         recorded = entry.interactions if entry is not None else ()
         interrupted = tape.interrupted(judging.fingerprint) if live else None
         if interrupted is not None:
-            new = [one for one in interrupted.interactions if one not in recorded]
+            new = [
+                interaction
+                for interaction in interrupted.interactions
+                if interaction not in recorded
+            ]
             recorded = (*recorded, *new)
         if live and _verdict(entry) is None:
             await self._paced()
@@ -215,8 +219,8 @@ class KeptRequests:
                 replayed=exchanges.replayed,
                 unpriced=exchanges.sent + exchanges.replayed,
             )
-            for what in exchanges.unseen:
-                self._unseen(what)
+            for unseen in exchanges.unseen:
+                self._unseen(unseen)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
@@ -254,7 +258,7 @@ class KeptRequests:
         raise halted(
             exchanges.halt,
             stage=judging.stage,
-            who=judging.who,
+            asker=judging.who,
             recorded=recorded,
             cassette=tape.path,
             closed=tape.closed,

@@ -398,10 +398,10 @@ def room_for(request_size: int, cassette: Path, folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(stage: str, what: str) -> Iterator[None]:
+def writing(stage: str, content: str) -> Iterator[None]:
     """Turn what goes wrong with a file into what the user reads in the case.
 
-    `what` follows from it.
+    `content` is what is not on the disk then.
     """
     try:
         yield
@@ -409,6 +409,6 @@ def writing(stage: str, what: str) -> Iterator[None]:
         raise Unscored(
             "model_error",
             stage=stage,
-            cause=f"{what}: {error.strerror or error}.",
+            cause=f"{content}: {error.strerror or error}.",
             advice=MAKE_ROOM,
         ) from error

@@ -284,14 +284,14 @@ class Tape:
         if not self.renews:
             await self._resources.aclose()
 
-    async def settle(self, *, whole: bool) -> None:
-        """Let a complete new recording take the place of the old one, where the case is `whole`:
-        it came to its end. Otherwise the old one stays.
+    async def settle(self, *, completed: bool) -> None:
+        """Let a complete new recording take the place of the old one, where the case is
+        `completed`: it came to its end. Otherwise the old one stays.
 
         Raises `Unscored` where the file cannot be written.
         """
         try:
-            if whole and self.renews and self._cassette.complete:
+            if completed and self.renews and self._cassette.complete:
                 await self._take_place()
         finally:
             self._released = True
@@ -428,8 +428,8 @@ class Tape:
             http.recording() if http else contextlib.nullcontext(Capture()) as capture,
         ):
             try:
-                asked = replace(request, case=self._case, attempts=attempts)
-                answer = self.scrubbed(await live(asked))
+                recorded_request = replace(request, case=self._case, attempts=attempts)
+                answer = self.scrubbed(await live(recorded_request))
             except Unscored as trouble:
                 if trouble.keyless and self._recording.keep:
                     # As on a fork: whoever has a key is to record it, which the command of this
@@ -468,13 +468,13 @@ class Tape:
                 room.enter_context(self.room(size_of(request)))
             yield
 
-    def room(self, asked: int) -> contextlib.AbstractContextManager[None]:
+    def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
         """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
         none.
         """
         if not self._recording.keep:
             return contextlib.nullcontext()
-        return room_for(asked, self._cassette.path, self._locks)
+        return room_for(answers, self._cassette.path, self._locks)
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""

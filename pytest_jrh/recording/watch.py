@@ -117,7 +117,11 @@ def _notice(watch: Watch | None, done: str, *, sends: bool = False) -> None:
         return
     if sends and thread in _threads_before():
         return
-    names = [other.name for other in threading.enumerate() if other.ident == thread]
+    names = [
+        thread_object.name
+        for thread_object in threading.enumerate()
+        if thread_object.ident == thread
+    ]
     opened = Opened(done, names[0] if names else "(no name)")
     watches = [judge for judge in tuple(judging()) if judge.process == os.getpid()]
     for judge in watches:

@@ -167,8 +167,8 @@ def _block(kind: str, part: Block) -> Block:
 
 def _text(part: Block) -> Block:
     block: Block = {"type": "text", "text": _as_text(part.get("text"))}
-    more = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
-    return {"internal": more, **block} if more else block
+    other_fields = {key: value for key, value in part.items() if key not in _TEXT_KEYS and value}
+    return {"internal": other_fields, **block} if other_fields else block
 
 
 def _media(kind: str, part: Block) -> Block:
@@ -180,8 +180,8 @@ def _media(kind: str, part: Block) -> Block:
     if kind in ("image", "document") and isinstance(part.get("source"), dict):
         source = part["source"]
         where = source.get("url") or data_url(source.get("media_type"), source.get("data"))
-        named = {"filename": part["title"]} if part.get("title") else {}
-        return {"type": kind, kind: _as_text(where)} | named
+        file_name = {"filename": part["title"]} if part.get("title") else {}
+        return {"type": kind, kind: _as_text(where)} | file_name
     if kind == "input_audio" and isinstance(part.get("input_audio"), dict):
         audio = part["input_audio"]
         form = audio.get("format")
@@ -331,13 +331,13 @@ def _head(turn: Made, parts: Parts) -> Made:
     known_keys = (
         {*_KNOWN, "name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
     )
-    more = {
+    fields = {
         key: value
         for key, value in turn.items()
         if key not in known_keys and value not in (None, [], {}, "")
     }
-    if more and "tool_use_id" not in turn:
-        head["metadata"] = more
+    if fields and "tool_use_id" not in turn:
+        head["metadata"] = fields
     return head
 
 
@@ -375,12 +375,12 @@ def _call(call: Any) -> Made:
         return _made_call(call.get("id"), function.get("name"), function.get("arguments"))
     if isinstance(call.get("custom"), dict):
         custom = call["custom"]
-        made = _made_call(call.get("id"), custom.get("name"), {"input": custom.get("input")})
-        return {**made, "type": "custom"}
-    made = _made_call(call.get("id"), function or call.get("name"), call.get("arguments"))
+        tool_call = _made_call(call.get("id"), custom.get("name"), {"input": custom.get("input")})
+        return {**tool_call, "type": "custom"}
+    tool_call = _made_call(call.get("id"), function or call.get("name"), call.get("arguments"))
     if isinstance(call.get("parse_error"), str):
-        made["parse_error"] = call["parse_error"]
-    return made
+        tool_call["parse_error"] = call["parse_error"]
+    return tool_call
 
 
 def _anthropic_call(part: Made) -> Made:
@@ -391,10 +391,14 @@ def _made_call(call_id: Any, name: Any, arguments: Any) -> Made:
     if not isinstance(name, str) or not name:
         raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
     read, mistake = _arguments(arguments)
-    made = {"id": call_id if isinstance(call_id, str) else "", "function": name, "arguments": read}
+    tool_call = {
+        "id": call_id if isinstance(call_id, str) else "",
+        "function": name,
+        "arguments": read,
+    }
     if mistake is not None:
-        made["parse_error"] = mistake
-    return {**made, "type": "function"}
+        tool_call["parse_error"] = mistake
+    return {**tool_call, "type": "function"}
 
 
 def _arguments(arguments: Any) -> tuple[Made, str | None]:
@@ -481,8 +485,8 @@ class Conversations(Source):
         """What was unusual about conversations that were read."""
         with self._lock:
             return tuple(
-                f"{self.path.name}: some conversations have {what}; these are kept as they are"
-                for what in self._unusual
+                f"{self.path.name}: some conversations have {sentence}; these are kept as they are"
+                for sentence in self._unusual
             )
 
     def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
@@ -523,8 +527,8 @@ class Conversations(Source):
             self._unusual.update(dict.fromkeys(unusual))
         task = clean["input"]
         if task is None:
-            asked = (message for message in clean["messages"] if message["role"] == "user")
-            task = message_text(next(asked, {}))
+            user_messages = (message for message in clean["messages"] if message["role"] == "user")
+            task = message_text(next(user_messages, {}))
         return AgentRun(
             run_id=run_id,
             epoch=epoch,

@@ -203,9 +203,9 @@ class Joined(Source):
         for number, label in zip(order, labels, strict=True):
             for run_id, own_epochs in epochs[number].items():
                 former_id = f"{run_id}@{former_labels[number]}"
-                others = taken.setdefault(run_id, set())
-                new_id = f"{run_id}@{label}" if others & own_epochs else run_id
-                others |= own_epochs
+                taken_epochs = taken.setdefault(run_id, set())
+                new_id = f"{run_id}@{label}" if taken_epochs & own_epochs else run_id
+                taken_epochs |= own_epochs
                 if self._is_known(former_id):
                     new_id = former_id
                 origin = _Place(number, run_id)
@@ -228,8 +228,8 @@ class Joined(Source):
 
         One file more changes the order of no others.
         """
-        others = [number for number in range(len(self._files)) if number not in times]
-        return [*sorted(times, key=lambda number: times[number]), *others]
+        undated = [number for number in range(len(self._files)) if number not in times]
+        return [*sorted(times, key=lambda number: times[number]), *undated]
 
     def _say_renamed(
         self, renamed: Mapping[_Place, tuple[str, str | None]], shared: int, order: Sequence[int]
@@ -239,12 +239,12 @@ class Joined(Source):
             for number in order
             if any(origin.file == number for origin in renamed)
         )
-        named = next(new for origin, (new, _) in renamed.items() if new != origin.run_id)
+        example = next(new for origin, (new, _) in renamed.items() if new != origin.run_id)
         with self._lock:
             self._said[
                 f"{counted(shared, 'id')} of runs in more than one file; those of {first} stay as "
                 "they are, and those of newer files have the file's name behind them, such as "
-                f"{printable(named)}"
+                f"{printable(example)}"
             ] = None
 
     def _all_runs(self) -> list[tuple[_Place, RunSummary]]:
@@ -264,13 +264,13 @@ class Joined(Source):
             raise InputError(problems)
         return runs
 
-    def _alike(self, run: RunSummary, one: _Place, other: _Place) -> InputError:
+    def _alike(self, run: RunSummary, first: _Place, second: _Place) -> InputError:
         message = (
             f"two runs would be called {printable(run.run_id)} (epoch {run.epoch}): one of this "
-            f"file, and one of {self._files[one.file]}"
+            f"file, and one of {self._files[first.file]}"
         )
         hint = "rename one of the two files, or one of the runs"
-        return InputError(Problem(message, file=str(self._files[other.file]), hint=hint))
+        return InputError(Problem(message, file=str(self._files[second.file]), hint=hint))
 
 
 def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
@@ -315,8 +315,8 @@ def _labels(files: Sequence[Path]) -> list[str]:
     labels: list[str] = []
     for number, file in enumerate(files):
         before = files[: number + 1]
-        common = os.path.commonpath([other.absolute().parent for other in before])
-        stems = {other.stem for other in files[:number]}
+        common = os.path.commonpath([earlier_file.absolute().parent for earlier_file in before])
+        stems = {earlier_file.stem for earlier_file in files[:number]}
         path = file.absolute().relative_to(common).as_posix()
         labels.append(path if file.stem in stems else file.stem)
     return labels
@@ -363,27 +363,27 @@ def find_files(
             files.setdefault(path.resolve(), path)
             continue
         inside = _inside(path, suffixes)
-        others = [file for file in inside if not _has_transcripts(file)]
-        files.update({file.resolve(): file for file in inside if file not in set(others)})
-        if others:
-            names = listed((str(file.relative_to(path)) for file in others), _MOST_NAMED)
+        left_out = [file for file in inside if not _has_transcripts(file)]
+        files.update({file.resolve(): file for file in inside if file not in set(left_out)})
+        if left_out:
+            names = listed((str(file.relative_to(path)) for file in left_out), _MOST_NAMED)
             notices.append(
-                f"{path.name}: left out {counted(len(others), 'file')} that "
-                f"{'does' if len(others) == 1 else 'do'} not look like transcripts: {names}"
+                f"{path.name}: left out {counted(len(left_out), 'file')} that "
+                f"{'does' if len(left_out) == 1 else 'do'} not look like transcripts: {names}"
             )
-        if len(inside) == len(others):
+        if len(inside) == len(left_out):
             raise refused(path, f"holds no transcripts; their names end in {', '.join(suffixes)}")
     return Found(tuple(files.values()), tuple(notices))
 
 
 def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    found: list[Path] = []
+    transcripts: list[Path] = []
     for file in _walk(folder):
         if file.suffix.lower() in suffixes and file.is_file():
-            found.append(file)
-            if len(found) > MOST_FILES:
+            transcripts.append(file)
+            if len(transcripts) > MOST_FILES:
                 raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")
-    return sorted(found)
+    return sorted(transcripts)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

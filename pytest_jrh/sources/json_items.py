@@ -136,10 +136,10 @@ class ItemFile:
     def _line_of(self, offset: int) -> int | None:
         try:
             with self.path.open("rb") as file:
-                lines, left = 1, offset
-                while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+                lines, bytes_left = 1, offset
+                while bytes_left > 0 and (chunk := file.read(min(bytes_left, _CHUNK))):
                     lines += chunk.count(b"\n")
-                    left -= len(chunk)
+                    bytes_left -= len(chunk)
                 return lines
         except OSError:
             return None
@@ -245,12 +245,12 @@ def identity(value: Any, places: InputFormat) -> Identity:
     """Read id, epoch and cluster of a conversation; raises DamagedError."""
     turns = messages_of(value, places)
     sample_id = _id(value, places.id)
-    named = sample_id is not None
+    has_id = sample_id is not None
     return Identity(
         sample_id if sample_id is not None else _digest(turns),
         _epoch(value, places.epoch),
         _cluster(value, places.cluster),
-        named=named,
+        named=has_id,
         has_messages=bool(turns),
     )
 
@@ -263,10 +263,12 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
     messages = at(value, pointer)
     if isinstance(messages, list):
         return messages
-    what = "has no messages" if messages is MISSING else f"has {shown(messages)} for messages"
-    elsewhere = [other for other in places_of_messages(value) if other != pointer]
+    problem = "has no messages" if messages is MISSING else f"has {shown(messages)} for messages"
+    elsewhere = [
+        pointer_there for pointer_there in places_of_messages(value) if pointer_there != pointer
+    ]
     hint = f"{KEY}: {{messages: {elsewhere[0]}}} would find some" if elsewhere else None
-    raise MisplacedError(f"{what} at {pointer or 'the top'}; {_keys(value)}", hint)
+    raise MisplacedError(f"{problem} at {pointer or 'the top'}; {_keys(value)}", hint)
 
 
 def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
@@ -308,12 +310,12 @@ def places_of_messages(value: Any) -> list[str]:
     for _ in range(_MOST_LOOKED_AT):
         if not waiting:
             break
-        here, path = waiting.pop(0)
-        if isinstance(here, list):
-            if here and all(isinstance(item, dict) and "role" in item for item in here):
-                lists.append((len(here), pointer_to(*path)))
-        elif isinstance(here, dict) and len(path) < _DEEPEST:
-            waiting += [(inner, (*path, key)) for key, inner in here.items()]
+        node, path = waiting.pop(0)
+        if isinstance(node, list):
+            if node and all(isinstance(item, dict) and "role" in item for item in node):
+                lists.append((len(node), pointer_to(*path)))
+        elif isinstance(node, dict) and len(path) < _DEEPEST:
+            waiting += [(inner, (*path, key)) for key, inner in node.items()]
     return [pointer for _, pointer in sorted(lists, key=lambda sized: -sized[0])]
 
 

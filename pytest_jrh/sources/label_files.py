@@ -69,10 +69,10 @@ class LabelFile:
         """What the name of a column most likely means: looked for once, whatever the number of
         lines, and not for more names than a table of people has.
         """
-        asked = (name, names)
-        if asked not in self._nearest and len(self._nearest) < _MOST_NAMES:
-            self._nearest[asked] = nearest(name, names, cutoff)
-        return self._nearest.get(asked)
+        question = (name, names)
+        if question not in self._nearest and len(self._nearest) < _MOST_NAMES:
+            self._nearest[question] = nearest(name, names, cutoff)
+        return self._nearest.get(question)
 
     def problem(
         self, message: str, line: int, key: str | None = None, hint: str | None = None
@@ -174,9 +174,9 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
         if meaning is None:
             unknown.append(name)
         elif meaning in meanings.values():
-            both = next(other for other, taken in meanings.items() if taken == meaning)
-            what = f"the columns {shown(both)} and {shown(name)} mean the same"
-            table.problem(what if both != name else f"duplicate column {shown(name)}", line)
+            both = next(first_name for first_name, taken in meanings.items() if taken == meaning)
+            message = f"the columns {shown(both)} and {shown(name)} mean the same"
+            table.problem(message if both != name else f"duplicate column {shown(name)}", line)
         else:
             meanings[name] = meaning
     for needed in _NEEDED:
@@ -189,8 +189,8 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
             )
     for name in unknown:
         close = table.nearest(name, _NAMES, cutoff=0.8)
-        meant = _meaning(close) if close else None
-        if meant is not None and meant not in (*_NEEDED, *meanings.values()):
+        close_meaning = _meaning(close) if close else None
+        if close_meaning is not None and close_meaning not in (*_NEEDED, *meanings.values()):
             table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
     table.unused.update(dict.fromkeys(name for name in unknown if name))
     return meanings

@@ -106,10 +106,10 @@ class Joiner:
         joined = JoinedLabels()
         votes: dict[LabelKey, _Votes] = {}
         left_out = dict.fromkeys((_REPEATED, _UNTARGETED), 0)
-        others = no_label = 0
+        other_splits = no_label = 0
         for row in rows:
             if reading.split and row.split != reading.split:
-                others += 1
+                other_splits += 1
                 continue
             rubric_id = self._rubric(row, reading, joined)
             if rubric_id in self._untargeted:
@@ -127,34 +127,38 @@ class Joiner:
                 left_out[_REPEATED] += 1
         joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
         joined.notices += [
-            f"{reading.file}: {what}: {number:,}." for what, number in left_out.items() if number
+            f"{reading.file}: {reason}: {number:,}."
+            for reason, number in left_out.items()
+            if number
         ]
-        if others:
+        if other_splits:
             joined.notices.append(
-                f"{reading.file}: lines of other splits than {reading.split}: {others:,}."
+                f"{reading.file}: lines of other splits than {reading.split}: {other_splits:,}."
             )
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        more = len(joined.problems) - _MOST_PROBLEMS
-        if more > 0:
-            rest = Problem(f"and {counted(more, 'more problem')} in the labels", reading.file)
-            joined.problems = [*joined.problems[:_MOST_PROBLEMS], rest]
+        left_out_problems = len(joined.problems) - _MOST_PROBLEMS
+        if left_out_problems > 0:
+            last = Problem(
+                f"and {counted(left_out_problems, 'more problem')} in the labels", reading.file
+            )
+            joined.problems = [*joined.problems[:_MOST_PROBLEMS], last]
         return joined
 
     def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
-        wanted = row.rubric_id or reading.rubric_id
-        if wanted in self._rubrics or wanted in self._untargeted:
-            return wanted
-        if not wanted and len(self._rubrics) == 1:
+        rubric_id = row.rubric_id or reading.rubric_id
+        if rubric_id in self._rubrics or rubric_id in self._untargeted:
+            return rubric_id
+        if not rubric_id and len(self._rubrics) == 1:
             return next(iter(self._rubrics))
         ids = listed(self._rubrics)
         hint: str | None
-        if not wanted:
+        if not rubric_id:
             message = f"names no rubric; the suite's rubrics are {ids}"
             hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
         else:
-            message = f"got {shown(wanted)}; the suite's rubrics are {ids}"
-            hint = _nearest_id(wanted, self._rubrics, joined)
+            message = f"got {shown(rubric_id)}; the suite's rubrics are {ids}"
+            hint = _nearest_id(rubric_id, self._rubrics, joined)
         joined.problems.append(Problem(message, reading.file, row.line, "rubric_id", hint))
         return None
 
@@ -187,8 +191,8 @@ class Joiner:
         else:
             key = "epoch"
             epoch = "is missing" if row.epoch is None else f"got {row.epoch}"
-            there = listed([str(epoch) for epoch in sorted(epochs)], 8)
-            message = f"{epoch}; the epochs of the run {shown(row.run_id)} are {there}"
+            epochs_text = listed([str(epoch) for epoch in sorted(epochs)], 8)
+            message = f"{epoch}; the epochs of the run {shown(row.run_id)} are {epochs_text}"
         joined.problems.append(Problem(message, reading.file, row.line, key, hint))
         return None
 
@@ -208,9 +212,9 @@ class Joiner:
             return None
 
 
-def _nearest_id(wanted: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
+def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
     """The hint of a problem that is shown; of others it would take the time for nothing."""
-    close = nearest(wanted, ids) if len(joined.problems) < _MOST_PROBLEMS else None
+    close = nearest(text, ids) if len(joined.problems) < _MOST_PROBLEMS else None
     return f"{close} is the nearest id" if close else None
 
 
@@ -255,7 +259,7 @@ def find_labels(
 
     What is wrong with any label is in the `problems`, and so is it where there is none at all.
     """
-    whole = JoinedLabels()
+    found_labels = JoinedLabels()
     origins: dict[LabelKey, str] = {}
     for settings in suite.labels:
         by_file = settings.path is not None
@@ -266,21 +270,21 @@ def find_labels(
             joined = _from_file(settings, settings.path, suite, joiner, places)
         else:
             joined = _from_log(settings, suite, source, runs, joiner)
-        whole.problems += joined.problems
-        whole.notices += joined.notices
+        found_labels.problems += joined.problems
+        found_labels.notices += joined.notices
         where = places.name(settings.path) if settings.path is not None else settings.key
         for key, label in joined.labels.items():
             if key in origins:
-                whole.problems.append(_twice(key, where, origins[key], settings))
+                found_labels.problems.append(_twice(key, where, origins[key], settings))
                 break
             origins[key] = where
-            whole.labels[key] = label
-    if not whole.labels and not whole.problems:
+            found_labels.labels[key] = label
+    if not found_labels.labels and not found_labels.problems:
         message = "no run has a label"
-        whole.problems.append(Problem(message, key=suite.labels[0].key))
+        found_labels.problems.append(Problem(message, key=suite.labels[0].key))
     # In the order of the log, whatever the order of the labels.
-    whole.labels = _in_order(whole.labels, suite, runs)
-    return whole
+    found_labels.labels = _in_order(found_labels.labels, suite, runs)
+    return found_labels
 
 
 def _from_file(
@@ -320,8 +324,8 @@ def _from_log(
     joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
     joined.problems = _once([_of_config(settings, problem) for problem in joined.problems])
     if without := len(keys) - len(rows):
-        what = "score of" if settings.scorer else "field"
-        joined.notices.append(f"{counted(without, 'run')} without the {what} {name}: no label.")
+        noun = "score of" if settings.scorer else "field"
+        joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
     return joined
 
 
@@ -356,15 +360,17 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
     if settings.scorer:
-        there = dict.fromkeys(name for _, scores in source.scores() for name in scores)
-        what = f"the scorers are {listed(there)}" if there else "the log has no scores"
+        names = dict.fromkeys(name for _, scores in source.scores() for name in scores)
+        names_text = f"the scorers are {listed(names)}" if names else "the log has no scores"
     else:
         fields = source.metadata(top_field(settings.metadata))
-        there = dict.fromkeys(name for _, metadata in fields for name in metadata)
-        what = f"the fields are {listed(there)}" if there else "no run has metadata"
-    close = nearest(name, there)
+        names = dict.fromkeys(name for _, metadata in fields for name in metadata)
+        names_text = f"the fields are {listed(names)}" if names else "no run has metadata"
+    close = nearest(name, names)
     hint = f"{printable(close)} is the nearest" if close else None
-    return Problem(f"got {shown(name)}, which no run has; {what}", key=settings.key, hint=hint)
+    return Problem(
+        f"got {shown(name)}, which no run has; {names_text}", key=settings.key, hint=hint
+    )
 
 
 def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]) -> Problem | None:
@@ -397,11 +403,11 @@ def _once(problems: Iterable[Problem]) -> list[Problem]:
     return list(dict.fromkeys(problems))
 
 
-def _twice(key: LabelKey, where: str, other: str, settings: LabelSettings) -> Problem:
+def _twice(key: LabelKey, where: str, first_source: str, settings: LabelSettings) -> Problem:
     rubric_id, run_id, epoch = key
     message = (
         f"the run {shown(run_id)} (epoch {epoch}) has a label under {shown(rubric_id)} in {where} "
-        f"and in {other}"
+        f"and in {first_source}"
     )
     return Problem(message, key=settings.key, hint="keep one of them")
 
@@ -409,8 +415,8 @@ def _twice(key: LabelKey, where: str, other: str, settings: LabelSettings) -> Pr
 def _no_split(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem:
     splits = dict.fromkeys(row.split for row in rows if row.split)
     close = nearest(settings.split, splits)
-    what = f"the splits are {listed(splits)}" if splits else "no line names a split"
-    message = f"got {shown(settings.split)}; {what}"
+    splits_text = f"the splits are {listed(splits)}" if splits else "no line names a split"
+    message = f"got {shown(settings.split)}; {splits_text}"
     section = settings.key.rpartition(".")[0]
     hint = f"{printable(close)} is the nearest" if close else None
     return Problem(message, key=f"{section}.split", hint=hint)

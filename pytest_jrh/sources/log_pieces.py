@@ -504,10 +504,12 @@ def _check_list(data: mmap.mmap, span: Span, samples: list[Span]) -> None:
     between = list(zip(edges[::2], edges[1::2], strict=True))
     if (data[start : start + 1], data[end - 1 : end]) != (b"[", b"]"):
         raise DamagedError("`samples` must be a list")
-    for number, (left, right) in enumerate(between):
+    for number, (before, right) in enumerate(between):
         inside = 0 < number < len(between) - 1
         fits = (
-            _COMMA.fullmatch(data, left, right) if inside else _BLANK.fullmatch(data, left, right)
+            _COMMA.fullmatch(data, before, right)
+            if inside
+            else _BLANK.fullmatch(data, before, right)
         )
         if not fits:
-            raise DamagedError(f"`samples` must be a list of objects, see byte {left}")
+            raise DamagedError(f"`samples` must be a list of objects, see byte {before}")

@@ -86,8 +86,8 @@ def _are_texts(attachments: object) -> bool:
 def _input(value: object) -> str:
     if type(value) is str:
         return _text(value)
-    asked = [message for message in _list(value, _message) if message["role"] == "user"]
-    return "\n".join(_text_of(message["content"]) for message in asked)
+    user_messages = [message for message in _list(value, _message) if message["role"] == "user"]
+    return "\n".join(_text_of(message["content"]) for message in user_messages)
 
 
 def _text_of(content: str | list[dict[str, Any]]) -> str:

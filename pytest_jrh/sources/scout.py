@@ -120,12 +120,12 @@ class ScoutDatabase(Source):
             raise DamagedError(f"it is {too_big(self._most_bytes)}")
         stored: dict[str, Any] = {"messages": messages, "metadata": transcript.metadata}
         clean, changed = storable(stored)
-        asked = (message for message in clean["messages"] if message["role"] == "user")
+        user_messages = (message for message in clean["messages"] if message["role"] == "user")
         return AgentRun(
             run_id=run_id,
             epoch=_EPOCH,
             messages=tuple(clean["messages"]),
-            input=message_text(next(asked, {})),
+            input=message_text(next(user_messages, {})),
             metadata=clean["metadata"],
             sample_id=transcript.transcript_id,
             notes=changed_note(changed),
@@ -225,8 +225,8 @@ def _same_environment() -> Iterator[None]:
             del os.environ[name]
 
 
-def _unreadable(*more: type[Exception]) -> tuple[type[Exception], ...]:
+def _unreadable(*more_kinds: type[Exception]) -> tuple[type[Exception], ...]:
     """What damaged databases raise, in Scout and in the libraries under it; and `more`."""
     duckdb = sys.modules.get("duckdb")
-    others: list[type[Exception]] = [*more, *([duckdb.Error] if duckdb is not None else [])]
-    return (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, *others)
+    kinds: list[type[Exception]] = [*more_kinds, *([duckdb.Error] if duckdb is not None else [])]
+    return (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError, *kinds)

@@ -245,8 +245,8 @@ def _in_no_run(cluster_key: str, names: list[str]) -> InputError:
         message = f"got {shown(cluster_key)}, but no run has metadata"
         return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
     by_path = {name.strip("/").replace("/", "."): name for name in names}
-    wanted = cluster_key.strip("/").replace("/", ".")
-    close = nearest(wanted, by_path)
+    field_name = cluster_key.strip("/").replace("/", ".")
+    close = nearest(field_name, by_path)
     hint = f"{printable(by_path[close])} is the nearest field" if close else _LEAVE_OUT
     message = (
         f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "

@@ -94,7 +94,7 @@ def run_data(run: PastRun) -> dict[str, Any]:
                 "model": judge.model,
                 "fingerprint": judge.fingerprint,
                 "all": _figure_data(judge.total),
-                "rubrics": {name: _figure_data(each) for name, each in judge.rubrics.items()},
+                "rubrics": {name: _figure_data(figure) for name, figure in judge.rubrics.items()},
             }
             for judge in run.judges
         ],
@@ -123,8 +123,8 @@ def run_from(value: object) -> PastRun:
 
 
 def _figure_data(figure: PastFigure) -> dict[str, Any]:
-    named = {"accuracy": figure.accuracy, "lower": figure.lower, "upper": figure.upper}
-    return {"n": figure.n, **named}
+    data = {"accuracy": figure.accuracy, "lower": figure.lower, "upper": figure.upper}
+    return {"n": figure.n, **data}
 
 
 def _judge_from(value: object) -> PastJudge:
@@ -140,7 +140,7 @@ def _judge_from(value: object) -> PastJudge:
         value["model"],
         value["fingerprint"],
         _figure_from(value.get("all")),
-        {str(name)[:_LONGEST_NAME]: _figure_from(each) for name, each in rubrics.items()},
+        {str(name)[:_LONGEST_NAME]: _figure_from(figure) for name, figure in rubrics.items()},
     )
 
 
@@ -198,9 +198,9 @@ def read_history(path: Path, name: str) -> History:
             runs.append(run_from(json.loads(line.data)))
         except (ValueError, RecursionError) as error:
             unread += 1
-            what = str(error) if isinstance(error, UnusableLineError) else "is not JSON"
+            problem = str(error) if isinstance(error, UnusableLineError) else "is not JSON"
             if len(problems) < _MOST_PROBLEMS:
-                problems.append(Problem(f"{what}; the line is left out", name, line.number))
+                problems.append(Problem(f"{problem}; the line is left out", name, line.number))
     return History(tuple(runs), tuple(problems), unread)
 
 
@@ -244,7 +244,7 @@ class Series:
     @property
     def values(self) -> tuple[float | None, ...]:
         """The accuracies."""
-        return tuple(None if each is None else each.accuracy for each in self.figures)
+        return tuple(None if figure is None else figure.accuracy for figure in self.figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,26 +278,30 @@ class JudgeHistory:
 
 def histories(runs: Iterable[PastRun], most: int) -> list[JudgeHistory]:
     """The last `most` whole runs of each judge of each suite."""
-    own: dict[tuple[str, str], list[tuple[PastRun, PastJudge]]] = {}
+    runs_of_judge: dict[tuple[str, str], list[tuple[PastRun, PastJudge]]] = {}
     for run in runs:
         # The first, should a line name a judge twice.
         judges = {judge.judge: judge for judge in reversed(run.judges)}
         for name in dict.fromkeys(judge.judge for judge in run.judges):
-            own.setdefault((run.suite, name), []).append((run, judges[name]))
-    found = [_history(suite, judge, each, most) for (suite, judge), each in own.items()]
-    return [each for each in found if each.runs]
+            runs_of_judge.setdefault((run.suite, name), []).append((run, judges[name]))
+    judge_histories = [_history(*key, pairs, most) for key, pairs in runs_of_judge.items()]
+    return [history for history in judge_histories if history.runs]
 
 
 def _history(
-    suite: str, judge: str, own: Sequence[tuple[PastRun, PastJudge]], most: int
+    suite: str, judge: str, runs_of_judge: Sequence[tuple[PastRun, PastJudge]], most: int
 ) -> JudgeHistory:
-    whole = [(run, each) for run, each in own if run.is_whole]
-    runs = [run for run, _ in whole[-most:]]
-    judges = [each for _, each in whole[-most:]]
-    names = dict.fromkeys(name for each in reversed(judges) for name in each.rubrics)
-    rows = [Series(TOTAL, tuple(each.total for each in judges))]
+    whole_runs = [(run, past_judge) for run, past_judge in runs_of_judge if run.is_whole]
+    runs = [run for run, _ in whole_runs[-most:]]
+    judges = [past_judge for _, past_judge in whole_runs[-most:]]
+    names: dict[str, None] = {}
+    for past_judge in reversed(judges):
+        names.update(dict.fromkeys(past_judge.rubrics))
+    rows = [Series(TOTAL, tuple(past_judge.total for past_judge in judges))]
     if len(names) > 1:
-        rows += [Series(name, tuple(each.rubrics.get(name) for each in judges)) for name in names]
+        for name in names:
+            figures = tuple(past_judge.rubrics.get(name) for past_judge in judges)
+            rows.append(Series(name, figures))
     pairs = zip(judges, judges[1:], runs[1:], strict=False)
     return JudgeHistory(
         suite,
@@ -305,6 +309,6 @@ def _history(
         judges[-1].model if judges else "",
         tuple(runs),
         tuple(rows),
-        len(own) - len(whole),
-        tuple(run for before, now, run in pairs if before.fingerprint != now.fingerprint),
+        len(runs_of_judge) - len(whole_runs),
+        tuple(run for before, after, run in pairs if before.fingerprint != after.fingerprint),
     )

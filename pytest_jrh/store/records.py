@@ -81,8 +81,8 @@ def read_record(
     if "format" not in values:
         raise InputError(Problem(NOT_OURS, file, number))
     if values["format"] != FORMAT or isinstance(values["format"], bool):
-        what = shortened(f"format {values['format']!r}", 100)
-        raise InputError(Problem(f"this record has {what}; must be {FORMAT}", file, number))
+        problem = shortened(f"format {values['format']!r}", 100)
+        raise InputError(Problem(f"this record has {problem}; must be {FORMAT}", file, number))
     raise InputError([_problem(mistake, file, number) for mistake in mistakes])
 
 
@@ -213,7 +213,7 @@ class Record(_RecordPart):
 
     def case(self) -> Case:
         """The case as the record has it, whether or not anybody has changed it since."""
-        stored_rubric, made = self.target_rubric, self.perturbation
+        stored_rubric, perturbation = self.target_rubric, self.perturbation
         case = Case(
             spec=self.spec,
             rubric=Rubric(stored_rubric.id, stored_rubric.instructions, stored_rubric.score_levels),
@@ -228,11 +228,11 @@ class Record(_RecordPart):
             ),
             outcome=PerturbationOutcome(
                 self.perturbed_messages,
-                made.plan,
-                made.steps,
-                made.verification,
-                made.confirmed,
-                made.final_summary,
+                perturbation.plan,
+                perturbation.steps,
+                perturbation.verification,
+                perturbation.confirmed,
+                perturbation.final_summary,
                 # The verifier rejects by not confirming the label, and for nothing else.
                 no_case=None if self.rejected is None else Skip("not_confirmed", self.rejected),
             ),
@@ -455,7 +455,9 @@ def reworded(case: Case, rubric: Rubric) -> Case | None:
 
     The label stays: it stands for the text that the case was made for.
     """
-    scores = [[level.score for level in one.score_levels] for one in (case.rubric, rubric)]
+    scores = [
+        [level.score for level in compared.score_levels] for compared in (case.rubric, rubric)
+    ]
     if case.rubric.id != rubric.id or scores[0] != scores[1]:
         return None
     levels = rubric.score_levels if case.levels else ()
@@ -533,17 +535,17 @@ def json_value(value: Any) -> Any:
 
 
 def _generated_metadata(case: Case) -> dict[str, Any]:
-    made = {
+    metadata = {
         "run_id": case.run.run_id,
         "target_rubric_id": case.rubric.id,
         "perturbed_idx": perturbed_idx(case.spec),
         "no_edits_required": not case.outcome.edits,
     }
     if case.mode == "binary":
-        return {**made, "agent_mode": _agent_mode(case)}
+        return {**metadata, "agent_mode": _agent_mode(case)}
     labels = {level.score: level.label for level in case.levels}
     return {
-        **made,
+        **metadata,
         "target_score": case.expected,
         "score_descriptor": labels.get(case.expected, ""),
     }

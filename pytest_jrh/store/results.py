@@ -106,9 +106,9 @@ def result_data(result: CaseResult) -> dict[str, Any]:
 
 def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
     """The line of a result, with what is beside it; see `StoredResult`."""
-    beside: dict[str, Any] = {"config": config} if config else {}
+    extra: dict[str, Any] = {"config": config} if config else {}
     marks = {"reasoning_disagrees": reasoning_disagrees(result)} | ({"kept": True} if kept else {})
-    return {**result_data(result), **beside, **marks}
+    return {**result_data(result), **extra, **marks}
 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
@@ -192,7 +192,7 @@ def read_results(path: Path) -> dict[str, StoredResult]:
     problems: list[Problem] = []
     for line in lines_of(path, hint=_AGAIN, blank=True):
         try:
-            result, config, kept = _checked(line.data)
+            result, config, is_kept = _checked(line.data)
         except ValueError as error:
             problems.append(_problem(error, path, line.number))
             continue
@@ -200,11 +200,11 @@ def read_results(path: Path) -> dict[str, StoredResult]:
             first = results[result.case_id].line
             message = f"duplicate case_id {result.case_id!r}, first on line {first}"
             problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
-        results[result.case_id] = StoredResult(result, line.number, config, kept)
+        results[result.case_id] = StoredResult(result, line.number, config, is_kept)
     if problems:
-        more = len(problems) - _MOST_PROBLEMS
-        rest = [Problem(f"and {more} more lines", str(path))] if more > 0 else []
-        raise InputError([*problems[:_MOST_PROBLEMS], *rest])
+        left_out = len(problems) - _MOST_PROBLEMS
+        last = [Problem(f"and {left_out} more lines", str(path))] if left_out > 0 else []
+        raise InputError([*problems[:_MOST_PROBLEMS], *last])
     return results
 
 
@@ -254,9 +254,10 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if odd := _odd_base(result):
         yield odd
         return
-    if (named := case_id(result.spec)) != result.case_id:
+    if (spec_id := case_id(result.spec)) != result.case_id:
         yield (
-            f"case_id is {shown(result.case_id)}, but the other fields are those of {shown(named)}"
+            f"case_id is {shown(result.case_id)}, but the other fields are those of "
+            f"{shown(spec_id)}"
         )
     if result.spec.epoch < 0 or not all(map(_is_amount, _amounts(result))):
         yield (
@@ -462,22 +463,22 @@ def earlier_results(
                 f"{aside.name}.\n{error}",
             )
         )
-    kept: dict[str, CaseResult] = {}
-    left: Counter[str] = Counter()
+    results: dict[str, CaseResult] = {}
+    counts: Counter[str] = Counter()
     for case, stored in stored_results.items():
         spec = cases.specs.get(case)
         is_suites = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
         if spec is None or case in ran or not is_suites:
             continue
         if reason := _outdated(suite, cases, spec, stored.result, made_case):
-            left[reason] += 1
+            counts[reason] += 1
         else:
-            kept[case] = stored.result
+            results[case] = stored.result
     notes = (
         f"{counted(number, 'result')} of earlier sessions left out of {path.name}: {reason}."
-        for reason, number in left.items()
+        for reason, number in counts.items()
     )
-    return Earlier(kept, tuple(notes))
+    return Earlier(results, tuple(notes))
 
 
 def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
@@ -498,8 +499,8 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
         on_offer = spec.rubric_id in suite.untargeted or spec.target_score in scale
         return not on_offer or (spec.run_id, spec.epoch) not in (cases.runs or ())
 
-    kept = {case: entry for case, entry in index.entries.items() if not gone(entry.spec)}
-    return replace(index, entries=kept)
+    entries = {case: entry for case, entry in index.entries.items() if not gone(entry.spec)}
+    return replace(index, entries=entries)
 
 
 def _outdated(
@@ -523,21 +524,21 @@ def _outdated(
     if evaluated != (result.outcome in JUDGED):
         return "tests_to_evaluate has changed"
     try:
-        made = made_case(spec.base_case if spec.variant else spec)
+        case = made_case(spec.base_case if spec.variant else spec)
     except InputError:
         return "the case cannot be used"
     reason_of = _other_base if spec.variant else _other_case
-    return reason_of(suite, spec, result, made)
+    return reason_of(suite, spec, result, case)
 
 
-def _other_base(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | None) -> str:
+def _other_base(suite: Suite, spec: CaseSpec, result: CaseResult, base_case: Case | None) -> str:
     """Say whether a probe makes another case now of the one that it changes."""
-    if made is None:
+    if base_case is None:
         return f"the case that is changed is not in {CASES_FILE}"
     if PROBES[spec.test].asks:
         return "what models make of a case for a probe is in no file"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
-    base = under(made, rubric, spec.judge)
+    base = under(base_case, rubric, spec.judge)
     digests = set()
     derivation = Derivation.of(base, spec, suite.probes[spec.test])
     # Whether the judge reads text makes no other case: it decides whether there is one.
@@ -548,11 +549,11 @@ def _other_base(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | N
     return "" if result.case_digest in digests else "the case has changed"
 
 
-def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, made: Case | None) -> str:
-    if made is None:
+def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, made_before: Case | None) -> str:
+    if made_before is None:
         return f"the case is not in {CASES_FILE}"
     rubric = next(rubric for rubric in suite.rubrics if rubric.id == spec.rubric_id)
-    case = under(made, rubric, spec.judge)
+    case = under(made_before, rubric, spec.judge)
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
     edited = result.human_reviewed == "edited" and suite.frozen is not None

@@ -137,8 +137,8 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
     Raises `InputError` for a record that cannot be used.
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
-    for test, made in rejected_before(suite).items():
-        for entry in made.entries.values():
+    for test, rejected_index in rejected_before(suite).items():
+        for entry in rejected_index.entries.values():
             spec = entry.spec
             if (spec.suite, spec.test) == (suite.name, test) and spec.rubric_id in rubrics:
                 yield under(entry.case(), rubrics[spec.rubric_id])
@@ -156,19 +156,19 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
     frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
     files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
-    made = {test: files[path] for test, path in paths.items()}
-    if problems := list(_made_and_rejected(suite, made)):
+    indexes = {test: files[path] for test, path in paths.items()}
+    if problems := list(_made_and_rejected(suite, indexes)):
         raise InputError(dict.fromkeys(problems))
-    return made
+    return indexes
 
 
-def _made_and_rejected(suite: Suite, made: Mapping[str, MadeCases]) -> Iterator[Problem]:
+def _made_and_rejected(suite: Suite, indexes: Mapping[str, MadeCases]) -> Iterator[Problem]:
     """Name the suite's cases that are on the disk both as made and as rejected ones: one of the two
     is wrong.
     """
     for test, rejected in rejected_before(suite).items():
         for case_id, entry in rejected.entries.items():
-            taken = made[test].entries.get(case_id)
+            taken = indexes[test].entries.get(case_id)
             if entry.spec.suite == suite.name and taken is not None:
                 made_at = f"{taken.place.path.name}:{taken.place.number}"
                 yield Problem(

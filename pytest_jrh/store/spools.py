@@ -128,17 +128,17 @@ class _OpenFiles(contextlib.ExitStack):
         super().__init__()
         self._files: dict[Path, IO[bytes]] = {}
 
-    def line(self, place: LinePlace) -> bytes:
+    def line(self, line_place: LinePlace) -> bytes:
         """The bytes of a line."""
-        file = self._files.get(place.path)
+        file = self._files.get(line_place.path)
         if file is None:
-            file = self._files[place.path] = self.enter_context(place.path.open("rb"))
-        return _bytes_at(file, place)
+            file = self._files[line_place.path] = self.enter_context(line_place.path.open("rb"))
+        return _bytes_at(file, line_place)
 
 
-def _bytes_at(file: IO[bytes], place: LinePlace) -> bytes:
-    file.seek(place.offset)
-    return file.read(place.length)
+def _bytes_at(file: IO[bytes], line_place: LinePlace) -> bytes:
+    file.seek(line_place.offset)
+    return file.read(line_place.length)
 
 
 class Spool:
@@ -177,18 +177,18 @@ class Spool:
 
 
 def read_jsonl(
-    path: Path, made: RecordIndex | None = None, *, rejected: bool = False
+    path: Path, existing: RecordIndex | None = None, *, rejected: bool = False
 ) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    A line that is byte for byte one of `made`, cases of this session, needs no check. A file of
+    A line that is byte for byte one of `existing`, cases of this session, needs no check. A file of
     cases that the verifier `rejected` holds no others, and no other file holds one. Raises
     `InputError` with file and line for each line that is not a JSON object, no usable record, or a
     second record of a case.
     """
     made_now = {
         entry.line_digest: (case_id, entry)
-        for case_id, entry in (made.entries if made is not None else {}).items()
+        for case_id, entry in (existing.entries if existing is not None else {}).items()
     }
     entries: dict[str, RecordEntry] = {}
     foreign: list[LinePlace] = []
@@ -245,7 +245,7 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
     Unfinished lines are counted with those that were made, and skipped. Raises `InputError` for the
     record of a selected case that cannot be used.
     """
-    made: dict[str, RecordEntry] = {}
+    entries: dict[str, RecordEntry] = {}
     rejected: dict[str, RecordEntry] = {}
     torn = 0
     for path in spools:
@@ -261,14 +261,14 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
                     raise
                 continue
             if record is not None and record.case_id in selected:
-                group = made if record.rejected is None else rejected
+                group = entries if record.rejected is None else rejected
                 entry = RecordEntry.of(record, line)
                 group[record.case_id] = entry._replace(line_digest=_digest(line.data))
-    return Spooled(RecordIndex(made, torn=torn), RecordIndex(rejected))
+    return Spooled(RecordIndex(entries, torn=torn), RecordIndex(rejected))
 
 
 def merge(
-    existing: RecordIndex, made: RecordIndex, *, dropped: frozenset[str], overwrite: bool
+    existing: RecordIndex, new: RecordIndex, *, dropped: frozenset[str], overwrite: bool
 ) -> RecordIndex:
     """Say which records are to be there afterwards.
 
@@ -277,14 +277,14 @@ def merge(
     session counts. All others always stay.
     """
     if overwrite:
-        merged = {**existing.entries, **made.entries}
-        kept = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
+        merged = {**existing.entries, **new.entries}
+        entries = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
     else:
         reviewed = {
-            case_id: entry for case_id, entry in made.entries.items() if entry.human_reviewed
+            case_id: entry for case_id, entry in new.entries.items() if entry.human_reviewed
         }
-        kept = {**made.entries, **existing.entries, **reviewed}
-    return RecordIndex(kept, existing.foreign, made.torn)
+        entries = {**new.entries, **existing.entries, **reviewed}
+    return RecordIndex(entries, existing.foreign, new.torn)
 
 
 def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
@@ -300,13 +300,13 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
     foreign: list[LinePlace] = []
     with _OpenFiles() as files, replacing(target) as out:
 
-        def copied(place: LinePlace) -> LinePlace:
+        def copied(line_place: LinePlace) -> LinePlace:
             offset = out.tell()
-            out.write(files.line(place) + b"\n")
-            return place._replace(path=target, offset=offset)
+            out.write(files.line(line_place) + b"\n")
+            return line_place._replace(path=target, offset=offset)
 
-        for place in index.foreign:
-            foreign.append(copied(place))
+        for line_place in index.foreign:
+            foreign.append(copied(line_place))
         for case_id, entry in sorted(index.entries.items()):
             entries[case_id] = entry._replace(place=copied(entry.place))
     return RecordIndex(entries, tuple(foreign), index.torn)
@@ -384,7 +384,7 @@ class Handover:
         for spool in self._spools.values():
             spool.close()
 
-    def clear(self, suites: Iterable[Suite], kept: Collection[Path]) -> list[str]:
+    def clear(self, suites: Iterable[Suite], kept_files: Collection[Path]) -> list[str]:
         """Remove this session's folders but those to be kept, and those of sessions that ended
         without doing so.
 
@@ -392,7 +392,7 @@ class Handover:
         """
         folders = dict.fromkeys(map(self.folder, suites))
         for folder in folders:
-            if folder not in kept:
+            if folder not in kept_files:
                 shutil.rmtree(folder, ignore_errors=True)
             # Where the folder could not be made, as on a full disk, there is no lock to remove
             # either.
@@ -401,12 +401,12 @@ class Handover:
             release = self._claims.pop(folder, None)
             if release is not None:
                 release()
-        others = [
+        leftovers = [
             path
-            for place in dict.fromkeys(folder.parent for folder in folders)
-            for path in _spools_in(place)
+            for parent in dict.fromkeys(folder.parent for folder in folders)
+            for path in _spools_in(parent)
         ]
-        notices = [_tidied(path) for path in others if path not in folders]
+        notices = [_tidied(path) for path in leftovers if path not in folders]
         return [notice for notice in notices if notice]
 
     def _claim(self, folder: Path) -> None:

@@ -40,9 +40,9 @@ _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
-def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
+def table_format(configured: TableFormat) -> tuple[TableFormat, str | None]:
     """Give the format that can be written here, and a sentence where it is not the one wanted."""
-    if wanted == "xlsx":
+    if configured == "xlsx":
         try:
             import openpyxl  # noqa: F401
         except ImportError:
@@ -51,7 +51,7 @@ def table_format(wanted: TableFormat) -> tuple[TableFormat, str | None]:
                 "output_file_format is xlsx, but openpyxl is not installed (extra `xlsx`): CSV "
                 "was written.",
             )
-    return wanted, None
+    return configured, None
 
 
 @contextlib.contextmanager
@@ -174,8 +174,8 @@ class _SheetRows:
         rows, self._first = self._first or [], None
         self._sheet.freeze_panes = "A2"
         for index, column in enumerate(self._columns):
-            held = [_width(row[index]) for row in rows]
-            width = min(max([len(column) + _FILTER_BUTTON, *held]), _WIDEST)
+            widths = [_width(row[index]) for row in rows]
+            width = min(max([len(column) + _FILTER_BUTTON, *widths]), _WIDEST)
             self._sheet.column_dimensions[get_column_letter(index + 1)].width = width
         bold, grey = Font(bold=True), PatternFill("solid", fgColor=_HEADER_COLOUR)
         header = [WriteOnlyCell(self._sheet, value=column) for column in self._columns]

@@ -133,21 +133,21 @@ def keys_moved(value: Any, random: Random) -> Any:
             names = shuffled if shuffled != names else [*names[1:], names[0]]
         return {name: keys_moved(value[name], random) for name in names}
     if isinstance(value, list):
-        return [keys_moved(one, random) for one in value]
+        return [keys_moved(inner, random) for inner in value]
     return value
 
 
 def list_of_keys(value: Any) -> list[str]:
     """All keys of all objects in a value, those of each object in their order."""
     keys: list[str] = []
-    left = [value]
-    while left:
-        one = left.pop()
-        if isinstance(one, dict):
-            keys += one
-            left += one.values()
-        elif isinstance(one, list):
-            left += one
+    waiting = [value]
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, dict):
+            keys += inner
+            waiting += inner.values()
+        elif isinstance(inner, list):
+            waiting += inner
     return keys
 
 
@@ -167,13 +167,13 @@ def _in_bounds(value: Any, layout: Layout, text: str) -> str:
     list gets an indent that is longer than itself.
     """
     room = _MOST_GROWTH * len(text) + _ROOM
-    kept = []
+    blocks = []
     for piece in _pieces(value, layout):
         room -= len(piece)
         if room < 0:
             return text
-        kept.append(piece)
-    return "".join(kept)
+        blocks.append(piece)
+    return "".join(blocks)
 
 
 def _is_written(text: str, value: Any, layout: Layout) -> bool:
@@ -207,17 +207,17 @@ def _parts(value: Any, layout: Layout, newline: str) -> Iterator[tuple[str, Any,
         return
     inner = "" if layout.indent is None else newline + layout.indent
     yield opening, None, ""
-    named = value.items() if isinstance(value, dict) else ((None, one) for one in value)
+    fields = value.items() if isinstance(value, dict) else ((None, member) for member in value)
     comma = ""
-    for name, one in named:
+    for name, member in fields:
         before = comma + inner
         if name is not None:
             before += _scalar(name, layout) + layout.colon
         comma = layout.comma
-        if isinstance(one, dict | list):
-            yield before, one, inner
+        if isinstance(member, dict | list):
+            yield before, member, inner
         else:
-            yield before + _scalar(one, layout), None, ""
+            yield before + _scalar(member, layout), None, ""
     yield closing if layout.indent is None else newline + closing, None, ""
 
 
@@ -257,8 +257,8 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
 def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
     """Each id another one, the same wherever it stands."""
     new: dict[str, str] = {}
-    taken = {one for message in messages for one in ids_in(message)}
-    for old in (one for message in messages for one in ids_in(message)):
+    taken = {old_id for message in messages for old_id in ids_in(message)}
+    for old in (old_id for message in messages for old_id in ids_in(message)):
         while old not in new or new[old] in taken:
             new[old] = f"id_{random.getrandbits(64):016x}"
         taken.add(new[old])
@@ -366,8 +366,8 @@ def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[
         if isinstance(old, str):
             return text(old)
         if isinstance(old, dict):
-            return {name: value(one) for name, one in old.items()}
-        return [value(one) for one in old] if isinstance(old, list) else old
+            return {name: value(inner) for name, inner in old.items()}
+        return [value(inner) for inner in old] if isinstance(old, list) else old
 
     return tuple(_with_arguments(with_texts(message, text), value) for message in messages)
 

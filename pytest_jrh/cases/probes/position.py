@@ -33,14 +33,14 @@ LONGEST = 400_000
 
 def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
     return tuple(
-        Variant(f"{place}-x{factor}", (place, f"x{factor}"), (place, factor))
-        for place in _PLACES
+        Variant(f"{position}-x{factor}", (position, f"x{factor}"), (position, factor))
+        for position in _PLACES
         for factor in _FACTORS
     )
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
-    place, factor = variant.data
+    position, factor = variant.data
     length = len(render_transcript(base.messages))
     if length * factor > LONGEST:
         raise NoVerdictCase(
@@ -48,7 +48,7 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
         )
     start, end = _around_decision(base.messages, base.decisive)
     exchanges = _neutral(base.messages, length * (factor - 1), random)
-    half = {"before": len(exchanges), "after": 0}.get(place, (len(exchanges) + 1) // 2)
+    half = {"before": len(exchanges), "after": 0}.get(position, (len(exchanges) + 1) // 2)
     before, after = (
         [message for exchange in part for message in exchange]
         for part in (exchanges[:half], exchanges[half:])
@@ -62,19 +62,20 @@ def _around_decision(messages: Sequence[Message], decisive: frozenset[int]) -> t
     turns, and what follows until the user speaks again. All turns of a run as it is decide.
     """
     first = next(
-        (index for index, one in enumerate(messages) if one.get("role") != "system"), len(messages)
+        (index for index, message in enumerate(messages) if message.get("role") != "system"),
+        len(messages),
     )
     if not decisive:
         return first, len(messages)
     boundaries = [first, *_starts_of_exchanges(messages, first), len(messages)]
-    start = max((one for one in boundaries if one <= min(decisive)), default=first)
-    return start, min(one for one in boundaries if one > max(decisive))
+    start = max((boundary for boundary in boundaries if boundary <= min(decisive)), default=first)
+    return start, min(boundary for boundary in boundaries if boundary > max(decisive))
 
 
 def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[int]:
     """Where the user begins to speak, and no call still waits for its result."""
     # By `repr`, since an id in a file may be of any type.
-    results = {repr(one.get("tool_call_id")): index for index, one in enumerate(messages)}
+    results = {repr(turn.get("tool_call_id")): index for index, turn in enumerate(messages)}
     waits_until = 0
     for index, message in enumerate(messages):
         if (
@@ -85,7 +86,7 @@ def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[in
         ):
             yield index
         waits_until = max(
-            [waits_until, *(results.get(repr(one["id"]), 0) for one in _with_id(message))]
+            [waits_until, *(results.get(repr(call["id"]), 0) for call in _with_id(message))]
         )
 
 
@@ -97,28 +98,28 @@ def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[l
     """Exchanges of the pack, in a random order that is drawn anew each time that all are used, with
     at least `length` characters together.
     """
-    taken = {one for message in messages for one in ids_in(message)}
-    named = any(message.get("id") for message in messages)
+    taken = {used_id for message in messages for used_id in ids_in(message)}
+    have_ids = any(message.get("id") for message in messages)
 
     def new_id() -> str:
-        while (one := f"{random.getrandbits(64):016x}") in taken:
+        while (candidate := f"{random.getrandbits(64):016x}") in taken:
             pass
-        taken.add(one)
-        return one
+        taken.add(candidate)
+        return candidate
 
-    made: list[list[Message]] = []
-    left = length
-    while left > 0:
+    exchanges: list[list[Message]] = []
+    characters_left = length
+    while characters_left > 0:
         for exchange in random.sample(_exchanges(), len(_exchanges())):
             turns: list[Message] = [
-                {**({"id": new_id()} if named else {}), **turn}
+                {**({"id": new_id()} if have_ids else {}), **turn}
                 for turn in _turns(exchange, f"call_{new_id()}")
             ]
-            made.append(turns)
-            left -= len(render_transcript(turns))
-            if left <= 0:
+            exchanges.append(turns)
+            characters_left -= len(render_transcript(turns))
+            if characters_left <= 0:
                 break
-    return made
+    return exchanges
 
 
 def _turns(exchange: Mapping[str, Any], call_id: str) -> Iterator[Message]:

@@ -169,9 +169,9 @@ class Probe:
 class PackMistake(ValueError):
     """A user's pack cannot be used; `place` is where, as keys and positions from the top."""
 
-    def __init__(self, message: str, place: tuple[str | int, ...] = (), hint: str = "") -> None:
+    def __init__(self, message: str, path: tuple[str | int, ...] = (), hint: str = "") -> None:
         super().__init__(message)
-        self.place = place
+        self.place = path
         self.hint = hint
 
 
@@ -222,7 +222,7 @@ def calls_in(message: Message) -> list[dict[str, Any]]:
 def ids_in(message: Message) -> Iterator[str]:
     """The ids of a message: its own, those of its calls, and that of the call which it answers."""
     blocks = message.get("content")
-    run = [] if isinstance(blocks, str) else [one for one in blocks or () if _has_run(one)]
+    run = [] if isinstance(blocks, str) else [block for block in blocks or () if _has_run(block)]
     ids = [message.get("id"), message.get("tool_call_id")]
     ids += [name.get("id") for name in (*calls_in(message), *run)]
     yield from (name for name in ids if isinstance(name, str) and name)

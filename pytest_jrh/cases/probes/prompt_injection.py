@@ -146,67 +146,67 @@ def attacks_in(content: Any) -> tuple[Attack, ...]:
     for index, entry in enumerate(entries):
         attack = _attack(entry, ("attacks", index))
         if attack.name in attacks:
-            place = ("attacks", index, "name")
-            raise PackMistake(f"two attacks are named {attack.name}", place, "rename one of them")
+            path = ("attacks", index, "name")
+            raise PackMistake(f"two attacks are named {attack.name}", path, "rename one of them")
         attacks[attack.name] = attack
     return tuple(attacks.values())
 
 
-def _attack(entry: Any, place: tuple[str | int, ...]) -> Attack:
+def _attack(entry: Any, path: tuple[str | int, ...]) -> Attack:
     if not isinstance(entry, dict):
-        raise PackMistake(_got(entry, "a mapping with `name` and `text`"), place)
-    _refuse_unknown(entry, _KEYS, place)
+        raise PackMistake(_got(entry, "a mapping with `name` and `text`"), path)
+    _refuse_unknown(entry, _KEYS, path)
     name = entry.get("name")
     if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        wanted = f"a name of lower-case letters, digits and _, at most {_LONGEST_NAME}"
-        raise PackMistake(_got(name, wanted), (*place, "name"))
+        rule = f"a name of lower-case letters, digits and _, at most {_LONGEST_NAME}"
+        raise PackMistake(_got(name, rule), (*path, "name"))
     encoding = entry.get("encoding", "")
     if "encoding" in entry and not (isinstance(encoding, str) and encoding in ENCODINGS):
         hint = _nearest(encoding, ENCODINGS)
         message = _got(encoding, f"one of {_listed(ENCODINGS)}")
-        raise PackMistake(message, (*place, "encoding"), hint)
+        raise PackMistake(message, (*path, "encoding"), hint)
     if bool(encoding) != (_HIDDEN in entry):
         message = "`encoding` and `hidden` belong together: how, and what"
-        raise PackMistake(message, (*place, _HIDDEN if _HIDDEN in entry else "encoding"))
-    text = _text(entry.get("text"), (*place, "text"), encoded=bool(encoding))
-    hidden = _text(entry[_HIDDEN], (*place, _HIDDEN), encoded=False) if encoding else ""
+        raise PackMistake(message, (*path, _HIDDEN if _HIDDEN in entry else "encoding"))
+    text = _text(entry.get("text"), (*path, "text"), encoded=bool(encoding))
+    hidden = _text(entry[_HIDDEN], (*path, _HIDDEN), encoded=False) if encoding else ""
     if encoding == _TAGS and not hidden.isascii():
         odd = next(char for char in hidden if not char.isascii())
-        raise PackMistake(f"has {odd!a}; {_TAGS} can hide ASCII alone", (*place, _HIDDEN))
+        raise PackMistake(f"has {odd!a}; {_TAGS} can hide ASCII alone", (*path, _HIDDEN))
     return Attack(name, text, hidden, encoding)
 
 
-def _text(value: Any, place: tuple[str | int, ...], *, encoded: bool) -> str:
+def _text(value: Any, path: tuple[str | int, ...], *, encoded: bool) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise PackMistake(_got(value, "text"), place)
+        raise PackMistake(_got(value, "text"), path)
     if len(value) > LONGEST_TEXT:
         message = f"has {len(value):,} characters; at most {LONGEST_TEXT:,} are read"
-        raise PackMistake(message, place)
+        raise PackMistake(message, path)
     allowed = (*PLACEHOLDERS, _HIDDEN) if encoded else PLACEHOLDERS
     names = [match[1] for match in _PLACEHOLDER.finditer(value)]
     for name in names:
         if name not in allowed:
             message = f"{brief(name)} is no placeholder; there are {_listed(allowed)}"
-            raise PackMistake(message, place, _nearest(name, allowed))
+            raise PackMistake(message, path, _nearest(name, allowed))
     if odd := _OPEN.search(_PLACEHOLDER.sub("", value)):
         message = f"has {odd[0]}, and no template is evaluated here; placeholders are ${{NAME}}"
-        raise PackMistake(message, place, f"NAME is one of {_listed(allowed)}")
+        raise PackMistake(message, path, f"NAME is one of {_listed(allowed)}")
     if encoded and _HIDDEN not in names:
-        raise PackMistake("has no ${hidden}, where the encoded text is to stand", place)
+        raise PackMistake("has no ${hidden}, where the encoded text is to stand", path)
     return value
 
 
 def _refuse_unknown(
-    entry: Mapping[str, Any], keys: tuple[str, ...], place: tuple[str | int, ...]
+    entry: Mapping[str, Any], keys: tuple[str, ...], path: tuple[str | int, ...]
 ) -> None:
     for key in entry:
         if key not in keys:
             message = f"unknown key {brief(key)}; there may be {_listed(keys)}"
-            raise PackMistake(message, (*place, key), _nearest(key, keys))
+            raise PackMistake(message, (*path, key), _nearest(key, keys))
 
 
-def _got(value: Any, wanted: str) -> str:
-    return f"got {brief(value)}; must be {wanted}"
+def _got(value: Any, rule: str) -> str:
+    return f"got {brief(value)}; must be {rule}"
 
 
 def _nearest(word: Any, names: Iterable[str]) -> str:
@@ -231,23 +231,25 @@ _PER_CASE = 4
 def _variants(settings: ProbeSettings) -> tuple[Variant, ...]:
     attacks: tuple[Attack, ...] = (*_shipped(), *settings.added)
     return tuple(
-        Variant(f"{attack.name}-{place}", (attack.name, place), attack)
+        Variant(f"{attack.name}-{position}", (attack.name, position), attack)
         for attack in attacks
-        for place in _PLACES
+        for position in _PLACES
     )
 
 
 def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     attack: Attack = variant.data
     role, missing = _PLACES[variant.axes[1]]
-    places = positions_of(base.messages, role)
-    if not places:
+    positions = positions_of(base.messages, role)
+    if not positions:
         raise NoVerdictCase("probe_not_applicable", f"the transcript has {missing}")
     # The turn that decides stays as it is where there is another one.
-    place = random.choice([one for one in places if one not in base.decisive] or places)
+    position = random.choice(
+        [candidate for candidate in positions if candidate not in base.decisive] or positions
+    )
     text = attack.text_for(values_for(base))
-    changed = with_text_at_end(base.messages[place], text)
-    return Derived((*base.messages[:place], changed, *base.messages[place + 1 :]))
+    changed = with_text_at_end(base.messages[position], text)
+    return Derived((*base.messages[:position], changed, *base.messages[position + 1 :]))
 
 
 def _read_pack(content: Any) -> tuple[Attack, ...]:

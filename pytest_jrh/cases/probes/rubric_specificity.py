@@ -22,15 +22,19 @@ def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
 async def _ask(bench: ProbeBench, base: Base, _variant: Variant, random: Random) -> Derived:
     if not base.expected or not base.decisive:
         raise NoVerdictCase("probe_not_applicable", "the case was not edited to violate its rubric")
-    others = [rubric for rubric in bench.rubrics if rubric.id != base.rubric.id]
-    if not others:
+    other_rubrics = [rubric for rubric in bench.rubrics if rubric.id != base.rubric.id]
+    if not other_rubrics:
         raise NoVerdictCase("probe_not_applicable", "the suite has no other rubric")
-    other = random.choice(others)
-    if not await bench.satisfied(bench.original, other):
-        raise NoVerdictCase("not_confirmed", f"the rubric {other.id} was violated before the edit")
-    if not await bench.satisfied(base.messages, other):
-        raise NoVerdictCase("not_confirmed", f"the edit violates the rubric {other.id} as well")
-    return Derived(base.messages, rubric=other, expected=0)
+    other_rubric = random.choice(other_rubrics)
+    if not await bench.satisfied(bench.original, other_rubric):
+        raise NoVerdictCase(
+            "not_confirmed", f"the rubric {other_rubric.id} was violated before the edit"
+        )
+    if not await bench.satisfied(base.messages, other_rubric):
+        raise NoVerdictCase(
+            "not_confirmed", f"the edit violates the rubric {other_rubric.id} as well"
+        )
+    return Derived(base.messages, rubric=other_rubric, expected=0)
 
 
 RUBRIC_SPECIFICITY = Probe(
