@@ -23,7 +23,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.text import nearest
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JUDGES, with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.sources import SUFFIXES, usual_suffix
@@ -92,8 +92,7 @@ def _kind(key: str, text: str) -> JudgeKind:
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.start is not None}
     if key not in kinds:
         forms = listed([f"{kind}:..." for kind in kinds])
-        close = nearest(key, kinds)
-        hint = f"{close} is the nearest" if close else ""
+        hint = nearest_hint(key, kinds) or ""
         raise _refused(f"got {shown(text)}; must be one of {forms}", hint)
     return kinds[key]
 

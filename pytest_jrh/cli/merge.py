@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id
 from pytest_jrh.config.places import argument
 from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
 _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
-_MOST_PROBLEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequen
             )
             problems.append(Problem(message, str(path), line, hint=_SAME_COMMIT))
     if problems:
-        raise InputError(problems[:_MOST_PROBLEMS])
+        raise InputError(problems[:MOST_PROBLEMS])
 
 
 def _refuse_misfits(
@@ -214,18 +213,18 @@ def _refuse_misfits(
     problems = []
     for case, (result, path, line) in results.items():
         if case not in specs:
-            close = nearest(case, specs)
-            hint = f"{close} is the nearest; " if close else ""
+            close = nearest_hint(case, specs)
+            hint = f"{close}; {_SAME_COMMIT}" if close else _SAME_COMMIT
             message = f"the suite {suite.name!r} has no case {shown(case)}"
-            problems.append(Problem(message, str(path), line, hint=f"{hint}{_SAME_COMMIT}"))
-            if len(problems) >= _MOST_PROBLEMS:
+            problems.append(Problem(message, str(path), line, hint=hint))
+            if len(problems) >= MOST_PROBLEMS:
                 break
             continue
         scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else [0, 1]
         for name, message in _misfits(suite, scale, result):
             problems.append(Problem(message, str(path), line, name))
     if problems:
-        raise InputError(problems[:_MOST_PROBLEMS])
+        raise InputError(problems[:MOST_PROBLEMS])
 
 
 def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator[tuple[str, str]]:

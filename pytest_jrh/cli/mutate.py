@@ -202,7 +202,7 @@ def _say(lines: list[str], redactor: Redactor) -> None:
 def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
     from pytest_jrh.core.documents import listed, shown
     from pytest_jrh.core.errors import InputError, Problem
-    from pytest_jrh.core.text import nearest
+    from pytest_jrh.core.text import nearest_hint
 
     if asked_name is None:
         return list(ready.judges)
@@ -212,8 +212,7 @@ def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
     judges = "the suite has one judge, without a name"
     if names:
         judges = f"the judges are {listed(names)}"
-    close = nearest(asked_name, names)
-    hint = f"{close} is the nearest" if close else None
+    hint = nearest_hint(asked_name, names)
     raise InputError(Problem(f"--judge: got {shown(asked_name)}; {judges}", hint=hint))
 
 

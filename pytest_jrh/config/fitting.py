@@ -17,6 +17,7 @@ from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, NotUsed, StageSection, takes
+from pytest_jrh.core.text import is_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +152,7 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
     names = list(section.model_fields)
     key = str(path[-1])
     match_ = findings.nearest(key, names)
-    hint = f"{match_} is the nearest key" if match_ else None
+    hint = is_nearest(match_, "key")
     if match_:
         findings.excused.add(dotted((*path[:-1], match_)))
     if homes := [home for home in _homes(key) if home != dotted(path)]:

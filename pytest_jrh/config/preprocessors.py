@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.text import nearest
+from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
 from pytest_jrh.core.user_code import error_places, error_text, keeping_process
 
@@ -282,11 +282,9 @@ def _comment_lines(text: str) -> tuple[str, int]:
 
 
 def _refused(message: str, name: str = "", hint: str | None = None) -> InputError:
-    close = nearest(name, BUILT_IN) if name else None
-    hints = [
-        f"{close} is the nearest of the built-in ones" if close else f"built in: {listed(BUILT_IN)}"
-    ]
-    return InputError(Problem(message, key=_KEY, hint="; ".join([hint, *hints] if hint else hints)))
+    close = nearest_hint(name, BUILT_IN, "of the built-in ones") if name else None
+    hints = [hint, close or f"built in: {listed(BUILT_IN)}"]
+    return InputError(Problem(message, key=_KEY, hint="; ".join(filter(None, hints))))
 
 
 def _unscored(

@@ -25,6 +25,7 @@ from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, sh
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import CaseSpec, Label, RunSummary
 from pytest_jrh.core.stages import VERIFIER
+from pytest_jrh.core.text import is_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -267,8 +268,7 @@ def _with_number(
     names |= {part: None for variant in grid for part in variant.axes}
     for index, name in enumerate(settings.names):
         if name not in names:
-            close = findings.nearest(name, list(names))
-            hint = f"{close} is the nearest name" if close else None
+            hint = is_nearest(findings.nearest(name, list(names)), "name")
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
             findings.add((*key, index), message, hint)
     picked = chosen(probe, settings)

@@ -20,6 +20,7 @@ from pytest_jrh.core.documents import KeyPath, listed, read_text, received, show
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import MAKING
+from pytest_jrh.core.text import is_nearest
 from pytest_jrh.judges import JUDGES
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
             (metric for metric in METRICS if name in metric), None
         )
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
-        hint = f"{close} is the nearest" if close else f"the metrics are {', '.join(METRICS)}"
+        hint = is_nearest(close) or f"the metrics are {', '.join(METRICS)}"
         findings.add((*EVALUATION, "metric"), received(name, expected), hint)
     elif name != "accuracy_score" and find_spec("sklearn") is None:
         message = (
@@ -214,8 +215,7 @@ def targeted(
     if complete:
         for index, rubric_id in enumerate(target_ids):
             if rubric_id not in ids:
-                close = findings.nearest(rubric_id, ids)
-                hint = f"{close} is the nearest id" if close else None
+                hint = is_nearest(findings.nearest(rubric_id, ids), "id")
                 message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
                 findings.add((AGENT, "target_rubric_ids", index), message, hint)
     return [rubric for rubric in rubrics if not target_ids or rubric.id in target_ids]

@@ -19,6 +19,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Mode, Rubric, ScoreLevel
+from pytest_jrh.core.text import is_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,9 +282,8 @@ def _skips(value: Any, path: KeyPath, findings: Findings) -> tuple[str, ...]:
     for index, name in enumerate(names):
         if not isinstance(name, str) or name not in PROBES:
             close = findings.nearest(name, PROBES) if isinstance(name, str) else None
-            hint = f"{close} is the nearest" if close else None
             message = received(name, f"a probe: {listed(PROBES)}")
-            findings.add((*path, "skip", index), message, hint)
+            findings.add((*path, "skip", index), message, is_nearest(close))
     return tuple(name for name in PROBES if name in names)
 
 

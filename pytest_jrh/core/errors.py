@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, SkipKind
 
 
+MOST_PROBLEMS = 10
+"""Of one file, or of files that are read together: more would hide the first."""
+
+
 class JrhError(Exception):
     """Base of everything that pytest-jrh raises on purpose."""
 

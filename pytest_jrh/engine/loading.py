@@ -22,7 +22,7 @@ from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.redact import read_dotenv
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, grounds_of, read_people
@@ -506,9 +506,8 @@ def _check_reviewer(ready: ReadySuite, reviewer: str | None) -> None:
     reviewers = ready.suite.review.reviewers
     if reviewer is None or not reviewers or reviewer.strip() in reviewers:
         return
-    close = nearest(reviewer, reviewers)
     message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(reviewers)}"
-    hint = f"{close} is the nearest" if close else None
+    hint = nearest_hint(reviewer, reviewers)
     raise InputError(Problem(message, str(ready.suite.config_file), None, "review", hint))
 
 
@@ -519,9 +518,8 @@ def _check_split(ready: ReadySuite, split: str | None) -> None:
     splits = dict.fromkeys(label.split for label in ready.labels.values() if label.split)
     if split not in splits:
         splits_text = f"the splits are {listed(splits)}" if splits else "no label names a split"
-        close = nearest(split, splits)
         message = f"--jrh-split={printable(split)}: got {shown(split)}; {splits_text}"
-        hint = f"{printable(close)} is the nearest" if close else None
+        hint = nearest_hint(split, splits)
         raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
-from pytest_jrh.core.text import nearest, shortened
+from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale, shown_path, with_file
@@ -200,7 +200,7 @@ def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
         registered = registry_find(lambda info: info.type == kind)
         installed = [registry_info(entry).name for entry in registered]
         message = f"no installed package has a {kind} {shown(spec)}"
-        hint = _close(spec, installed) or "one of your own is named by its file: file.py@name"
+        hint = nearest_hint(spec, installed) or "one of your own is named by its file: file.py@name"
         return Problem(message, key=f"judge.{key}", hint=hint)
     if not file.endswith(".py") or not name:
         message = (
@@ -216,12 +216,7 @@ def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
         return None
     message = f"{Path(file).name} has no @{kind} named {shown(name)}"
     choices_text = f"it has {listed(names)}" if names else f"it has no @{kind} at all"
-    return Problem(message, key=f"judge.{key}", hint=_close(name, names) or choices_text)
-
-
-def _close(name: str, names: Sequence[str]) -> str | None:
-    close = nearest(name, names)
-    return f"{close} is the nearest" if close else None
+    return Problem(message, key=f"judge.{key}", hint=nearest_hint(name, names) or choices_text)
 
 
 def _model(name: str, stage: StageModel) -> Model:

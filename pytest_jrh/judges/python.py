@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import Takes, Text
-from pytest_jrh.core.text import nearest, shortened
+from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
 from pytest_jrh.judges.own_code import (
@@ -192,11 +192,10 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
         functions = [
             function_name for function_name, value in vars(module).items() if callable(value)
         ]
-        close = nearest(name, functions)
         raise _refused(
             f"{shown_path(path, ':')!r}: the module has no {name!r}",
             key,
-            f"{close} is the nearest" if close else None,
+            nearest_hint(name, functions),
         )
     if not callable(member):
         raise _refused(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed, printable, shown
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import ROLES, is_role, message_text, storable
 from pytest_jrh.sources.json_items import (
@@ -418,7 +418,6 @@ def _arguments(arguments: Any) -> tuple[Made, str | None]:
 
 
 Key = tuple[str, int]
-_MOST_PROBLEMS = 10
 
 
 class _Row(NamedTuple):
@@ -560,7 +559,7 @@ class Conversations(Source):
                 first = rows.setdefault(key, row)
                 if first is not row:
                     problems.append(self._twice(first, row))
-            if len(problems) == _MOST_PROBLEMS:
+            if len(problems) == MOST_PROBLEMS:
                 break
         if problems:
             raise InputError(problems)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.config.places import MOST_FILES
 from pytest_jrh.config.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.core.documents import listed, printable
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.source import Source
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Key = tuple[str, int]
 # More files than these are opened for each run that is read: a process may have but so many open.
 _MOST_OPEN = 100
-_MOST_PROBLEMS = 10
 
 
 class _Place(NamedTuple):
@@ -256,7 +255,7 @@ class Joined(Source):
                     summaries = source.summaries()
             except InputError as error:
                 problems += error.problems
-                if len(problems) >= _MOST_PROBLEMS:
+                if len(problems) >= MOST_PROBLEMS:
                     break
             else:
                 runs += [(_Place(number, run.run_id), run) for run in summaries]

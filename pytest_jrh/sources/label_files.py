@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, printable, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.text import nearest
+from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -310,8 +310,7 @@ class NoLabelError(ValueError):
     @property
     def hint(self) -> str | None:
         """The nearest of the choices, looked for where it is asked for."""
-        close = nearest(self._text, self._choices)
-        return f"{close} is the nearest" if close else None
+        return nearest_hint(self._text, self._choices)
 
 
 def label_value(raw: object, scale: Sequence[int]) -> int:

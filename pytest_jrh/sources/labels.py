@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
-from pytest_jrh.core.errors import Problem
+from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, shown
+from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
 from pytest_jrh.core.model import Label
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.label_files import (
     LabelRow,
     NoLabelError,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 LabelKey: TypeAlias = "tuple[str, str, int]"
 """Rubric id, run id and epoch."""
-_MOST_PROBLEMS = 10
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
 
@@ -137,12 +136,12 @@ class Joiner:
             )
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        left_out_problems = len(joined.problems) - _MOST_PROBLEMS
+        left_out_problems = len(joined.problems) - MOST_PROBLEMS
         if left_out_problems > 0:
             last = Problem(
                 f"and {counted(left_out_problems, 'more problem')} in the labels", reading.file
             )
-            joined.problems = [*joined.problems[:_MOST_PROBLEMS], last]
+            joined.problems = [*joined.problems[:MOST_PROBLEMS], last]
         return joined
 
     def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
@@ -207,15 +206,14 @@ class Joiner:
                 return None
             return label_value(raw, [level.score for level in levels])
         except NoLabelError as error:
-            hint = error.hint if len(joined.problems) < _MOST_PROBLEMS else None
+            hint = error.hint if len(joined.problems) < MOST_PROBLEMS else None
             joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
             return None
 
 
 def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
     """The hint of a problem that is shown; of others it would take the time for nothing."""
-    close = nearest(text, ids) if len(joined.problems) < _MOST_PROBLEMS else None
-    return f"{close} is the nearest id" if close else None
+    return nearest_hint(text, ids, "id") if len(joined.problems) < MOST_PROBLEMS else None
 
 
 def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
@@ -366,8 +364,7 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
         fields = source.metadata(top_field(settings.metadata))
         names = dict.fromkeys(name for _, metadata in fields for name in metadata)
         names_text = f"the fields are {listed(names)}" if names else "no run has metadata"
-    close = nearest(name, names)
-    hint = f"{printable(close)} is the nearest" if close else None
+    hint = nearest_hint(name, names)
     return Problem(
         f"got {shown(name)}, which no run has; {names_text}", key=settings.key, hint=hint
     )
@@ -414,11 +411,10 @@ def _twice(key: LabelKey, where: str, first_source: str, settings: LabelSettings
 
 def _no_split(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem:
     splits = dict.fromkeys(row.split for row in rows if row.split)
-    close = nearest(settings.split, splits)
     splits_text = f"the splits are {listed(splits)}" if splits else "no line names a split"
     message = f"got {shown(settings.split)}; {splits_text}"
     section = settings.key.rpartition(".")[0]
-    hint = f"{printable(close)} is the nearest" if close else None
+    hint = nearest_hint(settings.split, splits)
     return Problem(message, key=f"{section}.split", hint=hint)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.core.documents import MISSING, at, listed, names_in, pointer_to, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import counted, is_nearest, nearest
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def _in_no_run(cluster_key: str, names: list[str]) -> InputError:
     by_path = {name.strip("/").replace("/", "."): name for name in names}
     field_name = cluster_key.strip("/").replace("/", ".")
     close = nearest(field_name, by_path)
-    hint = f"{printable(by_path[close])} is the nearest field" if close else _LEAVE_OUT
+    hint = is_nearest(by_path[close], "field") if close else _LEAVE_OUT
     message = (
         f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
         f"{listed(sorted(names))}"

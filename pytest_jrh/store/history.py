@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.text import one_line
 
@@ -168,7 +168,6 @@ def _is_share(value: object) -> bool:
 
 
 _LARGEST = 64 * 2**20
-_MOST_PROBLEMS = 10
 _HOW = "a history is written with --jrh-history=FILE"
 
 
@@ -199,7 +198,7 @@ def read_history(path: Path, name: str) -> History:
         except (ValueError, RecursionError) as error:
             unread += 1
             problem = str(error) if isinstance(error, UnusableLineError) else "is not JSON"
-            if len(problems) < _MOST_PROBLEMS:
+            if len(problems) < MOST_PROBLEMS:
                 problems.append(Problem(f"{problem}; the line is left out", name, line.number))
     return History(tuple(runs), tuple(problems), unread)
 

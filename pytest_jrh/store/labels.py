@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_jrh.core.documents import listed, read_text, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import counted, nearest, one_line
+from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.label_files import LabelFile, NoLabelError, label_value, read_objects
 from pytest_jrh.stats.panels import made_case_id
@@ -42,7 +42,6 @@ _KEYS = (
 )
 _NEEDED = ("case_digest", "reviewer", "label")
 _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
-_MOST_PROBLEMS = 10
 _CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "case_digest": (
         lambda value: isinstance(value, str) and _DIGEST.fullmatch(value) is not None,
@@ -100,7 +99,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
             for line, value in read_objects(_without_torn_line(text), file):
                 label = _label(value, file, line, scores)
                 if label is None:
-                    if len(file.problems) >= _MOST_PROBLEMS:
+                    if len(file.problems) >= MOST_PROBLEMS:
                         break
                     continue
                 person = (label.case_digest, label.reviewer)
@@ -111,7 +110,7 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                 labels[numbers[-1]] = label
             problems += file.problems
     if problems:
-        raise InputError(problems[:_MOST_PROBLEMS])
+        raise InputError(problems[:MOST_PROBLEMS])
     return tuple(labels.values())
 
 
@@ -182,11 +181,8 @@ def _label(
     before = len(file.problems)
     for name in value:
         if name not in _KEYS:
-            close = nearest(name, _KEYS)
-            hint = f"{close} is the nearest" if close else None
-            file.problem(
-                f"unknown key {shown(name)}; the keys are {listed(_KEYS)}", line, hint=hint
-            )
+            message = f"unknown key {shown(name)}; the keys are {listed(_KEYS)}"
+            file.problem(message, line, hint=nearest_hint(name, _KEYS))
     for name in _NEEDED:
         if name not in value:
             file.problem("is missing", line, name)

@@ -24,7 +24,7 @@ from pytest_jrh.cases.ids import CASES_FILE, case_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import BASES, KINDS, TESTS
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.model import (
     JUDGED,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 RESULTS_NAME = "case_results.jsonl"
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
-_MOST_PROBLEMS = 10
 # What a float holds exactly: means and sums are made of these.
 _MOST = 2**53
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
@@ -202,9 +201,9 @@ def read_results(path: Path) -> dict[str, StoredResult]:
             problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
         results[result.case_id] = StoredResult(result, line.number, config, is_kept)
     if problems:
-        left_out = len(problems) - _MOST_PROBLEMS
+        left_out = len(problems) - MOST_PROBLEMS
         last = [Problem(f"and {left_out} more lines", str(path))] if left_out > 0 else []
-        raise InputError([*problems[:_MOST_PROBLEMS], *last])
+        raise InputError([*problems[:MOST_PROBLEMS], *last])
     return results
 
 

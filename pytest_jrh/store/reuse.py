@@ -21,7 +21,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Case, CaseSpec, Rubric
-from pytest_jrh.core.text import counted, nearest
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.store.records import reworded, under
 from pytest_jrh.store.spools import RecordEntry, read_jsonl
 
@@ -237,8 +237,7 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
 
 
 def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
-    close = nearest(rubric_id, ids)
-    hint = f"{close} is the nearest id; " if close else ""
+    hint = f"{close}; " if (close := nearest_hint(rubric_id, ids, "id")) else ""
     message = (
         f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids are "
         f"{listed(ids)}"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.ids import REJECTED_FILE
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import FileLine, LinePlace, lines_of, replacing
 from pytest_jrh.llm.locks import claimed
 from pytest_jrh.store.records import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_jrh.store.records import Record
 
 
-_MOST_PROBLEMS = 10
 _UNREPORTED = ".unreported"
 ReadCase: TypeAlias = Callable[[str], "Case | None"]
 
@@ -207,7 +206,7 @@ def read_jsonl(
                 foreign.append(line.place)
             else:
                 problems += _add(record, line, entries, rejected=rejected)
-        if len(problems) >= _MOST_PROBLEMS:
+        if len(problems) >= MOST_PROBLEMS:
             break
     if problems:
         raise InputError(problems)
