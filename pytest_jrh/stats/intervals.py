@@ -509,7 +509,10 @@ def false_alarm_of_snapshot(cases: int, flicker: float, repeats: int = 1) -> flo
 
 
 def _most_flicker_pairs(case: RepeatedCase) -> float:
-    """The most that `differing_pairs` can be, for scores of 0 and 1 or of more values."""
+    """The most that `differing_pairs` can be, for scores of 0 and 1 or of more values.
+
+    The scores of a judge of one's own may be outside of the scale.
+    """
     k = len(case.scores)
-    binary = set(case.scores) <= {0, 1} if case.binary is None else case.binary
+    binary = case.binary is not False and set(case.scores) <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0

@@ -47,6 +47,14 @@ def test_flicker_of_three_repeats_is_never_bounded_above_what_it_can_be() -> Non
     assert 2 / 3 < scale.upper < 1
 
 
+def test_scores_out_of_a_binary_scale_flicker_within_an_interval() -> None:
+    cases = [RepeatedCase(f"run-{number}", (0, 1, 2), binary=True) for number in range(8)]
+    flicker = estimate_flicker(cases)
+    assert flicker.value == flicker.upper == 1
+    assert flicker.lower is not None
+    assert 0 < flicker.lower < 1
+
+
 def test_cases_asked_once_say_nothing_about_flicker() -> None:
     cases = [RepeatedCase("a", (1,)), RepeatedCase("b", ())]
     assert estimate_flicker(cases).value is None
