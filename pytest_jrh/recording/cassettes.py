@@ -292,7 +292,7 @@ _Tokens = Annotated[int, Field(le=_MOST)]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
 
 
 class _Asked(_Part):

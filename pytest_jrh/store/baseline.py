@@ -59,7 +59,7 @@ _Digest: TypeAlias = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}
 class _Line(BaseModel):
     """A line of the file; `description` is what a value of the key must be."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
     id: str = Field(pattern="(?s)^.*::.*::.*::", description="a case id: SUITE::TEST::...")
     outcome: Literal["agree", "disagree"] = Field(description="agree or disagree")

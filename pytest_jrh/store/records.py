@@ -136,7 +136,7 @@ def _mistake(message: dict[str, Any]) -> str | None:
 
 
 class _RecordPart(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
 
 
 _Messages = Annotated[tuple[Any, ...], AfterValidator(_usable)]
