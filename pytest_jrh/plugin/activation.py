@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
 
 
+# litellm ignores it too, when it is imported; but where pytest catches warnings at that moment, it
+# takes litellm's filter away afterwards.
+_WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
+
+
 class Splits:
     """Deselects the cases of other splits; cases whose labels nobody gave belong to none."""
 
@@ -71,6 +76,7 @@ def activate(config: pytest.Config) -> SuiteSession:
         _refuse_forked(config)
         _refuse_remote_workers(config)
         declare_markers(config)
+        config.addinivalue_line("filterwarnings", _WARNING_OF_LITELLM)
         session = SuiteSession(config, config.stash[OPTIONS_READ])
         config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.plugin.recorded import PERTURBATION, Recorded
+from tests.plugin.recorded import PERTURBATION, Recorded, run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
 from tests.support.whole_way import played_the_whole_way
@@ -208,3 +209,18 @@ def test_paths_of_the_ini_file_are_found_from_a_subfolder(
     monkeypatch.chdir(pytester.mkdir("sub"))
     result = pytester.runpytest_inprocess("-k", "agent_positives")
     result.assert_outcomes(passed=3, skipped=1, deselected=4)
+
+
+def test_a_recording_warns_of_nothing_inside_of_litellm(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    """A limit in dollars has litellm imported while pytest catches warnings."""
+    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
+    done = run_pytest(
+        pytester.path,
+        suite.option,
+        "--jrh-record-mode=once",
+        "--jrh-max-cost=1",
+        interpreter=[sys.executable],
+    )
+    assert done.lines[-1].strip("= ").startswith("1 passed in"), done.stdout
