@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.model import UNSCORED, CaseSpec
 
 _PACKAGE = Path(__file__).parents[1]
 _MOST_FRAMES = 3
@@ -36,6 +36,12 @@ class SessionEnd(BaseException):
     def __init__(self, error: BaseException) -> None:
         self.error = error
         super().__init__(repr(type(error)))
+
+
+@cache
+def case_at_work() -> ContextVar[CaseSpec | None]:
+    """The case that the code of the present context works for."""
+    return ContextVar("case_at_work", default=None)
 
 
 @cache

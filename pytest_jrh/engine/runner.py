@@ -18,7 +18,7 @@ from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
-from pytest_jrh.core.user_code import SessionEnd, error_text, exits_refused
+from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text, exits_refused
 from pytest_jrh.engine.attempts import Attempt, PanelGoes
 from pytest_jrh.engine.making import Bases, CaseMaker, judgment_of, to_its_end
 from pytest_jrh.engine.own_code import Threads
@@ -166,6 +166,7 @@ class CaseRunner:
 
     async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
         attempt = Attempt(spec)
+        case_at_work().set(spec)
         try:
             if self._stopping:
                 raise Stopped

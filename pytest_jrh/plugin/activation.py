@@ -80,7 +80,9 @@ def activate(config: pytest.Config) -> SuiteSession:
         session = SuiteSession(config, config.stash[OPTIONS_READ])
         config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
-        config.pluginmanager.register(Secrecy(config, session.redactor), "jrh-secrecy")
+        config.pluginmanager.register(session.output, "jrh-output")
+        secrecy = Secrecy(config, session.redactor, session.output)
+        config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         config.pluginmanager.register(_Environment(), "jrh-environment")
         if session.options.split is not None:

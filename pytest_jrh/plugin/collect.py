@@ -126,6 +126,8 @@ class CaseItem(pytest.Item):
             with paused(self):
                 session.wait(self.spec)
         result = self.result = session.result(self.spec)
+        for stream, text in session.output.take(self.spec).items():
+            self.add_report_section("setup", stream, text)
         if result.outcome == "no_case" or result.outcome in UNSCORED:
             self._tell(result)
         if result.outcome == "no_case":

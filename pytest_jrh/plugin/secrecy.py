@@ -5,6 +5,7 @@ records, and what the project's code prints.
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import sys
 import warnings
@@ -15,9 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import _pytest
 import pluggy
 import pytest
+from _pytest.capture import CaptureIO, EncodedFile
 from _pytest.config import apply_warning_filters
 
 import pytest_jrh
+from pytest_jrh.core.user_code import case_at_work
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, ExceptionRepr
     from _pytest._io import TerminalWriter
 
+    from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
 
 
@@ -103,12 +107,73 @@ def warnings_reported(config: pytest.Config) -> Iterator[None]:
                 )
 
 
+class CaseOutput:
+    """Keeps what the project's code prints while it works for a case, for the item of that case.
+
+    Cases are worked on side by side, in threads: what they print would stand in the report of
+    whichever item runs, and on the terminal, as it is, between two items.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._kept: dict[CaseSpec, dict[str, io.StringIO]] = {}
+        self._undo = contextlib.ExitStack()
+
+    def take(self, spec: CaseSpec) -> dict[str, str]:
+        """What was printed for a case since the last call, by the name of the stream."""
+        streams = self._kept.pop(spec, {})
+        return {name: stream.getvalue() for name, stream in streams.items()}
+
+    def take_all(self) -> str:
+        """What was printed for cases whose item has not run."""
+        return "".join(text for spec in list(self._kept) for text in self.take(spec).values())
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> None:
+        """Keep it from the first item on, unless all is to be shown at once."""
+        if self._config.getoption("capture", "no") in ("fd", "sys"):
+            self._route(sys.stdout, "stdout")
+            self._route(sys.stderr, "stderr")
+            # What pytest puts in their place, also for the fixtures of other tests.
+            self._route(CaptureIO)
+            self._route(EncodedFile)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_unconfigure(self) -> None:
+        """Leave the streams as they were; until now code that is not waited for has gone on."""
+        self._undo.close()
+
+    def _route(self, owner: Any, name: str = "") -> None:
+        """Let a stream, or all of a class, write for nobody who works for a case."""
+        original, own_write = owner.write, vars(owner).get("write")
+
+        def write(*arguments: Any) -> Any:
+            spec, text = case_at_work().get(), arguments[-1]
+            if spec is None or not isinstance(text, str) or self._is_debugging():
+                return original(*arguments)
+            stream = name or ("stderr" if arguments[0] is sys.stderr else "stdout")
+            return self._kept.setdefault(spec, {}).setdefault(stream, io.StringIO()).write(text)
+
+        owner.write = write
+        if own_write is None:
+            self._undo.callback(delattr, owner, "write")
+        else:
+            self._undo.callback(setattr, owner, "write", own_write)
+
+    def _is_debugging(self) -> bool:
+        """Whether a debugger has given the terminal to a person."""
+        capture = self._config.pluginmanager.get_plugin("capturemanager")
+        capturing = capture and capture._global_capturing
+        return capturing is not None and capturing._in_suspended
+
+
 class Secrecy:
     """The hooks that take secrets out of what pytest shows, while suites are in play."""
 
-    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
+    def __init__(self, config: pytest.Config, redactor: Redactor, output: CaseOutput) -> None:
         self._config = config
         self._redactor = redactor
+        self._output = output
         self._records = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
 
@@ -119,7 +184,7 @@ class Secrecy:
         """Let every plugin that shows an internal error, xdist's worker too, show it without
         secrets.
         """
-        self._print_captured()
+        self._print_captured(self._output.take_all())
         text = mistake_text(excinfo, self._redactor)
 
         def show(tw: TerminalWriter) -> None:
@@ -160,7 +225,7 @@ class Secrecy:
     @pytest.hookimpl(tryfirst=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Print what was captured last without secrets, before pytest prints it."""
-        self._print_captured()
+        self._print_captured(self._output.take_all())
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
@@ -169,7 +234,8 @@ class Secrecy:
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._records)
 
-    def _print_captured(self) -> None:
+    def _print_captured(self, of_cases: str = "") -> None:
+        sys.stdout.write(self._redactor.of_code(of_cases))
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         # After an interrupt or an internal error pytest captures no more.
         if capture is not None and capture._global_capturing is not None:

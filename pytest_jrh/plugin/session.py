@@ -29,6 +29,7 @@ from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.plugin.options import session_token, typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
+from pytest_jrh.plugin.secrecy import CaseOutput
 from pytest_jrh.stats import gate
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.results import result_from, result_text
@@ -146,6 +147,7 @@ class SuiteSession:
         self.suites = LoadedSuites(options, invocation, self._supplied_judge, self.redactor)
         self.commands = Commands(self.suites, options, invocation)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
+        self.output = CaseOutput(config)
         self.baseline = BaselineFile(
             options.baseline,
             config.invocation_params.dir,
