@@ -128,11 +128,6 @@ def normal_quantile(share: float) -> float:
     return _NORMAL.inv_cdf(share)
 
 
-def normal_cdf(value: float) -> float:
-    """The probability of a standard normal variable to lie below `value`."""
-    return _NORMAL.cdf(value)
-
-
 def t_tail(value: float, freedom: float) -> float:
     """The probability of Student's t with so many degrees of freedom to lie above `value`."""
     square = value * value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -25,11 +25,11 @@ from pytest_jrh.stats.formulas import (
 
 LEVEL = 0.95
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
-# What is taken for the correlation inside of clusters until the data say more: the guess weighs
-# as much as three mistakes and as four clusters do.
-_GUESSED_CORRELATION = 0.3
-_GUESS_IN_MISTAKES = 3
-_GUESS_IN_CLUSTERS = 4
+# What is taken for the correlation inside of clusters until the data say more: where all cases are
+# alike, and where some are right and some wrong. The guess then weighs as much as one independent
+# mistake and as one cluster do: less covered under 91% where few cases are wrong.
+_GUESS_WHERE_ALL_ALIKE = 0.3
+_GUESS = 0.6
 _FEWEST_CLUSTERS = 2
 
 
@@ -46,15 +46,14 @@ class Tally(NamedTuple):
 class Design(NamedTuple):
     """What an interval needs to know of the clusters beside the mistakes.
 
-    `weighted` is the mean size of a case's cluster, `pairs` the number of ordered pairs of cases
-    that share a cluster, and `z` and `t` the quantiles of the level for many clusters and for
-    these.
+    `weighted` is the mean size of a case's cluster, so that there are as many clusters as `n /
+    weighted` of one size; `paired` is the number of cases that share a cluster with another. `z`
+    and `t` are the quantiles of the level for many clusters and for so many of one size.
     """
 
     n: float
-    clusters: int
     weighted: float
-    pairs: float
+    paired: float
     z: float
     t: float
 
@@ -81,16 +80,14 @@ def estimate_share(
     The `n` cases are as good as `n / (1 + (m - 1) * rho)` independent ones (Korn and Graubard
     1998, Survey Methodology 24:193-201; Dean and Pagano 2015, J Surv Stat Methodol 3:484-503),
     `m` the mean size of a case's cluster and `rho` the correlation inside of clusters, shrunk
-    towards 0.3 where there are few mistakes or clusters. The normal quantile moves towards
-    Student's t as far as clusters matter. With one case a cluster it is exactly Wilson's interval
-    (1927, JASA 22:209-212).
+    towards 0.6 where there are few mistakes or clusters, and 0.3 where all cases are alike. The
+    normal quantile moves towards Student's t as far as clusters matter. With one case a cluster it
+    is exactly Wilson's interval (1927, JASA 22:209-212).
 
-    One more mistake never raises either bound. The formula alone does not see to that, as `rho`
-    may fall with a mistake: each bound is therefore the lowest that the formula gives to these
-    cases with any of the mistakes undone. For a number of mistakes a bound moves one way with the
-    pairs of mistakes that share a cluster, so of all choices of what to undo two are looked at:
-    the pairs are fewest where it is always in the cluster with most mistakes, and most where in
-    the one with fewest.
+    One more mistake never raises either bound, and right and wrong swapped mirror the interval. The
+    formula alone does not see to the first, as `rho` may fall with a mistake: the lower bound is
+    therefore the lowest that the formula gives to these cases with any of the mistakes undone, and
+    the upper one the highest with any of the right cases turned wrong.
     """
     estimate = _estimate_share(tuple(sorted(tally for tally in tallies if tally.n)), level)
     return estimate if estimate.n else replace(estimate, why=missing)
@@ -105,33 +102,30 @@ def _estimate_share(tallies: tuple[Tally, ...], level: float) -> Estimate:
     if len(tallies) < _FEWEST_CLUSTERS and n > 1:
         return Estimate(count / n, count=count, n=n, why=ONE_CLUSTER)
     design = design_of([tally.n for tally in tallies], level)
-    wrong = sorted((tally.n - tally.right for tally in tallies), reverse=True)
-    lower = _lowest(design, _most_pairs(wrong), upper=False)
-    return Estimate(
-        count / n, lower, _lowest(design, _fewest_pairs(wrong), upper=True), count=count, n=n
-    )
+    lower = _lowest(design, tallies)
+    upper = 1 - _lowest(design, [Tally(tally.n - tally.right, tally.n) for tally in tallies])
+    return Estimate(count / n, lower, upper, count=count, n=n)
 
 
 def effective_size(tallies: Iterable[Tally]) -> float:
     """How many independent cases these clusters are as good as, at most as many as they have."""
     filled = [tally for tally in tallies if tally.n]
-    if not filled:
-        return 0.0
     if len(filled) < _FEWEST_CLUSTERS:
-        return 1.0
+        return float(len(filled))
     design = design_of([tally.n for tally in filled])
-    wrong = [tally.n - tally.right for tally in filled]
-    pairs = sum(number * (number - 1) for number in wrong)
-    return design.n / (1 + (design.weighted - 1) * _correlation(design, sum(wrong), pairs))
+    wrong = sum(tally.n - tally.right for tally in filled)
+    unlike = math.fsum((tally.n - tally.right) * _unlike(tally) for tally in filled)
+    return design.n / (1 + _excess(design, wrong, unlike))
 
 
 def design_of(sizes: Sequence[float], level: float = LEVEL) -> Design:
     """Sum up the sizes of clusters, two or more of them or a single case."""
-    n, clusters = sum(sizes), len(sizes)
-    squares = sum(size * size for size in sizes)
+    n, squares = sum(sizes), sum(size * size for size in sizes)
     z = normal_quantile((1 + level) / 2)
-    t = t_quantile((1 + level) / 2, clusters - 1) if clusters >= _FEWEST_CLUSTERS else z
-    return Design(n, clusters, squares / n, squares - n, z, t)
+    t = z
+    if len(sizes) >= _FEWEST_CLUSTERS:
+        t = t_quantile((1 + level) / 2, max(1.0, n * n / squares - 1))
+    return Design(n, squares / n, sum(size for size in sizes if size > 1), z, t)
 
 
 def wilson(share: float, square: float) -> tuple[float, float]:
@@ -144,113 +138,91 @@ def wilson(share: float, square: float) -> tuple[float, float]:
     return (share + square / 2 - half) / (1 + square), (share + square / 2 + half) / (1 + square)
 
 
-def wilson_bounds(design: Design, wrong: float, pairs: float) -> tuple[float, float]:
-    """Bound the share that is right; `pairs` are ordered pairs of mistakes in one cluster."""
-    extra = (design.weighted - 1) * _correlation(design, wrong, pairs)
-    n = design.n / (1 + extra)
-    z = design.z + (design.t - design.z) * extra / (1 + extra)
-    square = z * z / n
+def wilson_bounds(design: Design, wrong: float, unlike: float) -> tuple[float, float]:
+    """Bound the share that is right; `unlike` is as in `intraclass_correlation`."""
+    excess = _excess(design, wrong, unlike)
+    z = design.z + (design.t - design.z) * math.sqrt(excess / (1 + excess))
     share = 1 - wrong / design.n
-    lower, upper = wilson(share, square)
+    lower, upper = wilson(share, z * z * (1 + excess) / design.n)
     return max(0.0, lower) if share else 0.0, min(1.0, upper) if wrong else 1.0
 
 
-def intraclass_correlation(design: Design, wrong: float, pairs: float) -> float:
+def _unlike(tally: Tally) -> float:
+    """The share of the other cases of its cluster that are right, for a case that is wrong."""
+    return tally.right / (tally.n - 1) if tally.n > 1 else 0.0
+
+
+def intraclass_correlation(design: Design, wrong: float, unlike: float) -> float:
     """Estimate how much alike cases of one cluster are, from 0 to 1; 0 where nothing differs.
 
-    From the share of pairs inside of clusters that are both wrong, free of the bias that the
-    estimated share brings. With clusters of one size it is the estimate of the analysis of
-    variance (Ridout, Demetrio and Firth 1999, Biometrics 55:137-148). It never falls as `pairs`
-    alone rises.
+    `unlike` sums up over the wrong cases which share of the others in their cluster is right. Right
+    and wrong may be swapped. It is free of the bias that the estimated share brings, and with
+    clusters of one size the estimate of the analysis of variance (Ridout, Demetrio and Firth 1999,
+    Biometrics 55:137-148). It never rises as `unlike` alone does.
     """
     share = wrong / design.n
-    if not design.pairs or not 0 < share < 1:
+    if not design.paired or not 0 < share < 1:
         return 0.0
-    within = (share - pairs / design.pairs) / (share * (1 - share))
+    within = unlike / design.paired / (share * (1 - share))
     above = 1 - within * (1 - 1 / design.n)
     if above <= 0:
         return 0.0
     return min(1.0, above / (1 - within * (design.weighted - 1) / design.n))
 
 
-def _correlation(design: Design, wrong: float, pairs: float) -> float:
-    rarer = min(wrong, design.n - wrong)
-    weight = rarer / (rarer + _GUESS_IN_MISTAKES)
-    weight *= (design.clusters - 1) / (design.clusters - 1 + _GUESS_IN_CLUSTERS)
-    estimate = intraclass_correlation(design, wrong, pairs) if weight else 0.0
-    return weight * estimate + (1 - weight) * _GUESSED_CORRELATION
+def _excess(design: Design, wrong: float, unlike: float) -> float:
+    """How many cases more than an independent one a case takes: `(m - 1) * rho`."""
+    others = design.weighted - 1
+    if not 0 < wrong < design.n:
+        return others * _GUESS_WHERE_ALL_ALIKE
+    estimate = intraclass_correlation(design, wrong, unlike)
+    rarer = min(wrong, design.n - wrong) / (1 + others * estimate)
+    clusters = design.n / design.weighted
+    weight = rarer / (rarer + 1) * (clusters - 1) / clusters
+    return others * (weight * estimate + (1 - weight) * _GUESS)
 
 
-def _lowest(design: Design, steps: Iterable[tuple[int, int]], *, upper: bool) -> float:
-    """The lowest of one bound over numbers of mistakes and their pairs, most mistakes first."""
-    lowest = 1.0
-    for wrong, pairs in steps:
-        lowest = min(lowest, wilson_bounds(design, wrong, pairs)[upper])
-        # Undoing more mistakes raises what the bound can be at its lowest, for any correlation.
-        if _floor(design, wrong, upper=upper) >= lowest:
-            break
-    return lowest
+def _lowest(design: Design, tallies: Iterable[Tally]) -> float:
+    """The lowest that the lower bound can be with any of the mistakes undone.
 
-
-def _floor(design: Design, wrong: int, *, upper: bool) -> float:
-    """Below this the bound is not for one mistake less, wherever the others lie."""
-    if upper:
-        return 1 - (wrong - 1) / design.n
-    square = design.t**2 * design.weighted / design.n
-    share = 1 - max(0, wrong - 1) / design.n
-    return wilson(share, square)[0]
-
-
-def _fewest_pairs(wrong: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Undo mistakes one by one where most of them are; give what is left and its pairs.
-
-    `wrong` is in falling order.
+    For so many mistakes the bound is lowest where they are most alike. What is `unlike` in clusters
+    with some mistakes undone is no less than these mistakes' shares of what it is now (it is
+    concave), so that those are undone first of which these are largest.
     """
-    total, pairs = sum(wrong), sum(number * (number - 1) for number in wrong)
-    yield total, pairs
-    levels = [*wrong, 0]
-    for clusters, level in enumerate(wrong, 1):
-        for height in range(level, levels[clusters], -1):
-            for _ in range(clusters):
-                total, pairs = total - 1, pairs - 2 * (height - 1)
-                yield total, pairs
-
-
-def _most_pairs(wrong: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Undo mistakes one by one where fewest of them are; give what is left and its pairs."""
-    total, pairs = sum(wrong), sum(number * (number - 1) for number in wrong)
-    yield total, pairs
-    for number in reversed(wrong):
-        for height in range(number, 0, -1):
-            total, pairs = total - 1, pairs - 2 * (height - 1)
-            yield total, pairs
+    mistakes = [share for tally in tallies for share in [_unlike(tally)] * (tally.n - tally.right)]
+    mistakes.sort()
+    wrong, unlike = len(mistakes), math.fsum(mistakes)
+    lowest = wilson_bounds(design, wrong, unlike)[0]
+    surest = design.t**2 * design.weighted / design.n
+    # Undoing more mistakes raises what the bound can be at its lowest, for any correlation.
+    while wrong and wilson(1 - (wrong - 1) / design.n, surest)[0] < lowest:
+        wrong, unlike = wrong - 1, unlike - mistakes.pop()
+        lowest = min(lowest, wilson_bounds(design, wrong, max(0.0, unlike))[0])
+    return lowest
 
 
 ALL_RIGHT = "no verdict is wrong, so nothing varies"
 SAME_CLASS = "one class only: labels and answers are all the same"
 FEWEST_CLUSTERS = 5
 _TOO_FEW = f"fewer than {FEWEST_CLUSTERS} samples or clusters"
-# Added to the disagreements before the logarithm, in cases: finite where only one run has any.
-_QUARTER = 0.25
 # Scores whose squares sum up to more are of no scale.
 _LARGEST_SQUARES = 1e24
+_TOO_LARGE = "the scores are too large to calculate with"
 
 
 class Sums(NamedTuple):
     """What the figures need to know of the labels and answers of one cluster, or of all."""
 
     n: int
+    wrong: int
     labels: int
     label_squares: int
     answers: int
     answer_squares: int
+    fourth_errors: int
     square_errors: int
     errors: int
     signed_errors: int
-
-    def less(self, other: Sums) -> Sums:
-        """These sums without a cluster."""
-        return Sums(*(one - two for one, two in zip(self, other, strict=True)))
 
 
 def sums_of(pairs: Iterable[Pair]) -> Sums:
@@ -258,7 +230,9 @@ def sums_of(pairs: Iterable[Pair]) -> Sums:
     totals = [0] * len(Sums._fields)
     for label, answer in pairs:
         error = answer - label
-        terms = (1, label, label * label, answer, answer * answer, error * error, abs(error), error)
+        square = error * error
+        squares = (label, label * label, answer, answer * answer, square * square, square)
+        terms = (1, int(error != 0), *squares, abs(error), error)
         totals = [total + term for total, term in zip(totals, terms, strict=True)]
     return Sums(*totals)
 
@@ -273,60 +247,95 @@ def estimate_kappa(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas 20:37-46): 1 is perfect, 0 what
     chance gives.
 
-    Bounded by the jackknife over clusters (Fleiss and Davies 1982, Am J Epidemiol 115:841-845) with
-    Student's t, on log(1 - kappa): kappa itself is skewed where it is high, and its interval too
-    short.
+    Bounded as the share of right answers is, with what chance gives held fixed: for the labels 0
+    and 1 `(bound - chance) / (1 - chance)`. On a longer scale how far wrong answers are off varies,
+    too; where none is wrong, a wrong one is taken to be as far off as by chance.
     """
-    sums = _Clusters.of(clusters)
-    if not sums.total.n:
-        return Estimate(why=sums.why)
-    if not _chance(sums.total):
-        return Estimate(n=sums.total.n, why=SAME_CLASS)
-    estimate = Estimate(1 - _disagreement(sums.total), n=sums.total.n)
-    if why := _no_kappa_interval(sums):
-        return replace(estimate, why=why)
-    lower, upper = _of_logarithm(sums, _disagreement, level)
-    return replace(estimate, lower=1 - upper, upper=1 - lower).within(-1.0, 1.0)
+    filled, total, why = _added_up(clusters)
+    if not total.n:
+        return Estimate(why=why)
+    chance = _chance(total)
+    if not chance:
+        return Estimate(n=total.n, why=SAME_CLASS)
+    disagreement = total.n * total.square_errors / chance
+    spread = _spread(total, total.square_errors, total.fourth_errors)
+    surely_wrong = max(1.0, total.n * total.n / chance)
+    distance = _scaled(filled, disagreement, surely_wrong, spread, level)
+    if distance.lower is None or distance.upper is None:
+        return Estimate(1 - disagreement, n=total.n, why=distance.why)
+    lower, upper = max(-1.0, 1 - distance.upper), 1 - distance.lower
+    return Estimate(1 - disagreement, lower, upper, n=total.n)
 
 
 def kappa_p(clusters: Iterable[Sums], sound: float) -> float:
-    """One-sided p-value of a kappa this low where the true one is `sound`, by the jackknife of
-    `estimate_kappa`; 1 where that has no interval.
+    """One-sided p-value of a kappa this low where the true one is `sound`, by the score test that
+    `estimate_kappa` inverts; 1 where that has no interval.
     """
-    sums = _Clusters.of(clusters)
-    if not sums.total.n or not _chance(sums.total) or _no_kappa_interval(sums):
+    filled, total, _ = _added_up(clusters)
+    chance = _chance(total)
+    if len(filled) < _FEWEST_CLUSTERS or not chance or not total.wrong:
         return 1.0
-    centre, error = _logarithm(sums, _disagreement)
-    if not error:
+    share = total.wrong / total.n
+    limit = share * (1 - sound) * chance / (total.n * total.square_errors)
+    if limit >= 1:
         return 1.0
-    return t_tail((centre - math.log(1 - sound)) / error, len(sums.each) - 1)
-
-
-def _no_kappa_interval(sums: _Clusters) -> str:
-    """Why a kappa has no interval; empty where it has one."""
-    if sums.why:
-        return sums.why
-    if sums.total.n * sums.total.answer_squares == sums.total.answers**2:
-        return "every answer is the same, so nothing varies"
-    if not all(map(_chance, sums.without)):
-        return "without one of the samples there is one class only"
-    return ""
+    error = math.sqrt(limit * (1 - limit) / effective_size(_right(filled)))
+    design = design_of([sums.n for sums in filled])
+    return t_tail((share - limit) / error, max(1.0, design.n / design.weighted - 1))
 
 
 def estimate_mean_error(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
-    """The mean distance of answers from labels, in levels, bounded by the jackknife on its
-    logarithm.
-
-    Where errors are rare their mean is skewed: t over the means of the clusters covered 78 to 88%.
+    """The mean distance of answers from labels, in levels, bounded as the share of wrong answers
+    and how far these are off; where none is wrong, by one level.
     """
-    sums = _Clusters.of(clusters)
-    if not sums.total.n:
-        return Estimate(why=sums.why)
-    estimate = Estimate(_mean_error(sums.total), n=sums.total.n)
-    if sums.why:
-        return replace(estimate, why=sums.why)
-    lower, upper = _of_logarithm(sums, _mean_error, level)
-    return replace(estimate, lower=max(0.0, lower), upper=upper)
+    filled, total, why = _added_up(clusters)
+    if not total.n:
+        return Estimate(why=why)
+    spread = _spread(total, total.errors, total.square_errors)
+    return _scaled(filled, total.errors / total.n, 1.0, spread, level)
+
+
+def _spread(total: Sums, sum_of_sizes: int, sum_of_squares: int) -> float:
+    """How much wrong cases vary in how far they are off: their squared coefficient of variation.
+
+    0 for scores of 0 and 1, of which none is off by more than another. Else one wrong case more
+    than there are is taken to vary by as much as it counts.
+    """
+    if total.label_squares == total.labels and total.answer_squares == total.answers:
+        return 0.0
+    if not total.wrong:
+        return 1.0
+    squares = total.wrong * sum_of_squares / sum_of_sizes**2 - 1
+    return (total.wrong * squares + 1) / (total.wrong + 1)
+
+
+def _scaled(
+    clusters: Sequence[Sums], figure: float, if_wrong: float, spread: float, level: float
+) -> Estimate:
+    """A mean over cases to which only wrong ones add, bounded by the intervals of their share and
+    of how far they are off (MOVER: Zou and Donner 2008, Stat Med 27:1693-1702).
+
+    `if_wrong` is what the figure is taken to be if all cases were wrong, where none is.
+    """
+    right = _right(clusters)
+    wrong = estimate_share(right, level).complement()
+    estimate = Estimate(figure, n=wrong.n, why=wrong.why)
+    if wrong.value is None or wrong.lower is None or wrong.upper is None:
+        return estimate
+    scale = figure / wrong.value if wrong.value else if_wrong
+    effective = effective_size(right) * wrong.value
+    off = (
+        figure * normal_quantile((1 + level) / 2) * math.sqrt(spread / effective) if figure else 0.0
+    )
+    return replace(
+        estimate,
+        lower=max(0.0, figure - math.hypot(figure - scale * wrong.lower, off)),
+        upper=figure + math.hypot(scale * wrong.upper - figure, off),
+    )
+
+
+def _right(clusters: Iterable[Sums]) -> list[Tally]:
+    return [Tally(sums.n - sums.wrong, sums.n) for sums in clusters]
 
 
 def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
@@ -337,92 +346,54 @@ def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     One error more than there are is taken to vary, or the interval is too short where all errors
     are in few clusters.
     """
-    sums = _Clusters.of(clusters)
-    if not sums.total.n:
-        return Estimate(why=sums.why)
-    bias = sums.total.signed_errors / sums.total.n
-    if sums.why:
-        return Estimate(bias, n=sums.total.n, why=sums.why)
-    half = t_quantile((1 + level) / 2, len(sums.each) - 1) * _bias_error(sums)
-    return Estimate(bias, bias - half, bias + half, n=sums.total.n)
+    filled, total, why = _added_up(clusters)
+    if not total.n:
+        return Estimate(why=why)
+    bias = total.signed_errors / total.n
+    if why := _no_bias_interval(filled, total):
+        return Estimate(bias, n=total.n, why=why)
+    half = t_quantile((1 + level) / 2, len(filled) - 1) * _bias_error(filled, total)
+    return Estimate(bias, bias - half, bias + half, n=total.n)
 
 
 def bias_p(clusters: Iterable[Sums]) -> float:
     """Two-sided p-value of a bias this far from 0, by the test that `estimate_bias` inverts; 1
     where that has no interval.
     """
-    sums = _Clusters.of(clusters)
-    if not sums.total.n or sums.why:
+    filled, total, _ = _added_up(clusters)
+    if _no_bias_interval(filled, total):
         return 1.0
-    bias = sums.total.signed_errors / sums.total.n
-    return 2 * t_tail(abs(bias) / _bias_error(sums), len(sums.each) - 1)
+    bias = total.signed_errors / total.n
+    return 2 * t_tail(abs(bias) / _bias_error(filled, total), len(filled) - 1)
 
 
-def _bias_error(sums: _Clusters) -> float:
+def _no_bias_interval(clusters: Sequence[Sums], total: Sums) -> str:
+    """Why a bias has no interval; empty where it has one."""
+    if len(clusters) < FEWEST_CLUSTERS:
+        return _TOO_FEW
+    return "" if total.errors else ALL_RIGHT
+
+
+def _bias_error(clusters: Sequence[Sums], total: Sums) -> float:
     """The standard error of the bias."""
-    bias, runs = sums.total.signed_errors / sums.total.n, len(sums.each)
-    squares = math.fsum((cluster.signed_errors - bias * cluster.n) ** 2 for cluster in sums.each)
-    return math.sqrt(runs / (runs - 1) * squares + 1) / sums.total.n
+    bias, runs = total.signed_errors / total.n, len(clusters)
+    squares = math.fsum((cluster.signed_errors - bias * cluster.n) ** 2 for cluster in clusters)
+    return math.sqrt(runs / (runs - 1) * squares + 1) / total.n
 
 
-@dataclass(frozen=True, slots=True)
-class _Clusters:
-    """The sums of clusters with cases, and of all; `why` says why they give no interval."""
-
-    each: list[Sums]
-    total: Sums
-    why: str
-
-    @classmethod
-    def of(cls, clusters: Iterable[Sums]) -> _Clusters:
-        filled = [sums for sums in clusters if sums.n]
-        if not filled:
-            return cls([], sums_of(()), NO_VERDICT)
-        total = Sums(*map(sum, zip(*filled, strict=True)))
-        if total.label_squares + total.answer_squares > _LARGEST_SQUARES:
-            return cls([], sums_of(()), "the scores are too large to calculate with")
-        if len(filled) < FEWEST_CLUSTERS:
-            return cls(filled, total, _TOO_FEW)
-        return cls(filled, total, "" if total.errors else ALL_RIGHT)
-
-    @property
-    def without(self) -> Iterator[Sums]:
-        """All sums but those of each cluster."""
-        return (self.total.less(cluster) for cluster in self.each)
+def _added_up(clusters: Iterable[Sums]) -> tuple[list[Sums], Sums, str]:
+    """The clusters with cases, the sums of all, and why there are none."""
+    filled = [sums for sums in clusters if sums.n]
+    total = Sums(*map(sum, zip(*filled, strict=True))) if filled else sums_of(())
+    if total.label_squares + total.answer_squares > _LARGEST_SQUARES:
+        return [], sums_of(()), _TOO_LARGE
+    return filled, total, "" if filled else NO_VERDICT
 
 
 def _chance(sums: Sums) -> int:
     """The squared distance of every label from every answer."""
     apart = sums.n * (sums.label_squares + sums.answer_squares)
     return apart - 2 * sums.labels * sums.answers
-
-
-def _disagreement(sums: Sums) -> float:
-    """1 - kappa: the squared errors, in what chance would give."""
-    return sums.n * sums.square_errors / _chance(sums)
-
-
-def _mean_error(sums: Sums) -> float:
-    return sums.errors / sums.n
-
-
-def _of_logarithm(
-    sums: _Clusters, figure: Callable[[Sums], float], level: float
-) -> tuple[float, float]:
-    """Bound a positive figure by the jackknife of its logarithm."""
-    added = _QUARTER / sums.total.n
-    centre, error = _logarithm(sums, figure)
-    half = t_quantile((1 + level) / 2, len(sums.each) - 1) * error
-    return math.exp(centre - half) - added, math.exp(centre + half) - added
-
-
-def _logarithm(sums: _Clusters, figure: Callable[[Sums], float]) -> tuple[float, float]:
-    """The logarithm of a positive figure, and its standard error."""
-    runs, added = len(sums.each), _QUARTER / sums.total.n
-    logarithms = [math.log(figure(others) + added) for others in sums.without]
-    middle = math.fsum(logarithms) / runs
-    spread = math.fsum((logarithm - middle) ** 2 for logarithm in logarithms)
-    return math.log(figure(sums.total) + added), math.sqrt((runs - 1) / runs * spread)
 
 
 NOT_REPEATED = "no case was judged more than once"
@@ -469,12 +440,15 @@ def estimate_flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Est
     clusters = by_cluster((case.cluster, share / most) for case, share in pairs)
     if len(clusters) == 1 and len(repeated) > 1:
         return replace(estimate, why="all cases come from one sample or cluster")
-    together = math.fsum(
-        math.fsum(cluster) ** 2 - math.fsum(share * share for share in cluster)
+    # A case counts as much as it flickers, and is unlike the rest by what these do not.
+    unlike = math.fsum(
+        share * (len(cluster) - 1 - math.fsum(cluster) + share) / (len(cluster) - 1)
         for cluster in clusters
+        if len(cluster) > 1
+        for share in cluster
     )
     design = design_of([len(cluster) for cluster in clusters], level)
-    lower, upper = wilson_bounds(design, math.fsum(shares) / most, together)
+    lower, upper = wilson_bounds(design, math.fsum(shares) / most, unlike)
     return replace(estimate, lower=most * (1 - upper), upper=most * (1 - lower))
 
 

@@ -46,7 +46,7 @@ def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> No
     assert row(lines, "refund_policy")[1:3] == ["24", "91.7%"]
     assert row(lines, "agent_perturbation")[4:] == ["91.7%", "-", "-", "-"]
     assert row(lines, "agent_positives")[4:] == ["-", "8.3%", "-", "-"]
-    assert row(lines, "all")[1:] == ["48", "91.7%", "67.9-98.3", "91.7%", "8.3%", "0.83", "91.7%"]
+    assert row(lines, "all")[1:] == ["48", "91.7%", "64.3-98.5", "91.7%", "8.3%", "0.83", "91.7%"]
 
 
 def test_single_test_and_single_rubric_have_one_row() -> None:
@@ -106,14 +106,14 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
     session = session_of(judged(wrong_on("run-003")), before=judged(right))
     lines = [line.text for line in quiet_lines(session, 80)]
     assert lines == [
-        "refunds: 48 verdicts, accuracy 91.7% (67.9-98.3), 4 wrong",
+        "refunds: 48 verdicts, accuracy 91.7% (64.3-98.5), 4 wrong",
         "Gate failed: 4 regressions, at most 0 allowed.",
         "48 calls made, 96 replayed | 5,760 tokens | $0.0480",
     ]
     panel = session_of([*judged(right, judge="a"), *judged(always(1), judge="b")])
     assert [line.text for line in quiet_lines(panel, 80)][:-1] == [
-        "refunds, judge a: 48 verdicts, accuracy 100.0% (85.4-100.0), 0 wrong",
-        "refunds, judge b: 48 verdicts, accuracy 50.0% (34.2-65.8), 24 wrong",
+        "refunds, judge a: 48 verdicts, accuracy 100.0% (84.8-100.0), 0 wrong",
+        "refunds, judge b: 48 verdicts, accuracy 50.0% (34.4-65.6), 24 wrong",
         "! Constant verdict: 1 (violated) for all 48 cases.",
     ]
 
@@ -162,10 +162,10 @@ def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     start = next(place for place, line in enumerate(lines) if line.startswith("Panel of refunds"))
     assert " ".join(lines[start : start + 5]).startswith(
         "Panel of refunds: 2 judges The majority is right in 24 of 48 cases (50.0%, 95% interval "
-        "34.2-65.8), in 24 of the 24 that it decides (100.0%, 95% interval 82.0-100.0); 24 ties "
-        "(50.0%, 95% interval 34.2-65.8) are no verdict"
+        "34.4-65.6), in 24 of the 24 that it decides (100.0%, 95% interval 81.1-100.0); 24 ties "
+        "(50.0%, 95% interval 34.4-65.6) are no verdict"
     )
-    assert ["a", "/", "b", "24", "of", "48", "(34.2-65.8)", "0.00"] in [
+    assert ["a", "/", "b", "24", "of", "48", "(34.4-65.6)", "0.00", "(-0.31", "to", "0.31)"] in [
         line.split() for line in lines
     ]
 

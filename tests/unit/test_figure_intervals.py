@@ -17,6 +17,7 @@ from pytest_jrh.stats.intervals import (
     estimate_kappa,
     estimate_mean_error,
     estimate_share,
+    kappa_p,
     sums_of,
 )
 from pytest_jrh.stats.statistics import describe
@@ -26,29 +27,34 @@ TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"
 RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
 
 
-def test_kappa_is_scipys_jackknife_on_the_logarithm() -> None:
-    """Written out with scikit-learn's kappa and scipy's t; 1/4 case is added to what disagrees."""
-    metrics = pytest.importorskip("sklearn.metrics")
+def test_cohens_kappa_carries_the_interval_of_the_accuracy_over() -> None:
+    runs = [[(1, 1), (0, 0), (1, 1), (0, 0)]] * 8 + [[(1, 0), (0, 0)], [(1, 1), (0, 1)]]
+    accuracy = estimate_share(Tally(sum(a == b for a, b in run), len(run)) for run in runs)
+    kappa = estimate_kappa(map(sums_of, runs))
+    assert accuracy.lower is not None
+    assert accuracy.upper is not None
+    assert kappa.value == pytest.approx((34 / 36 - 0.5) / 0.5)
+    assert kappa.lower == pytest.approx((accuracy.lower - 0.5) / 0.5)
+    assert kappa.upper == pytest.approx((accuracy.upper - 0.5) / 0.5)
+
+
+def test_kappa_p_is_the_score_test_of_the_accuracy() -> None:
+    """36 of 60 right where chance gives half: kappa 0.2, held against a sound one of 0.6."""
     known = pytest.importorskip("scipy.stats")
-    numpy = pytest.importorskip("numpy")
-    rng = numpy.random.default_rng(7)
-    runs = [
-        [(int(a), int(a if rng.random() < 0.7 else rng.integers(0, 5))) for a in labels]
-        for labels in rng.integers(0, 5, (12, 4))
-    ]
+    pairs = [(1, 1), (0, 0)] * 18 + [(1, 0), (0, 1)] * 12
+    p_value = kappa_p([sums_of([pair]) for pair in pairs], 0.6)
+    z = (0.4 - 0.2) / (0.2 * 0.8 / 60) ** 0.5
+    assert p_value == pytest.approx(known.t.sf(z, 59))
 
-    def logarithm(chosen: list[list[Pair]]) -> float:
-        labels, answers = zip(*[pair for run in chosen for pair in run], strict=True)
-        kappa = metrics.cohen_kappa_score(labels, answers, labels=range(5), weights="quadratic")
-        return float(numpy.log(1 - kappa + 0.25 / 48))
 
-    without = [logarithm(runs[:i] + runs[i + 1 :]) for i in range(12)]
-    half = (
-        known.t.ppf(0.975, 11) * (11 / 12 * numpy.sum((without - numpy.mean(without)) ** 2)) ** 0.5
-    )
-    found = estimate_kappa(map(sums_of, runs))
-    assert found.lower == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) + half))
-    assert found.upper == pytest.approx(1 + 0.25 / 48 - numpy.exp(logarithm(runs) - half))
+def test_errors_of_one_size_carry_the_interval_over_and_others_widen_it() -> None:
+    by_one = [[(2, 3), (2, 2), (3, 3)], *[[(1, 1), (4, 4), (2, 2)]] * 9]
+    by_up_to_four = [[(0, 4), (2, 2), (3, 4)], *[[(1, 1), (4, 4), (2, 2)]] * 9]
+    one, four = (estimate_mean_error(map(sums_of, runs)) for runs in (by_one, by_up_to_four))
+    assert one.value == pytest.approx(1 / 30)
+    assert one.upper is not None
+    assert four.upper is not None
+    assert four.upper > 3 * one.upper
 
 
 @given(st.lists(RUN, min_size=5, max_size=12))
@@ -89,21 +95,31 @@ def test_missing_intervals_say_why(
 ) -> None:
     right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
     assert estimate([]) == Estimate(why="no verdict was given")
-    few = estimate([right, wrong, right, wrong])
-    assert few.value is not None
-    assert few.interval_reason == "fewer than 5 samples or clusters"
-    assert estimate([right] * 9).interval_reason == "no verdict is wrong, so nothing varies"
+    assert estimate([right]).interval_reason is not None
     assert estimate([right] * 8 + [wrong]).lower is not None
 
 
-def test_kappa_of_one_class_has_no_interval() -> None:
+def test_bias_needs_five_clusters_and_a_mistake() -> None:
+    right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
+    few = estimate_bias([right, wrong, right, wrong])
+    assert few.value is not None
+    assert few.interval_reason == "fewer than 5 samples or clusters"
+    assert estimate_bias([right] * 9).interval_reason == "no verdict is wrong, so nothing varies"
+
+
+def test_perfect_judge_has_intervals_of_kappa_and_mean_error() -> None:
+    right = [sums_of([(0, 0), (1, 1)])] * 9
+    accuracy = estimate_share([Tally(2, 2)] * 9)
+    assert accuracy.lower is not None
+    kappa, error = estimate_kappa(right), estimate_mean_error(right)
+    assert kappa.lower == pytest.approx(2 * accuracy.lower - 1)
+    assert error.upper == pytest.approx(1 - accuracy.lower)
+    assert (kappa.upper, error.lower) == (1, 0)
+
+
+def test_kappa_of_one_class_has_no_value() -> None:
     one = sums_of([(1, 1)])
     assert estimate_kappa([one] * 6).reason == "one class only: labels and answers are all the same"
-    other = sums_of([(0, 0), (1, 0)])
-    assert (
-        estimate_kappa([one] * 6 + [other]).why
-        == "without one of the samples there is one class only"
-    )
 
 
 # Judge: true positives, false positives, false negatives, true negatives, and its kappa.
@@ -145,7 +161,7 @@ def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge:
     kappa = estimate_kappa(map(sums_of, clusters.values()))
     assert kappa.lower is not None
     assert kappa.upper is not None
-    assert kappa.lower < JUDGES[judge][4] < kappa.upper < kappa.lower + 0.25
+    assert kappa.lower < JUDGES[judge][4] < kappa.upper < kappa.lower + 0.35
     right = [Tally(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
     accuracy = estimate_share(right)
     assert accuracy.lower is not None
@@ -154,15 +170,15 @@ def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge:
 
 
 def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
-    """One cluster with all the mistakes makes the jackknife's spread larger than any scale."""
-    right, wrong = [(0, 0), (4, 4)], [(0, 4)]
+    """Nearly all cases are wrong by four levels: wider bounds would leave the scale."""
+    right, wrong = [(0, 0), (4, 4), (0, 1)], [(0, 4), (4, 0)]
     judged = [
         make_result(
             make_spec(run_id=f"run-{run}", target_score=label),
             "agree" if label == answer else "disagree",
             answer,
         )
-        for run, pairs in enumerate([*[right] * 5, wrong])
+        for run, pairs in enumerate([right, *[wrong] * 5])
         for label, answer in pairs
     ]
     figures = describe(judged).figures
