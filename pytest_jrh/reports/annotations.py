@@ -17,7 +17,7 @@ from pytest_jrh.stats.figures import flicker_sentence, sections
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pytest_jrh.core.model import CaseResult, Rubric
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import PromptChange
@@ -50,32 +50,23 @@ def annotation_lines(session: Session, base: Path) -> list[str]:
     change a command.
     """
     results = {result.case_id: result for result in session.results}
-    flickered = {case for decision in session.decisions.values() for case in decision.flickered}
-    regressions = [
-        (session.node(case_id), results[case_id], decision.passed)
-        for decision in session.decisions.values()
-        for case_id in decision.regressions
-        if case_id in results
-    ]
-    # Stable: among those that fail the gate, and those that do not, the order stays.
-    regressions.sort(key=lambda regression: regression[2])
+    flickered: set[str] = set()
+    regressions = []
+    # Those that fail the gate first.
+    for decision in sorted(session.decisions.values(), key=lambda decision: decision.passed):
+        flickered.update(decision.flickered)
+        kind = "warning" if decision.passed else "error"
+        regressions += [(results[case], kind) for case in decision.regressions if case in results]
     prompts = [_prompt(change, session, base) for change in session.prompt_changes]
     lines = [line for line in prompts if line]
     most = MOST_ANNOTATIONS - len(lines)
     lines += [
-        _annotation(
-            result,
-            node,
-            "warning" if passed else "error",
-            session.rubrics.get((result.spec.suite, result.spec.rubric_id)),
-            base,
-            flickered=result.case_id in flickered,
-        )
-        for node, result, passed in regressions[: max(0, most)]
+        _annotation(result, session, kind, base, flickered=result.case_id in flickered)
+        for result, kind in regressions[: max(0, most)]
     ]
-    rest = len(regressions) - max(0, most)
-    if rest > 0:
-        message = f"{counted(rest, 'more regression')}: the report names them all."
+    unnamed = len(regressions) - max(0, most)
+    if unnamed > 0:
+        message = f"{counted(unnamed, 'more regression')}: the report names them all."
         lines.append(_notice("Judge regressions", message))
     if session.table.overall.flicker.count:
         lines.append(_notice("Judge flicker", flicker_sentence(session.table.overall)))
@@ -92,23 +83,22 @@ def annotation_lines(session: Session, base: Path) -> list[str]:
 def _prompt(change: PromptChange, session: Session, base: Path) -> str:
     """What came of a prompt that changed; nothing of one that is no file of the project."""
     decision = session.decisions.get(change.now.suite)
-    place = _inside(change.now.file, base)
-    if place is None or decision is None or change.before == change.now.text:
+    file = _inside(change.now.file, base)
+    if file is None or decision is None or change.before == change.now.text:
         return ""
-    pairs = [
-        pair
-        for pair in (decision.comparison.pairs if decision.comparison is not None else ())
-        if pair.now.judge == change.now.judge
-    ]
-    worse = len({pair.now.case_id for pair in pairs} & {*decision.regressions})
-    better = len({pair.now.case_id for pair in pairs} & {*decision.fixes})
-    kind = "notice" if not worse else "warning" if decision.passed else "error"
+    pairs = decision.comparison.pairs if decision.comparison is not None else ()
+    compared = [pair.now.case_id for pair in pairs if pair.now.judge == change.now.judge]
+    worse = len({*compared} & {*decision.regressions})
+    better = len({*compared} & {*decision.fixes})
+    kind = "notice"
+    if worse:
+        kind = "warning" if decision.passed else "error"
     fixes = "1 fix" if better == 1 else f"{better:,} fixes"
     message = (
         f"With this prompt: {counted(worse, 'regression')}, {fixes} in "
-        f"{counted(len(pairs), 'case')} compared with the baseline."
+        f"{counted(len(compared), 'case')} compared with the baseline."
     )
-    properties = {"file": place, "line": str(change.line), "title": "The judge's prompt changed"}
+    properties = {"file": file, "line": str(change.line), "title": "The judge's prompt changed"}
     return f"::{kind} {_listed(properties)}::{_message(message)}"
 
 
@@ -117,38 +107,28 @@ def _notice(title: str, message: str) -> str:
 
 
 def _annotation(
-    result: CaseResult,
-    node: str,
-    kind: str,
-    rubric: Rubric | None,
-    base: Path,
-    *,
-    flickered: bool = False,
+    result: CaseResult, session: Session, kind: str, base: Path, *, flickered: bool
 ) -> str:
-    what = "Flicker" if flickered else "Regression"
-    properties = {"title": f"{what}: {one_line(result.spec.rubric_id)}"}
-    place = _place(rubric, base)
-    if place is not None and rubric is not None:
-        properties = {"file": place, "line": str(rubric.line), **properties}
+    event = "Flicker" if flickered else "Regression"
+    properties = {"title": f"{event}: {one_line(result.spec.rubric_id)}"}
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+    file = _inside(rubric.file, base) if rubric is not None else None
+    if file is not None and rubric is not None:
+        properties = {"file": file, "line": str(rubric.line), **properties}
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
-    said = (
+    sentence = (
         f"{judge} gave {result.scores_text}, the right answer is {result.expected}; in the "
         "baseline it was right."
     )
     if flickered:
-        said += " The judge has not changed: asked again, it says something else."
-    message = "\n".join(
-        [said, shortened(one_line(result.reasoning), _LONGEST_REASON), one_line(node)]
-    )
+        sentence += " The judge has not changed: asked again, it says something else."
+    reasoning = shortened(one_line(result.reasoning), _LONGEST_REASON)
+    message = "\n".join([sentence, reasoning, one_line(session.node(result.case_id))])
     return f"::{kind} {_listed(properties)}::{_message(message)}"
 
 
 def _listed(properties: Mapping[str, str]) -> str:
     return ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-
-
-def _place(rubric: Rubric | None, base: Path) -> str | None:
-    return None if rubric is None else _inside(rubric.file, base)
 
 
 def _inside(file: str, base: Path) -> str | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
@@ -82,27 +83,29 @@ def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
     """The origin of one judge's figures as JSON values: without what a run of the same files
     elsewhere or later would say otherwise, so that its files stay as they are.
     """
-    own = next((each for each in origin.judges if each.name == judge), None)
+    judge_values = None
+    for judge_origin in origin.judges:
+        if judge_origin.name == judge:
+            judge_values = {
+                "model": judge_origin.label,
+                "kind": judge_origin.kind,
+                "prompt": judge_origin.prompt or None,
+                "prompt_digest": judge_origin.prompt_digest or None,
+                "fingerprint": judge_origin.fingerprint,
+                "since_baseline": judge_origin.change or None,
+            }
+    baseline = None
+    if origin.baseline:
+        baseline = {"file": origin.baseline, "digest": origin.baseline_digest}
     return {
-        "judge": None
-        if own is None
-        else {
-            "model": own.label,
-            "kind": own.kind,
-            "prompt": own.prompt or None,
-            "prompt_digest": own.prompt_digest or None,
-            "fingerprint": own.fingerprint,
-            "since_baseline": own.change or None,
-        },
+        "judge": judge_values,
         "cases": {
             "made_by": list(origin.makers),
             "verified_by": origin.verifier or None,
             "frozen": origin.frozen or None,
         },
         "config": {"file": origin.config, "digest": origin.config_digest},
-        "baseline": None
-        if not origin.baseline
-        else {"file": origin.baseline, "digest": origin.baseline_digest},
+        "baseline": baseline,
         "versions": dict(origin.versions),
     }
 
@@ -131,23 +134,23 @@ def header_line(origin: SuiteOrigin) -> str:
 
 def provenance_rows(origin: SessionOrigin) -> Iterator[Named]:
     """All that is known, suite by suite, and last the run itself."""
-    several = len(origin.suites) > 1
     for suite in origin.suites:
-        of = f" of {one_line(suite.suite)}" if several else ""
+        of = _of(suite, origin)
         for title, value in _of_suite(suite):
             yield Named(f"{title}{of}", _value(value))
     for title, value in _of_run(origin):
         yield Named(title, _value(value))
 
 
-def judge_rows(origin: SessionOrigin) -> list[Named]:
+def judge_rows(origin: SessionOrigin) -> Iterator[Named]:
     """The judges of all suites."""
-    several = len(origin.suites) > 1
-    return [
-        Named(f"{title} of {one_line(suite.suite)}" if several else title, _value(value))
-        for suite in origin.suites
-        for title, value in _judges(suite)
-    ]
+    for suite in origin.suites:
+        for title, value in _judges(suite):
+            yield Named(f"{title}{_of(suite, origin)}", _value(value))
+
+
+def _of(suite: SuiteOrigin, origin: SessionOrigin) -> str:
+    return f" of {one_line(suite.suite)}" if len(origin.suites) > 1 else ""
 
 
 def provenance_properties(origin: SessionOrigin) -> Iterator[Named]:
@@ -181,7 +184,9 @@ def _of_run(origin: SessionOrigin) -> Iterator[Named]:
     run = ", ".join(filter(None, [origin.date, origin.commit and f"commit {origin.commit}"]))
     if run:
         yield Named("run", run)
-    versions = {name: number for suite in origin.suites for name, number in suite.versions.items()}
+    versions: dict[str, str] = {}
+    for suite in origin.suites:
+        versions.update(suite.versions)
     if versions:
         yield Named("versions", ", ".join(f"{name} {number}" for name, number in versions.items()))
 
@@ -241,7 +246,7 @@ def provenance_blocks(origin: SessionOrigin) -> list[Block]:
     return [
         *(
             Sentence(f"{title[:1].upper()}{title[1:]}: {value}")
-            for title, value in judge_rows(origin)[:_MOST_JUDGES]
+            for title, value in islice(judge_rows(origin), _MOST_JUDGES)
         ),
         Fold(
             "Where these figures come from",

@@ -29,17 +29,20 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     Where the session made it, its copies are no replayed calls; where each case has it from its own
     cassette, it is a replayed one of each.
     """
-    given = list(results)
-    total = sum((result.spending for result in given), Spending())
-    shared = [(result.spec.suite, result.shared) for result in given if result.shared is not None]
-    made = {(suite, call.fingerprint) for suite, call in shared if call.spending.calls}
+    total = Spending()
+    shared_calls = []
+    for result in results:
+        total += result.spending
+        if result.shared is not None:
+            shared_calls.append((result.spec.suite, result.shared))
+    made_now = {(suite, call.fingerprint) for suite, call in shared_calls if call.spending.calls}
     # The case that made the call comes first, so that what was paid now is never left out.
-    shared.sort(key=lambda each: not each[1].spending.calls)
+    shared_calls.sort(key=lambda suite_call: not suite_call[1].spending.calls)
     counted_before = set[tuple[str, str]]()
-    for suite, call in shared:
+    for suite, call in shared_calls:
         key = (suite, call.fingerprint)
         if key in counted_before and not call.spending.calls:
-            total = _without(total, call.spending, is_copy=key in made)
+            total = _without(total, call.spending, is_copy=key in made_now)
         counted_before.add(key)
     return total
 
@@ -62,16 +65,17 @@ def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
     """Progress and estimated remaining time, in one line of at most `width` columns."""
     spending = progress.spending
+    in_flight = f", {progress.in_flight:,} in flight" if progress.in_flight else ""
+    unpriced = " and unpriced calls" if spending.unpriced else ""
     parts = [
         f"jrh: {progress.done:,} of {progress.total:,} cases",
-        counted(spending.calls, "call")
-        + (f", {progress.in_flight:,} in flight" if progress.in_flight else ""),
+        f"{counted(spending.calls, 'call')}{in_flight}",
         counted(spending.usage.total, "token"),
-        _dollars(spending.paid) + (" and unpriced calls" if spending.unpriced else ""),
+        f"{_dollars(spending.paid)}{unpriced}",
     ]
     if 0 < progress.done < progress.total:
-        left = seconds / progress.done * (progress.total - progress.done)
-        parts.append(f"about {_duration(left)} left")
+        remaining = seconds / progress.done * (progress.total - progress.done)
+        parts.append(f"about {_duration(remaining)} left")
     return shortened(" | ".join(parts), width)
 
 
@@ -79,16 +83,17 @@ def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
     lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
     calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
     tokens = counted(spending.usage.total, "token")
-    return [calls, tokens, _cost(spending), *([_duration(wall_seconds)] if wall_seconds else [])]
+    parts = [calls, tokens, _cost(spending)]
+    return [*parts, _duration(wall_seconds)] if wall_seconds else parts
 
 
 def _cost(spending: Spending) -> str:
     """The cost of this session; a call without a known price is named, never counted as free."""
     unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
+    if spending.calls and unpriced and not spending.paid:
+        return unpriced
     if spending.calls:
-        return (
-            unpriced if unpriced and not spending.paid else _and(_dollars(spending.paid), unpriced)
-        )
+        return _and(_dollars(spending.paid), unpriced)
     recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
     return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
 
@@ -102,11 +107,11 @@ def _dollars(amount: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, full_seconds = divmod(round(seconds), 60)
     if not minutes:
         return f"{seconds:.1f} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {full_seconds} s"
 
 
 def _joined(parts: Sequence[str], width: int) -> list[str]:
