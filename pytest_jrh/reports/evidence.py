@@ -114,6 +114,13 @@ def shown_edits(case: Case) -> Iterator[ShownEdit]:
         )
 
 
+def _compared_pairs(session: Session) -> Iterator[Pair]:
+    """The cases that are compared with a baseline, before and now."""
+    for decision in session.decisions.values():
+        if decision.comparison is not None:
+            yield from decision.comparison.pairs
+
+
 class WhoSaid:
     """Who gives which score to a case: verifier, people, the judge of the baseline, and the other
     judges of a panel.
@@ -121,12 +128,7 @@ class WhoSaid:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._before = {
-            pair.now.case_id: pair
-            for decision in session.decisions.values()
-            if decision.comparison is not None
-            for pair in decision.comparison.pairs
-        }
+        self._before = {pair.now.case_id: pair for pair in _compared_pairs(session)}
         self._panels: dict[str, list[CaseResult]] = {}
         for result in session.results:
             if result.judge and result.outcome in JUDGED:
@@ -136,16 +138,16 @@ class WhoSaid:
         """Name everybody's score for one case, that of the judge last; empty without a verdict."""
         if result.outcome not in JUDGED:
             return ""
-        said: dict[int | None, list[str]] = {}
-        for who, score in self._said(result, case):
-            said.setdefault(score, []).append(who)
+        names_by_score: dict[int | None, list[str]] = {}
+        for name, score in self._scores(result, case):
+            names_by_score.setdefault(score, []).append(name)
         parts = [
             f"{score_text(result, score, self._session)}: {', '.join(names)}"
-            for score, names in said.items()
+            for score, names in names_by_score.items()
         ]
         return f"{'; '.join(parts)}."
 
-    def _said(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
+    def _scores(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
         if result.expected is not None:
             yield "the label", result.expected
         verification = case.outcome.verification if case is not None else None
@@ -155,14 +157,13 @@ class WhoSaid:
         yield from self._people(result)
         pair = self._before.get(result.case_id)
         if pair is not None:
-            who = "the same judge" if pair.same_judge else "the judge"
-            yield f"{who} in the baseline", pair.before.score
+            judge = "the same judge" if pair.same_judge else "the judge"
+            yield f"{judge} in the baseline", pair.before.score
         if result.base_scores:
             yield "this judge on the unchanged case", result.base_score
-        others = self._panels.get(made_case_id(result), ())
-        for other in others:
-            if other.judge != result.judge:
-                yield f"judge {one_line(other.judge)}", other.score
+        for of_panel in self._panels.get(made_case_id(result), ()):
+            if of_panel.judge != result.judge:
+                yield f"judge {one_line(of_panel.judge)}", of_panel.score
         yield "this judge", result.score
 
     def _people(self, result: CaseResult) -> Iterator[tuple[str, int | None]]:
@@ -227,12 +228,7 @@ class Changes:
     @classmethod
     def since_baseline(cls, session: Session) -> Changes:
         """The changes of all cases of a session that are compared."""
-        return cls(
-            pair
-            for decision in session.decisions.values()
-            if decision.comparison is not None
-            for pair in decision.comparison.pairs
-        )
+        return cls(_compared_pairs(session))
 
     def _add(self, key: tuple[str, str, str, str], before: Fraction, now: Fraction) -> None:
         old = self._sums.get(key, (Fraction(), Fraction(), 0))
@@ -247,10 +243,10 @@ class Changes:
 
     def of(self, counts: GroupStats) -> FigureChange | None:
         """The change of a row; None where none of its cases is compared."""
-        found = self._sums.get((counts.suite, counts.judge, counts.rubric, counts.test))
-        if found is None:
+        sums = self._sums.get((counts.suite, counts.judge, counts.rubric, counts.test))
+        if sums is None:
             return None
-        before, now, n = found
+        before, now, n = sums
         return FigureChange(float(before / n), float(now / n), n, counts.n)
 
 
@@ -263,10 +259,10 @@ class EarlierVerdict(NamedTuple):
 
 def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | None:
     """What was said of a case when the baseline was written; None where it was not kept."""
-    kept = session.earlier.get(result.case_id)
-    if kept is None or not kept.reasoning:
+    verdict = session.earlier.get(result.case_id)
+    if verdict is None or not verdict.reasoning:
         return None
-    return EarlierVerdict(score_text(result, kept.score, session), kept.reasoning)
+    return EarlierVerdict(score_text(result, verdict.score, session), verdict.reasoning)
 
 
 def prompt_blocks(session: Session, suite: str) -> list[Block]:

@@ -142,6 +142,10 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
 
     Each is coloured by its share of its row, so that a rare label's errors show as well.
     """
+
+    def to_cases(right: int, given: int) -> str:
+        return link(right=str(right), given=str(given))
+
     meanings = MEANINGS if mode == "binary" else {}
     names = [f"{label} {meanings.get(label, '')}".rstrip() for label in matrix.labels]
     rows = []
@@ -150,9 +154,7 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
             {
                 "count": f"{count:,}",
                 "label": names[column],
-                "link": link(right=str(matrix.labels[place]), given=str(matrix.labels[column]))
-                if count
-                else "",
+                "link": to_cases(matrix.labels[place], matrix.labels[column]) if count else "",
                 "kind": "right" if place == column else "wrong",
                 "shade": ceil(_SHADES * count / matrix.rows[place]) if count else 0,
             }
@@ -315,9 +317,8 @@ def write_html(
             )
             room -= len(block)
             file.write(block)
-        search = f'<script type="text/plain" id="{BLOCK}">{texts.packed()}</script>\n'.encode(
-            "ascii"
-        )
+        data = f'<script type="text/plain" id="{BLOCK}">{texts.packed()}</script>\n'
+        search = data.encode("ascii")
         if len(search) <= room:
             file.write(search)
         file.write(encoded(tail))

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
@@ -54,12 +55,14 @@ def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
     groups: dict[RunKey, list[CaseResult]] = {}
     for result in session.results:
         groups.setdefault(run_key(result), []).append(result)
-    worse = {case_id for decision in session.decisions.values() for case_id in decision.regressions}
+    regressions: set[str] = set()
+    for decision in session.decisions.values():
+        regressions.update(decision.regressions)
 
     def urgency(group: Collection[CaseResult]) -> int:
-        if any(each.case_id in worse for each in group):
+        if any(result.case_id in regressions for result in group):
             return 0
-        return 1 if any(each.outcome == "disagree" for each in group) else 2
+        return 1 if any(result.outcome == "disagree" for result in group) else 2
 
     return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
 
@@ -204,20 +207,19 @@ def _instructions(result: CaseResult, case: Case | None, session: Session) -> st
 
 
 def _result(result: CaseResult, session: Session) -> dict[str, Any]:
-    spending = result.spending
-    # A disagreement's detail repeats for the terminal what the page shows part by part.
-    detail = "" if result.outcome in JUDGED else result.detail
+    spending, minority = result.spending, None
+    if result.minority is not None:
+        minority = {"score": result.minority.score, "reasoning": result.minority.reasoning}
     earlier = earlier_verdict(result, session)
     if earlier is not None and earlier.reasoning == result.reasoning:
         earlier = None
     return {
         "reasoning": result.reasoning,
         "said": score_counts(result.scores) if result.repeated else "",
-        "minority": None
-        if result.minority is None
-        else {"score": result.minority.score, "reasoning": result.minority.reasoning},
+        "minority": minority,
         "earlier": None if earlier is None else earlier._asdict(),
-        "detail": detail,
+        # A disagreement's detail repeats for the terminal what the page shows part by part.
+        "detail": "" if result.outcome in JUDGED else result.detail,
         "calls": spending.calls,
         "replayed": spending.replayed,
         "input": spending.usage.input_tokens,
@@ -266,10 +268,7 @@ class CaseList:
             for result in session.results
         ]
         self._texts = [self._row_texts(reported) for reported in self._cases]
-        self._first = [
-            [kind for kind, (_, fits) in _FIRST.items() if fits(reported)]
-            for reported in self._cases
-        ]
+        self._first = list(map(_first_kinds, self._cases))
 
     def _row_texts(self, reported: ReportedCase) -> list[str]:
         # The page compares them with the choices of its filters, in which white space does not
@@ -282,60 +281,61 @@ class CaseList:
 
     def filters(self) -> list[dict[str, Any]]:
         """What can be chosen to see a part of the table."""
-        return [
-            {
-                "name": column.page_name,
-                "title": column.title,
-                "options": sorted(
-                    {texts[place] for texts in self._texts if texts[place]}, key=_in_order
-                ),
-            }
-            for place, column in enumerate(self._columns)
-            if column.filtered
-        ]
+        filters = []
+        for index, column in enumerate(self._columns):
+            if column.filtered:
+                options = sorted({row[index] for row in self._texts if row[index]}, key=_in_order)
+                filters.append(
+                    {"name": column.page_name, "title": column.title, "options": options}
+                )
+        return filters
 
     def triage(self) -> list[dict[str, Any]]:
         """What to look at first, and how many cases that are; nothing of what there is none."""
-        counts = Counter(kind for first in self._first for kind in first)
+        counts = Counter(chain.from_iterable(self._first))
         return [
             {"value": kind, "title": title, "number": f"{counts[kind]:,}"}
             for kind, (title, _) in _FIRST.items()
             if counts[kind]
         ]
 
-    def link(self, **wanted: str) -> str:
+    def link(self, **texts: str) -> str:
         """The address of the cases that have these texts in these columns; columns that are not
         shown are left out.
         """
         names = {column.page_name for column in self._columns if column.filtered}
-        chosen = {name: one_line(text) for name, text in wanted.items() if name in names and text}
+        chosen = {name: one_line(text) for name, text in texts.items() if name in names and text}
         return f"#{urlencode(chosen) or 'cases'}"
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per case, the most urgent first."""
         kinds = [*_FIRST]
 
-        def urgency(place: int) -> int:
-            return min((kinds.index(kind) for kind in self._first[place]), default=len(kinds))
+        def urgency(index: int) -> int:
+            # The kinds of a case are in that order too.
+            return kinds.index(self._first[index][0]) if self._first[index] else len(kinds)
 
-        places = sorted(range(len(self._texts)), key=urgency)
-        return [self._row(place) for place in places]
+        return list(map(self._row, sorted(range(len(self._cases)), key=urgency)))
 
-    def _row(self, place: int) -> dict[str, Any]:
-        reported = self._cases[place]
+    def _row(self, index: int) -> dict[str, Any]:
+        reported = self._cases[index]
         result = reported.result
         cells = [
             {**column.heading, "text": text, "kind": column.kind(reported)}
-            for column, text in zip(self._columns, self._texts[place], strict=True)
+            for column, text in zip(self._columns, self._texts[index], strict=True)
         ]
         return {
             "key": case_key(result.case_id),
             "chunk": self._blocks[run_key(result)],
             "node": self._session.node(result.case_id),
-            "place": place,
-            "first": " ".join(self._first[place]),
+            "place": index,
+            "first": " ".join(self._first[index]),
             "cells": cells,
         }
+
+
+def _first_kinds(reported: ReportedCase) -> list[str]:
+    return [kind for kind, (_, fits) in _FIRST.items() if fits(reported)]
 
 
 def _changes(session: Session) -> dict[str, str]:
@@ -376,8 +376,8 @@ class SearchTexts:
             made = body["cases"].get(result["made"])
             parts = [result["reasoning"], result["detail"]]
             for edit in made["edits"] if made is not None else ():
-                changed = (text for kind, text in edit["pieces"] if kind != "same")
-                parts += [edit["reason"], *changed]
+                parts.append(edit["reason"])
+                parts += [text for kind, text in edit["pieces"] if kind != "same"]
             rubric = self._rubrics.setdefault(result["rubric"], len(self._rubrics))
             words = " ".join(part for part in parts if part).split()
             self._cases[key] = (rubric, " ".join(words)[: self._longest])
