@@ -28,7 +28,7 @@ from pytest_jrh.core.text import (
     visible,
     wrapped,
 )
-from pytest_jrh.reports.evidence import basis, meant
+from pytest_jrh.reports.evidence import case_basis, meant
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
@@ -86,15 +86,10 @@ def disagreement_text(
     for verdict in (judgment.shown, judgment.minority):
         lines += _because(case, judgment, verdict, width) if verdict is not None else []
     lines += ["", *(_probed(case, unchanged, width) if unchanged else _edits(case, width))]
-    files = {"debug bundle": debug_bundle, "cassette": cassette}
-    lines += [
-        "",
-        *(
-            f"{name + ':':<14}{_shown(path, folder)}"
-            for name, path in files.items()
-            if path is not None
-        ),
-    ]
+    lines.append("")
+    for title, path in (("debug bundle:", debug_bundle), ("cassette:", cassette)):
+        if path is not None:
+            lines.append(f"{title:<14}{_shown(path, folder)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return escape_commands("\n".join(lines))
 
@@ -129,10 +124,11 @@ def unscored_text(
     also shows what differs from the nearest recording, and its cassette; an error of the user's
     code, where it was raised.
     """
-    known = STAGES.get(trouble.stage)
-    stage = known.title if known is not None else f"the {trouble.stage}"
+    stage = f"the {trouble.stage}"
+    if trouble.stage in STAGES:
+        stage = STAGES[trouble.stage].title
     outcome = UNSCORED[trouble.outcome]
-    what = trouble.happened or outcome.happened.format(stage=stage)
+    happened = trouble.happened or outcome.happened.format(stage=stage)
     if trouble.same_as:
         # One line: the case that it names says it all.
         first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
@@ -140,23 +136,23 @@ def unscored_text(
         return escape_commands(f"No verdict ({trouble.outcome}): {line}")
     advice = trouble.advice or outcome.advice
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
-    sentences = [f"No verdict ({trouble.outcome}): {what}.", _sentence(cause), _sentence(advice)]
+    head = f"No verdict ({trouble.outcome}): {happened}."
+    sentences = [head, _sentence(cause), _sentence(advice)]
     lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)
     if trouble.places:
         lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
     if isinstance(trouble, Unrecorded):
         if trouble.difference:
             lines += ["", "recorded (-) and asked for now (+):"]
-            lines += [
-                f"{_INDENT}{line}".rstrip() for line in visible(trouble.difference).split("\n")
-            ]
-        lines += [
-            "",
-            f"cassette: {_shown(Path(trouble.cassette), Path.cwd() if base is None else base)}",
-        ]
+            difference = visible(trouble.difference).split("\n")
+            lines += [f"{_INDENT}{line}".rstrip() for line in difference]
+        folder = Path.cwd() if base is None else base
+        lines += ["", f"cassette: {_shown(Path(trouble.cassette), folder)}"]
+    elif command:
+        lines.append("")
     if command:
-        name = "record it: " if trouble.outcome == "unrecorded" else "run it again: "
-        lines += [*([] if isinstance(trouble, Unrecorded) else [""]), f"{name}{visible(command)}"]
+        title = "record it" if trouble.outcome == "unrecorded" else "run it again"
+        lines.append(f"{title}: {visible(command)}")
     return escape_commands("\n".join(lines))
 
 
@@ -175,16 +171,18 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     cut = len(lines) - _MOST_DIFF_LINES
     if cut <= 0 and not uncompared:
         return lines
-    more = "more" if uncompared else counted(cut, "more line")
-    return [*lines[:_MOST_DIFF_LINES], f"... ({more} in the debug bundle)"]
+    missing = "more" if uncompared else counted(cut, "more line")
+    return [*lines[:_MOST_DIFF_LINES], f"... ({missing} in the debug bundle)"]
 
 
-def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+def _shared(before: Sequence[str], after: Sequence[str]) -> int:
     """How many sentences both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next(
-        (number for number, (left, right) in pairs if left != right), min(len(one), len(other))
-    )
+    number = 0
+    for old, new in zip(before, after, strict=False):
+        if old != new:
+            break
+        number += 1
+    return number
 
 
 def _diff_lines(old: Sequence[str], new: Sequence[str], width: int) -> list[str]:
@@ -237,13 +235,13 @@ def _edits(case: Case, width: int) -> list[str]:
 
 
 def _units(text: str) -> list[str]:
-    units = [unit for line in visible(text).split("\n") for unit in _SENTENCE_END.split(line)]
-    return [
-        unit
-        if len(unit) <= _LONGEST_UNIT
-        else f"{unit[:_LONGEST_UNIT]}… ({len(unit) - _LONGEST_UNIT:,} more characters)"
-        for unit in units
-    ]
+    units = []
+    for line in visible(text).split("\n"):
+        for sentence in _SENTENCE_END.split(line):
+            more = len(sentence) - _LONGEST_UNIT
+            cut = f"{sentence[:_LONGEST_UNIT]}… ({more:,} more characters)"
+            units.append(cut if more > 0 else sentence)
+    return units
 
 
 def _score(case: Case, score: int) -> str:
@@ -251,16 +249,9 @@ def _score(case: Case, score: int) -> str:
 
 
 def _verified(case: Case) -> str:
-    label, asked = case.label, case.outcome.verification is not None
-    said = basis(
-        label.by if label is not None else None,
-        label.votes if label is not None else (),
-        case.expected,
-        verified=case.verified,
-        asked=asked,
-        altered=case.altered,
-    )
-    return f"{said}:" if asked and label is None else said
+    text = case_basis(case, altered=case.altered)
+    is_explained = case.outcome.verification is not None and case.label is None
+    return f"{text}:" if is_explained else text
 
 
 def _place(case: Case, folder: Path) -> str:
@@ -328,11 +319,11 @@ def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
     the reasons out, and `line` is one line a case. Errors whose texts are equal, but for the file
     and the command of the case, are said once whatever the style.
     """
-    said: dict[str, list[int]] = {}
+    equal: dict[str, list[int]] = {}
     for number, case in enumerate(failed):
         key = f"{_common(case.detail)}\0{case.printed}" if case.unscored else f"{number}"
-        said.setdefault(key, []).append(number)
-    groups = list(said.values())
+        equal.setdefault(key, []).append(number)
+    groups = list(equal.values())
     if style == "whole":
         first: dict[str, int] = {}
         for number, case in enumerate(failed):
@@ -369,17 +360,12 @@ def _line(names: Sequence[str], detail: str) -> str:
 
 def _of_several(names: Sequence[str], detail: str, style: Style) -> str:
     """What cases have in common, and the first of them."""
-    text = _common(detail) if style == "whole" else _headline(detail)
-    more = len(names) - _MOST_NAMED
-    return "\n".join(
-        [
-            text,
-            "",
-            f"{counted(len(names), 'case')}:",
-            *(f"  {log_line(name)}" for name in names[:_MOST_NAMED]),
-            *([f"  and {more:,} more"] if more > 0 else []),
-        ]
-    )
+    lines = [_common(detail) if style == "whole" else _headline(detail), ""]
+    lines.append(f"{counted(len(names), 'case')}:")
+    lines += [f"  {log_line(name)}" for name in names[:_MOST_NAMED]]
+    if len(names) > _MOST_NAMED:
+        lines.append(f"  and {len(names) - _MOST_NAMED:,} more")
+    return "\n".join(lines)
 
 
 def _short(detail: str) -> str:
@@ -387,12 +373,10 @@ def _short(detail: str) -> str:
 
 
 def _said_above(detail: str) -> str:
-    return _joined(
-        block._replace(lines=(f"{block.lines[0]}, as above", ""))
-        if block.title == _RUBRIC
-        else block
-        for block in _blocks(detail)
-    )
+    lines: list[str] = []
+    for part in _parts(detail):
+        lines += [f"{part.lines[0]}, as above", ""] if part.title == _RUBRIC else part.lines
+    return _text(lines)
 
 
 def _common(detail: str) -> str:
@@ -401,37 +385,42 @@ def _common(detail: str) -> str:
 
 
 def _without(detail: str, titles: Collection[str]) -> str:
-    return _joined(block for block in _blocks(detail) if block.title not in titles)
+    lines: list[str] = []
+    for part in _parts(detail):
+        if part.title not in titles:
+            lines += part.lines
+    return _text(lines)
 
 
 def _rubric_of(case: FailedCase) -> str:
-    if case.unscored:
-        return ""
-    return next((_joined([block]) for block in _blocks(case.detail) if block.title == _RUBRIC), "")
+    for part in [] if case.unscored else _parts(case.detail):
+        if part.title == _RUBRIC:
+            return _text(part.lines)
+    return ""
 
 
 def _headline(detail: str) -> str:
     return log_line(detail.partition("\n\n")[0])
 
 
-class _Block(NamedTuple):
+class _Part(NamedTuple):
     title: str
-    lines: tuple[str, ...]
+    lines: list[str]
 
 
-def _blocks(detail: str) -> list[_Block]:
+def _parts(detail: str) -> list[_Part]:
     """The parts of a text, each under its title: what models and people wrote is indented, and so
     is never one. The first paragraph has none.
     """
-    head, between, rest = detail.partition("\n\n")
-    blocks: list[tuple[str, list[str]]] = [("", [*head.split("\n"), *([""] if between else [])])]
-    for line in rest.split("\n") if rest else []:
+    head, between, below = detail.partition("\n\n")
+    parts = [_Part("", [*head.split("\n"), *([""] if between else [])])]
+    for line in below.split("\n") if below else []:
         if line and not line[0].isspace():
-            blocks.append((line.partition(":")[0], [line]))
+            parts.append(_Part(line.partition(":")[0], [line]))
         else:
-            blocks[-1][1].append(line)
-    return [_Block(title, tuple(lines)) for title, lines in blocks]
+            parts[-1].lines.append(line)
+    return parts
 
 
-def _joined(blocks: Iterable[_Block]) -> str:
-    return "\n".join(line for block in blocks for line in block.lines).rstrip("\n")
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines).rstrip("\n")
