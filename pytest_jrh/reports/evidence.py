@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import Case, CaseResult, LabelledBy, ScoreLevel
+    from pytest_jrh.core.model import Case, CaseResult, ScoreLevel
     from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
@@ -57,39 +57,21 @@ def score_text(result: CaseResult, score: int | None, session: Session) -> str:
     return meant(score, () if binary or rubric is None else rubric.score_levels)
 
 
-def basis(
-    labelled_by: LabelledBy | None,
-    votes: Sequence[int],
-    expected: int,
-    *,
-    verified: bool,
-    asked: bool,
-    altered: bool = False,
-) -> str:
-    """Say what a label rests on; `asked` where a verifier was, `altered` where the case was changed
-    on the disk since.
-    """
+def case_basis(case: Case, *, altered: bool) -> str:
+    """Say what a label rests on; `altered` where the case was changed on the disk since."""
     if altered:
         return "of a case that was changed on the disk since it was made"
-    if labelled_by is not None:
-        by = "people" if labelled_by == "people" else "a program"
-        agreed = f" ({votes.count(expected)} of {len(votes)})" if len(votes) > 1 else ""
-        return f"labelled by {by}{agreed}"
-    if verified:
+    label = case.label
+    if label is not None:
+        by = "people" if label.by == "people" else "a program"
+        if len(label.votes) > 1:
+            by += f" ({label.votes.count(case.expected)} of {len(label.votes)})"
+        return f"labelled by {by}"
+    if case.verified:
         return "confirmed by the verifier"
-    return "although the verifier did not confirm it" if asked else "an unverified label"
-
-
-def case_basis(case: Case, *, altered: bool) -> str:
-    """Say what the label of a stored case rests on; see `basis`."""
-    return basis(
-        case.label.by if case.label else None,
-        case.label.votes if case.label else (),
-        case.expected,
-        verified=case.verified,
-        asked=case.outcome.verification is not None,
-        altered=altered,
-    )
+    if case.outcome.verification is not None:
+        return "although the verifier did not confirm it"
+    return "an unverified label"
 
 
 def review_text(result: CaseResult, case: Case | None) -> str:

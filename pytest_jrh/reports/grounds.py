@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import MADE
@@ -53,8 +54,8 @@ class PeopleLevel:
     @property
     def labelled(self) -> int:
         """How many cases people labelled, of what a judge judged or the verifier looked at."""
-        counts = [each.labelled for each in (*self.judges.values(), self.verifier) if each]
-        return max(counts, default=0)
+        levels = filter(None, (*self.judges.values(), self.verifier))
+        return max((level.labelled for level in levels), default=0)
 
 
 def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[PeopleLevel]:
@@ -64,38 +65,28 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
     if not grounds.people:
         return []
     people = blind_labels(grounds.people)
-    given = grounds.with_rejected(result for result in results if not result.spec.derived)
-    judges = dict.fromkeys(result.judge for result in given if result.rejected is None)
-    rubrics = dict.fromkeys(result.spec.rubric_id for result in given)
-    if len(rubrics) == 1:
-        rubrics = {}
+    every_result = grounds.with_rejected(result for result in results if not result.spec.derived)
+    judges = dict.fromkeys(result.judge for result in every_result if result.rejected is None)
+    rubrics = dict.fromkeys(result.spec.rubric_id for result in every_result)
     levels = []
-    for rubric in ("", *rubrics):
-        own = [result for result in given if rubric in ("", result.spec.rubric_id)]
-        level = PeopleLevel(
-            rubric,
-            {
-                judge: against_people(
-                    (result for result in own if result.judge == judge),
-                    people,
-                    ordinal=grounds.ordinal,
-                )
-                for judge in judges
-            },
-            verifier_against_people(own, people, ordinal=grounds.ordinal),
-        )
-        if level.verifier is not None or any(level.judges.values()):
-            levels.append(level)
+    for rubric in ("", *(rubrics if len(rubrics) > 1 else ())):
+        of_rubric = [result for result in every_result if rubric in ("", result.spec.rubric_id)]
+        by_judge = {}
+        for judge in judges:
+            of_judge = (result for result in of_rubric if result.judge == judge)
+            by_judge[judge] = against_people(of_judge, people, ordinal=grounds.ordinal)
+        verifier = verifier_against_people(of_rubric, people, ordinal=grounds.ordinal)
+        if verifier is not None or any(by_judge.values()):
+            levels.append(PeopleLevel(rubric, by_judge, verifier))
     return levels
 
 
 def unmatched(results: Iterable[CaseResult], grounds: Grounds) -> int:
     """How many blind labels are of no case of this session, and of none that was rejected."""
-    known = {
-        digest_of(result) for result in grounds.with_rejected(results) if not result.spec.derived
-    }
+    every_result = grounds.with_rejected(results)
+    digests = {digest_of(result) for result in every_result if not result.spec.derived}
     labels = blind_labels(grounds.people)
-    return sum(len(votes) for digest, votes in labels.items() if digest not in known)
+    return sum(len(votes) for digest, votes in labels.items() if digest not in digests)
 
 
 _NAMES = {
@@ -113,30 +104,40 @@ def label_sentences(session: Session) -> list[str]:
 
 
 def _sentences(session: Session) -> Iterator[str]:
-    several = len(session.grounds) > 1
     for suite, grounds in session.grounds.items():
-        own = [
-            result
-            for result in session.results
-            if result.spec.suite == suite and not result.spec.derived
-        ]
-        of = f"{suite}: " if several else ""
-        if rest := rest_sentence(own, grounds):
-            yield of + rest
+        results = _made_results(session, suite)
+        of = f"{suite}: " if len(session.grounds) > 1 else ""
+        if basis := basis_sentence(results, grounds):
+            yield of + basis
         for sentence in annotator_sentences(grounds):
             yield of + sentence
-        for judge in dict.fromkeys(result.judge for result in own):
+        for judge, of_judge in _by_judge(results).items():
             by = f"{of}judge {judge}: " if judge else of
-            results = [result for result in own if result.judge == judge]
-            for rubric, sides in sides_levels(results):
+            for rubric, sides in sides_levels(of_judge):
                 yield by + (f"{rubric}: " if rubric else "") + sides_sentence(sides)
-        for sentence in people_sentences(own, grounds):
+        for sentence in people_sentences(results, grounds):
             yield of + sentence
+
+
+def _made_results(session: Session, suite: str) -> list[CaseResult]:
+    """The results of a suite but for those of probes, which say nothing of labels."""
+    return [
+        result
+        for result in session.results
+        if result.spec.suite == suite and not result.spec.derived
+    ]
+
+
+def _by_judge(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
+    by_judge: dict[str, list[CaseResult]] = {}
+    for result in results:
+        by_judge.setdefault(result.judge, []).append(result)
+    return by_judge
 
 
 def _kin_sentences(session: Session) -> Iterator[str]:
     """Which judges may share the verifier's errors, each once."""
-    kin = (each for grounds in session.grounds.values() for each in grounds.kin)
+    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
     yield from dict.fromkeys(map(kin_sentence, kin))
 
 
@@ -147,14 +148,14 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     """
     blind = blind_labels(grounds.people)
     # The judges of a panel look at the same cases.
-    made = {
+    made_cases = {
         made_case_id(result): result
         for result in results
         if result.outcome in MADE and not result.spec.derived
     }
-    counts = Counter(map(_ground, made.values()))
+    counts = Counter(map(_ground, made_cases.values()))
     # Cases that are equal have one label of a person.
-    counts["blind"] = len({result.case_digest for result in made.values()} & blind.keys())
+    counts["blind"] = len({result.case_digest for result in made_cases.values()} & blind.keys())
     names = ("confirmed", "people", "program", "unverified", "altered", "blind")
     return {name: counts[name] for name in names}
 
@@ -170,21 +171,17 @@ def _ground(result: CaseResult) -> str:
     return "confirmed" if result.verified else "unverified"
 
 
-def rest_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
+def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     """What the labels rest on; nothing where no case was made."""
     counts = rest_counts(results, grounds)
-    verifier = f"confirmed by {grounds.verifier or 'the verifier'}"
-    parts = [
-        f"{counts[key]:,} {said}"
-        for key, said in (
-            ("confirmed", verifier),
-            ("people", "given or accepted by people"),
-            ("program", "given by a program"),
-            ("unverified", "unverified (the verifier is off, or did not confirm them)"),
-            ("altered", "unconfirmed (changed on the disk since they were made)"),
-        )
-        if counts[key]
-    ]
+    texts = {
+        "confirmed": f"confirmed by {grounds.verifier or 'the verifier'}",
+        "people": "given or accepted by people",
+        "program": "given by a program",
+        "unverified": "unverified (the verifier is off, or did not confirm them)",
+        "altered": "unconfirmed (changed on the disk since they were made)",
+    }
+    parts = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
     if not parts:
         return ""
     refused = {
@@ -200,24 +197,27 @@ def rest_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
 
 def annotator_sentences(grounds: Grounds) -> Iterator[str]:
     """How far annotators of natural runs agree, where several labelled one."""
-    found = agreement(grounds.votes, ordinal=grounds.ordinal)
-    if found.units:
-        alpha = "" if found.alpha is None else f", Krippendorff's alpha {decimal(found.alpha)}"
-        runs = counted(found.units, "run")
-        yield f"Annotators agree in {percent(found.raw)} of pairs on {runs}{alpha}."
+    annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
+    if annotators.units:
+        yield f"Annotators agree in {_agreement_text(annotators, 'run')}."
+
+
+def _agreement_text(annotators: Agreement, unit: str) -> str:
+    text = f"{percent(annotators.raw)} of pairs on {counted(annotators.units, unit)}"
+    if annotators.alpha is not None:
+        text += f", Krippendorff's alpha {decimal(annotators.alpha)}"
+    return text
 
 
 def kin_sentence(kin: Kinship) -> str:
     """That a judge's model is the verifier's, or of its family."""
     judge = f"Judge {kin.judge} and verifier" if kin.judge else "Judge and verifier"
-    what = (
-        f"are one model ({kin.model})"
-        if kin.same
-        else (f"are of one model family ({kin.model}, {kin.verifier})")
-    )
+    likeness = f"one model ({kin.model})"
+    if not kin.same:
+        likeness = f"of one model family ({kin.model}, {kin.verifier})"
     return (
-        f"{judge} {what}: errors that both make count as right, so that accuracy may be too high; "
-        f"{_ADVICE}."
+        f"{judge} are {likeness}: errors that both make count as right, so that accuracy may be "
+        f"too high; {_ADVICE}."
     )
 
 
@@ -245,15 +245,15 @@ def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterato
         if level in few:
             continue
         of = f"{level.rubric}: " if level.rubric else ""
-        for judge, found in level.judges.items():
-            if found is not None:
-                yield f"{of}judge {judge}: {_against(found)}" if judge else of + _against(found)
+        for judge, against in level.judges.items():
+            if against is not None:
+                yield of + (f"judge {judge}: " if judge else "") + _against(against)
         if level.verifier is not None:
             for sentence in _verifier(level.verifier):
                 yield of + sentence
     if few:
-        named = ", ".join(f"{level.rubric} ({level.labelled:,})" for level in few)
-        yield f"Too few blind labels for figures by rubric: {named}."
+        rubrics = ", ".join(f"{level.rubric} ({level.labelled:,})" for level in few)
+        yield f"Too few blind labels for figures by rubric: {rubrics}."
     missing = unmatched(results, grounds)
     if missing:
         yield (
@@ -262,34 +262,31 @@ def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterato
         )
 
 
-def _verifier(found: VerifierAgainstPeople) -> Iterator[str]:
-    if found.false_confirmations.n:
-        yield f"The verifier confirmed wrong labels in {_rate(found.false_confirmations)}."
-    if found.false_rejections.n:
-        yield f"The verifier rejected right labels in {_rate(found.false_rejections)}."
-    if found.kappa.value is not None:
-        kappa = ranged(decimal(found.kappa.value), found.kappa, "number")
+def _verifier(verifier: VerifierAgainstPeople) -> Iterator[str]:
+    if verifier.false_confirmations.n:
+        yield f"The verifier confirmed wrong labels in {_rate(verifier.false_confirmations)}."
+    if verifier.false_rejections.n:
+        yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
+    if verifier.kappa.value is not None:
+        kappa = ranged(decimal(verifier.kappa.value), verifier.kappa, "number")
         yield f"People and the verifier agree with kappa {kappa}."
-    if found.reviewers.units:
-        alpha = found.reviewers.alpha
-        alpha_text = "" if alpha is None else f", Krippendorff's alpha {decimal(alpha)}"
-        cases = counted(found.reviewers.units, "case")
-        yield f"Reviewers agree in {percent(found.reviewers.raw)} of pairs on {cases}{alpha_text}."
+    if verifier.reviewers.units:
+        yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
 
 
-def _against(found: AgainstPeople) -> str:
-    unclear = (
-        f"; {counted(found.unclear, 'case')} without a majority left out" if found.unclear else ""
-    )
-    head = f"Against people ({counted(found.labelled, 'blind label')}{unclear})"
-    if found.labelled < FEWEST_LABELS:
+def _against(against: AgainstPeople) -> str:
+    unclear = ""
+    if against.unclear:
+        unclear = f"; {counted(against.unclear, 'case')} without a majority left out"
+    head = f"Against people ({counted(against.labelled, 'blind label')}{unclear})"
+    if against.labelled < FEWEST_LABELS:
         return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
     figures = [
         f"{_NAMES[key]} {_anchored(figure)}"
-        for key, figure in found.figures.items()
+        for key, figure in against.figures.items()
         if figure.estimate.value is not None
     ]
-    missing = {figure.estimate.reason for figure in found.figures.values()}
+    missing = {figure.estimate.reason for figure in against.figures.values()}
     reasons = "; ".join(sorted(filter(None, missing)))
     why = f" ({reasons})" if reasons else ""
     return f"{head}: {', '.join(figures)}{why}."
@@ -324,10 +321,11 @@ def label_figures(
     are no judge's, and probes count in none.
     """
     results = [result for result in results if not result.spec.derived]
-    for judge in dict.fromkeys(result.judge for result in results):
-        own = [result for result in results if result.judge == judge]
-        for rubric, sides in sides_levels(own):
-            yield from ((judge, rubric, figure) for figure in _of_sides(sides))
+    for judge, of_judge in _by_judge(results).items():
+        for rubric, sides in sides_levels(of_judge):
+            yield judge, rubric, NamedFigure.of("natural_accuracy", sides.natural)
+            yield judge, rubric, NamedFigure.of("synthetic_accuracy", sides.synthetic)
+            yield judge, rubric, NamedFigure.of("natural_minus_synthetic", sides.gap, "number")
     for level in people_levels(results, grounds):
         for judge, figure in _of_people(level):
             yield judge, level.rubric, figure
@@ -339,60 +337,50 @@ def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict
     """
     for judge, rubric, figure in label_figures(results, grounds):
         yield {"judge": judge, "rubric": rubric, **figure.cells}
-    if sentence := rest_sentence(results, grounds):
+    if sentence := basis_sentence(results, grounds):
         yield {"figure": "labels", "reason": sentence}
 
 
 def label_properties(session: Session) -> Iterator[tuple[str, str]]:
     """The figures of all suites, and what their labels rest on, as names and texts for JUnit."""
     for suite, grounds in session.grounds.items():
-        own = [
-            result
-            for result in session.results
-            if result.spec.suite == suite and not result.spec.derived
-        ]
-        for judge, rubric, figure in label_figures(own, grounds):
-            place = "::".join(part for part in (suite, judge, rubric) if part)
-            yield f"jrh:{place}:{figure.name}", figure.whole_text
-        if sentence := rest_sentence(own, grounds):
+        results = _made_results(session, suite)
+        for judge, rubric, figure in label_figures(results, grounds):
+            owner = "::".join(filter(None, (suite, judge, rubric)))
+            yield f"jrh:{owner}:{figure.name}", figure.whole_text
+        if sentence := basis_sentence(results, grounds):
             yield f"jrh:{suite}:labels", sentence
 
 
-def _of_sides(sides: Sides) -> Iterator[NamedFigure]:
-    yield NamedFigure.of("natural_accuracy", sides.natural)
-    yield NamedFigure.of("synthetic_accuracy", sides.synthetic)
-    yield NamedFigure.of("natural_minus_synthetic", sides.gap, "number")
-
-
 def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
-    for judge, found in level.judges.items():
-        for key, figure in (found.figures if found is not None else {}).items():
+    for judge, against in level.judges.items():
+        for key, figure in (against.figures if against is not None else {}).items():
             yield judge, NamedFigure.of(f"{key}_against_people", figure.estimate)
-    if level.verifier is not None:
-        for named in _of_verifier(level.verifier):
-            yield "", named
-
-
-def _of_verifier(found: VerifierAgainstPeople) -> Iterator[NamedFigure]:
-    yield NamedFigure.of("verifier_false_confirmations", found.false_confirmations)
-    yield NamedFigure.of("verifier_false_rejections", found.false_rejections)
-    kappa = replace(found.kappa, n=found.labelled)
-    yield NamedFigure.of("people_and_verifier_kappa", kappa, "number")
-    if found.reviewers.units:
-        alpha = Estimate(found.reviewers.alpha, n=found.reviewers.units)
-        yield NamedFigure.of("reviewers_alpha", alpha, "number")
+    verifier = level.verifier
+    if verifier is None:
+        return
+    yield "", NamedFigure.of("verifier_false_confirmations", verifier.false_confirmations)
+    yield "", NamedFigure.of("verifier_false_rejections", verifier.false_rejections)
+    kappa = replace(verifier.kappa, n=verifier.labelled)
+    yield "", NamedFigure.of("people_and_verifier_kappa", kappa, "number")
+    if verifier.reviewers.units:
+        alpha = Estimate(verifier.reviewers.alpha, n=verifier.reviewers.units)
+        yield "", NamedFigure.of("reviewers_alpha", alpha, "number")
 
 
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
     """What is known of the labels of one judge's results; null for what there is nothing to say
     of.
     """
-    kin = next((each for each in grounds.kin if each.judge == judge), None)
+    judge_and_verifier = None
+    for kin in grounds.kin:
+        if kin.judge == judge:
+            models = {"judge_model": kin.model, "verifier_model": kin.verifier}
+            judge_and_verifier = {**models, "same": kin.same}
+            break
     return {
         "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
-        "judge_and_verifier": None
-        if kin is None
-        else {"judge_model": kin.model, "verifier_model": kin.verifier, "same": kin.same},
+        "judge_and_verifier": judge_and_verifier,
         "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
         "natural_and_synthetic": _sides(results),
         "against_people": _against_people(judge, results, grounds),
@@ -420,42 +408,48 @@ def _against_people(
     levels = people_levels(results, grounds)
     if not levels:
         return None
-    total, *rubrics = (_level(level, judge) for level in levels)
-    names = (level.rubric for level in levels[1:])
+    total, *rubrics = levels
     return {
-        **total,
+        **_level(total, judge),
         "unmatched": unmatched(results, grounds),
-        "rubrics": dict(zip(names, rubrics, strict=True)),
+        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
     }
 
 
 def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
-    found, looked = level.judges.get(judge), level.verifier
-    figures = found.figures if found is not None else {}
+    against, verifier = level.judges.get(judge), level.verifier
+    figures = {}
+    for key, figure in (against.figures if against is not None else {}).items():
+        figures[key] = {
+            "value": figure.estimate.value,
+            "raw": figure.raw,
+            "n": figure.estimate.n,
+            "interval": bounds_data(figure.estimate),
+        }
+    of_verifier: dict[str, Any] = dict.fromkeys(
+        ("false_confirmations", "false_rejections", "kappa", "kappa_interval", "reviewers")
+    )
+    if verifier is not None:
+        of_verifier = {
+            "false_confirmations": _rate_values(verifier.false_confirmations),
+            "false_rejections": _rate_values(verifier.false_rejections),
+            "kappa": verifier.kappa.value,
+            "kappa_interval": bounds_data(verifier.kappa),
+            "reviewers": _agreement(verifier.reviewers),
+        }
     return {
-        "labelled": found.labelled if found is not None else 0,
-        "unclear": found.unclear if found is not None else 0,
-        "figures": {
-            key: {
-                "value": figure.estimate.value,
-                "raw": figure.raw,
-                "n": figure.estimate.n,
-                "interval": bounds_data(figure.estimate),
-            }
-            for key, figure in figures.items()
-        },
-        "false_confirmations": None if looked is None else _rate_values(looked.false_confirmations),
-        "false_rejections": None if looked is None else _rate_values(looked.false_rejections),
-        "kappa": None if looked is None else looked.kappa.value,
-        "kappa_interval": None if looked is None else bounds_data(looked.kappa),
-        "reviewers": None if looked is None else _agreement(looked.reviewers),
+        "labelled": against.labelled if against is not None else 0,
+        "unclear": against.unclear if against is not None else 0,
+        "figures": figures,
+        **of_verifier,
     }
 
 
-def _agreement(found: Agreement) -> dict[str, Any] | None:
-    if not found.units:
+def _agreement(agreed: Agreement) -> dict[str, Any] | None:
+    if not agreed.units:
         return None
-    return {"cases": found.units, "labels": found.labels, "raw": found.raw, "alpha": found.alpha}
+    counts = {"cases": agreed.units, "labels": agreed.labels}
+    return {**counts, "raw": agreed.raw, "alpha": agreed.alpha}
 
 
 def _rate_values(rate: Estimate) -> dict[str, Any]:
