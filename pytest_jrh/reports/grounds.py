@@ -54,8 +54,10 @@ class PeopleLevel:
     @property
     def labelled(self) -> int:
         """How many cases people labelled, of what a judge judged or the verifier looked at."""
-        levels = filter(None, (*self.judges.values(), self.verifier))
-        return max((level.labelled for level in levels), default=0)
+        counts = [against.labelled for against in self.judges.values() if against is not None]
+        if self.verifier is not None:
+            counts.append(self.verifier.labelled)
+        return max(counts, default=0)
 
 
 def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[PeopleLevel]:

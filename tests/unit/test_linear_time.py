@@ -35,7 +35,7 @@ from pytest_jrh.core.templates import parse_template
 from pytest_jrh.core.transcript import neutralize, render_transcript, storable
 from pytest_jrh.llm.calls import Response, _unfenced, parse
 from pytest_jrh.reports import failures as explain
-from pytest_jrh.reports import markdown_text as quoting
+from pytest_jrh.reports import markdown as quoting
 from pytest_jrh.review import views as turns
 from pytest_jrh.sources.log_pieces import _scan_bytes
 from pytest_jrh.stats.metrics import stated_score

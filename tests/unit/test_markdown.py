@@ -14,8 +14,15 @@ from pytest_jrh.core.diffs import Piece
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
-from pytest_jrh.reports.markdown import LIMIT, markdown_report
-from pytest_jrh.reports.markdown_text import code, marked, preformatted, prose, quoted
+from pytest_jrh.reports.markdown import (
+    LIMIT,
+    code,
+    markdown_report,
+    marked,
+    preformatted,
+    prose,
+    quoted,
+)
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import (
     HOSTILE,

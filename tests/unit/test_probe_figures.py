@@ -14,8 +14,7 @@ from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Cell
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.html import write_html
-from pytest_jrh.reports.markdown import markdown_report
-from pytest_jrh.reports.markdown_text import prose
+from pytest_jrh.reports.markdown import markdown_report, prose
 from pytest_jrh.reports.probes import (
     finding_sentences,
     flicker_sentences,

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.text import visible
 from pytest_jrh.engine.provenance import commit_of, day_of, versions
-from pytest_jrh.reports.markdown_text import BoundedPage, write_blocks
+from pytest_jrh.reports.markdown import BoundedPage, write_blocks
 from pytest_jrh.reports.provenance import (
     NO_ORIGIN,
     JudgeOrigin,
