@@ -185,7 +185,9 @@ def made(
     section = settings.section
     assert isinstance(section, InspectKeys)
     code = factory if callable(factory) else judge
-    return judge, own_source(code, settings.folders, section.args)
+    file = spec.rpartition("@")[0]
+    module_file = file if file.endswith(".py") else None
+    return judge, own_source(code, settings.folders, section.args, module_file=module_file)
 
 
 def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:

@@ -97,15 +97,22 @@ class OwnSource:
 
 
 def own_source(
-    code: Callable[..., object], folders: Iterable[Path] = (), arguments: object = None
+    code: Callable[..., object],
+    folders: Iterable[Path] = (),
+    arguments: object = None,
+    *,
+    module_file: str | None = None,
 ) -> OwnSource:
     """Read a judge's own code; the digest is equal where two sessions run the same.
 
     `folders` are those in which it may name files, beside the folders of its modules; `arguments`
-    are values that it is called with.
+    are values that it is called with. `module_file` is the module that it was taken from, which may
+    make it of what other modules have.
     """
     files = _Files(tuple(dict.fromkeys(folders)))
     values = _Values(files)
+    if module_file is not None:
+        files.add_code(module_file)
     contents = [values.digestible(code), values.digestible(arguments)]
     files.follow()
     parts = {"values": contents, "files": sorted(files.read), "packages": sorted(files.packages)}
@@ -373,7 +380,7 @@ class _Values:
             # A cell is empty until its variable is set.
             with contextlib.suppress(ValueError):
                 closure[name] = cell.cell_contents
-        in_a_file = self._files.add_code(code.co_filename)
+        in_a_file = self._files.add_code(_file_of_function(function))
         return [
             function.__qualname__,
             None if in_a_file else [source_of(function), *_constants(code)],
@@ -601,13 +608,27 @@ def _top_spec(name: str, folders: Iterable[Path]) -> ModuleSpec | None:
 
 def _file_of(kind: type) -> str | None:
     """The file that a class is defined in."""
-    file = _attribute(sys.modules.get(str(vars(kind).get("__module__"))), "__file__")
+    module_name = vars(kind).get("__module__")
+    methods = [member for member in vars(kind).values() if type(member) is types.FunctionType]
+    for method in methods:
+        # There may be several modules of one name, such as conftests: `sys.modules` has the last.
+        file = method.__globals__.get("__file__")
+        if method.__globals__.get("__name__") == module_name and isinstance(file, str):
+            return file
+    file = _attribute(sys.modules.get(str(module_name)), "__file__")
     if isinstance(file, str):
         return file
-    for member in vars(kind).values():
-        if type(member) is types.FunctionType:
-            return member.__code__.co_filename
-    return None
+    return methods[0].__code__.co_filename if methods else None
+
+
+def _file_of_function(function: types.FunctionType) -> str:
+    """The file that a function is defined in."""
+    file = function.__globals__.get("__file__")
+    compiled = function.__code__.co_filename
+    # pytest keeps the bytecode of a conftest with the path that it had when it was compiled.
+    if isinstance(file, str) and PurePath(file).name == PurePath(compiled).name:
+        return file
+    return compiled
 
 
 def _has_content(kind: type) -> bool:

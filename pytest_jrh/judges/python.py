@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import inspect
 import sys
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -148,7 +149,9 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     assert isinstance(section, PythonKeys)
     assert section.python is not None
     function = imported(section.python, key="judge.python", role="the judge")
-    source = own_source(function, settings.folders)
+    # Imported before, with its mistakes named.
+    module = _module(section.python.strip().rpartition(":")[0])
+    source = own_source(function, settings.folders, module_file=getattr(module, "__file__", None))
     return PythonJudge(settings, function, shown_path(section.python, ":"), source)
 
 
@@ -182,7 +185,7 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
         raise _refused(f"{shown(Path(module_name).name)} is not a file", key)
     try:
         keep_libraries_local()
-        module = _from_file(Path(module_name)) if is_file else importlib.import_module(module_name)
+        module = _module(module_name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
@@ -205,7 +208,11 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
     return function
 
 
-def _from_file(path: Path) -> object:
+def _module(place: str) -> types.ModuleType:
+    return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+
+
+def _from_file(path: Path) -> types.ModuleType:
     """The module of a file, imported once; files beside it can be imported by it."""
     name = f"jrh_judge_{path.stem}_{sha256(str(path).encode()).hexdigest()[:8]}"
     loaded = sys.modules.get(name)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
 import textwrap
 import threading
+import types
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges import own_source as module
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_source import own_source
-from pytest_jrh.judges.python import PythonJudge, imported
+from pytest_jrh.judges.python import PYTHON, PythonJudge, PythonKeys, imported
 
 ROOT = Path(__file__).parents[2]
 PROJECT = {
@@ -602,3 +604,81 @@ def test_a_wrapped_function_counts_with_what_wraps_it() -> None:
 
     assert own_source(wrapper("a")) == own_source(wrapper("a"))
     assert own_source(wrapper("a")).digest != own_source(wrapper("b")).digest
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        "operator.methodcaller('get', TEXT)",
+        "Template(TEXT).substitute",
+        "Judge(Template(TEXT))",
+        "changed(TEXT)",
+    ],
+)
+def test_the_module_that_names_a_judge_is_part_of_it(project: Project, judge: str) -> None:
+    lib = """
+        PROMPT = ""
+        class Judge:
+            def __init__(self, template):
+                self.template = template
+            def __call__(self, case):
+                return 0
+        def judge(case):
+            return PROMPT
+    """
+    source = """
+        import operator
+        from string import Template
+        import lib
+        from lib import Judge
+
+        def changed(text):
+            lib.PROMPT = text
+            return lib.judge
+
+        judge = JUDGE
+    """.replace("JUDGE", judge)
+    digests = []
+    for text in ("'a'", "'b'"):
+        project.write({"lib.py": lib, "judges.py": source.replace("TEXT", text)})
+        project.forget()
+        section = PythonKeys(python=f"{project.folder / 'judges.py'}:judge")
+        settings = JudgeSettings(
+            None, StageModel("judge", ""), section=section, folders=(project.folder,)
+        )
+        built = PYTHON.build(settings, "binary", "")
+        assert isinstance(built, PythonJudge)
+        digests.append(built.source.digest)
+    assert digests[0] != digests[1]
+
+
+def test_a_class_counts_with_its_own_file_where_two_modules_have_one_name(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "class Judge:\n    def __call__(self, case):\n        return {}\n"
+    other = types.ModuleType("conftest")
+    other.__file__ = str(project.folder / "unused.py")
+    digests = []
+    for value in (0, 1):
+        project.write({"conftest.py": source.format(value)})
+        path = project.folder / "conftest.py"
+        spec = importlib.util.spec_from_file_location("conftest", path)
+        assert spec is not None
+        assert spec.loader is not None
+        conftest = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "conftest", conftest)
+        exec(compile(path.read_text("utf-8"), path, "exec"), vars(conftest))
+        digests.append(own_source(conftest.Judge(), [project.folder]).digest)
+        monkeypatch.setitem(sys.modules, "conftest", other)
+        assert own_source(conftest.Judge(), [project.folder]).digest == digests[-1]
+    assert digests[0] != digests[1]
+
+
+def test_kept_bytecode_of_another_folder_changes_nothing(project: Project) -> None:
+    code = project.judge()
+    before = own_source(code, [project.folder])
+    assert isinstance(code, types.FunctionType)
+    # pytest keeps the bytecode of a conftest with the path that it was compiled in.
+    moved = code.__code__.replace(co_filename="/moved/judges.py")
+    elsewhere = types.FunctionType(moved, code.__globals__, "judge")
+    assert own_source(elsewhere, [project.folder]).digest == before.digest
