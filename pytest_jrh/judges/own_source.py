@@ -23,6 +23,7 @@ import sys
 import sysconfig
 import types
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from importlib import metadata
@@ -172,12 +173,11 @@ class _Files:
                 self.add(folder / "__init__.py", f"{folder.name}/__init__.py")
             # What cannot be read counts by its content alone.
             with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-                tree = ast.parse(module.read_bytes())
-                nodes = list(ast.walk(tree))
+                imports, texts = _names_in(module.read_bytes())
                 packages: list[Path] = []
-                for name in sorted(set(_imported_modules(nodes))):
+                for name in imports:
                     packages += self._add_import(name, module)
-                for text, is_path in sorted(set(_path_texts(tree, nodes))):
+                for text, is_path in texts:
                     self.add_named(text, module, packages, is_path=is_path)
 
     def add_named(
@@ -426,6 +426,20 @@ class _Values:
             self._files.add_named(text, is_path=True)
             return ["path", text]
         return ["path", self._files.name_of(path) or text]
+
+
+@functools.lru_cache(maxsize=1_000)
+def _names_in(source: bytes) -> tuple[list[str], list[tuple[str, bool]]]:
+    """What a module imports, and its texts that may name files.
+
+    Judges of one suite often share their modules.
+    """
+    with warnings.catch_warnings():
+        # Such as of an escape, which would be an error where pytest makes errors of warnings.
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    return sorted(set(_imported_modules(nodes))), sorted(set(_path_texts(tree, nodes)))
 
 
 def _imported_modules(nodes: Iterable[ast.AST]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import types
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -682,3 +683,20 @@ def test_kept_bytecode_of_another_folder_changes_nothing(project: Project) -> No
     moved = code.__code__.replace(co_filename="/moved/judges.py")
     elsewhere = types.FunctionType(moved, code.__globals__, "judge")
     assert own_source(elsewhere, [project.folder]).digest == before.digest
+
+
+def test_a_module_with_odd_escapes_is_followed_where_warnings_are_errors(
+    project: Project,
+) -> None:
+    project.write({"judges.py": "import helper\n" + judging("'\\d'")})
+    code = project.judge()
+    digests = []
+    for action in ("error", "ignore"):
+        with warnings.catch_warnings():
+            warnings.simplefilter(action)
+            digests.append(own_source(code, [project.folder]))
+    assert digests[0] == digests[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        project.write({"helper.py": "def score(text):\n    return 1\n"})
+        assert own_source(code, [project.folder]) != digests[0]
