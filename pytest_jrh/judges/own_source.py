@@ -131,10 +131,12 @@ class _Files:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.read: set[tuple[str, str]] = set()
         self.packages: set[str] = set()
-        self._folders = folders
+        self.folders = folders
         self._pending: list[Path] = []
         self._followed: set[Path] = set()
         self._digests: dict[Path, str] = {}
+        self._searched: set[tuple[object, ...]] = set()
+        self._listings: dict[tuple[Path, bool], list[tuple[Path, str]]] = {}
         self._bytes_left = _MOST_BYTES
 
     def add(self, path: Path, name: str, *, follow: bool = True) -> None:
@@ -177,18 +179,19 @@ class _Files:
                 packages: list[Path] = []
                 for name in imports:
                     packages += self._add_import(name, module)
+                bases = self._bases(module, packages)
                 for text, is_path in texts:
-                    self.add_named(text, module, packages, is_path=is_path)
+                    self.add_named(text, bases, module, is_path=is_path)
 
     def add_named(
         self,
         text: str,
+        bases: Sequence[Path],
         module: Path | None = None,
-        packages: Sequence[Path] = (),
         *,
         is_path: bool = False,
     ) -> None:
-        """Count the files that a text of a module names, also in `packages` that it imports.
+        """Count the files that a text, of a module or of a value, names from one of the `bases`.
 
         A folder stands for the files in it, where the text is a path by what the code does with it.
         """
@@ -204,29 +207,31 @@ class _Files:
             return
         before = _WILDCARD.split(pattern, maxsplit=1)[0]
         if before == pattern:
-            for base in self._bases(module, packages):
+            for base in bases:
                 self._add_path(base, pattern, is_folder=is_path or pattern[-1] == "/")
             return
         folder = before.rpartition("/")[0]
         # A `*` stands for any part of a path, also for none.
         anywhere = pattern.replace("**/", "*")
         if folder:
-            for base in self._bases(module, packages):
+            for base in bases:
                 self._add_folder(base, folder, anywhere)
         elif module is not None and _SUFFIX.search(pattern):
             self._add_folder(module.parent, "", anywhere, deep="**" in pattern)
 
-    def _bases(self, module: Path | None, packages: Sequence[Path]) -> list[Path]:
-        """The folders that a relative path may be meant from, of which code picks one."""
-        if module is None:
-            return list(self._folders)
+    def _bases(self, module: Path, packages: Sequence[Path]) -> list[Path]:
+        """The folders that a relative path may be meant from, of which code picks one, also in
+        `packages` that the module imports.
+        """
         around = [folder for folder in module.parents if self._is_inside(folder)]
-        return list(dict.fromkeys([module.parent, *around, *self._folders, *packages]))
+        return list(dict.fromkeys([module.parent, *around, *self.folders, *packages]))
 
     def _is_inside(self, path: Path) -> bool:
-        return any(path.is_relative_to(folder) for folder in self._folders)
+        return any(path.is_relative_to(folder) for folder in self.folders)
 
     def _add_path(self, base: Path, name: str, *, is_folder: bool) -> None:
+        if not self._is_new(base, name, is_folder):
+            return
         hidden = any(part[0] == "." and part.strip(".") for part in PurePath(name).parts)
         if hidden or PurePath(name).suffix in _WRITTEN:
             return
@@ -242,19 +247,36 @@ class _Files:
         """
         folder = Path(os.path.normpath(base / name))
         inside = folder.is_relative_to(base) or self._is_inside(folder)
-        if not inside or folder.name in _SKIPPED:
+        if not inside or folder.name in _SKIPPED or not self._is_new(base, name, pattern, deep):
             return
-        for path in _files_below(folder, deep=deep):
-            file_name = PurePath(name, path.relative_to(folder)).as_posix()
+        prefix = "" if name in ("", ".") else f"{PurePath(name).as_posix()}/"
+        for path, below in self._listing(folder, deep=deep):
+            file_name = prefix + below
             if pattern is None or fnmatchcase(file_name, pattern):
                 self.add(path, file_name, follow=pattern is not None)
+
+    def _listing(self, folder: Path, *, deep: bool) -> list[tuple[Path, str]]:
+        """The files below a folder, with their paths from it."""
+        if (folder, deep) not in self._listings:
+            self._listings[folder, deep] = [
+                (path, path.relative_to(folder).as_posix())
+                for path in _files_below(folder, deep=deep)
+            ]
+        return self._listings[folder, deep]
+
+    def _is_new(self, *search: object) -> bool:
+        """Whether this was not looked for yet: modules of a folder often name the same."""
+        if search in self._searched:
+            return False
+        self._searched.add(search)
+        return True
 
     def name_of(self, path: Path) -> str | None:
         """What an absolute path is called wherever the project lies; None where it names nothing.
 
         The project's file that is there counts, or the files in the folder that is.
         """
-        if path in self._folders:
+        if path in self.folders:
             return "."
         if self._is_inside(path):
             self._add_path(path.parent, path.name, is_folder=True)
@@ -272,7 +294,7 @@ class _Files:
             return packages
         for number, part in enumerate(parts, start=1):
             if number == 1 and not dots:
-                spec = _top_spec(part, [importer.parent, *self._folders])
+                spec = _top_spec(part, [importer.parent, *self.folders])
             else:
                 spec = PathFinder.find_spec(part, folders)
             if spec is None:
@@ -417,18 +439,18 @@ class _Values:
     def _text(self, text: str) -> Any:
         if text.startswith("/") and len(text) <= _LONGEST_NAME and "\0" not in text:
             return self._path(Path(text), text)
-        self._files.add_named(text)
+        self._files.add_named(text, self._files.folders)
         return ["str", hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()]
 
     def _path(self, path: Path, text: str) -> Any:
         """A path, in words that are the same wherever the project lies, with the files it names."""
         if not path.is_absolute():
-            self._files.add_named(text, is_path=True)
+            self._files.add_named(text, self._files.folders, is_path=True)
             return ["path", text]
         return ["path", self._files.name_of(path) or text]
 
 
-@functools.lru_cache(maxsize=1_000)
+@functools.lru_cache(maxsize=4_000)
 def _names_in(source: bytes) -> tuple[list[str], list[tuple[str, bool]]]:
     """What a module imports, and its texts that may name files.
 

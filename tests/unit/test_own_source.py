@@ -700,3 +700,21 @@ def test_a_module_with_odd_escapes_is_followed_where_warnings_are_errors(
         warnings.simplefilter("error")
         project.write({"helper.py": "def score(text):\n    return 1\n"})
         assert own_source(code, [project.folder]) != digests[0]
+
+
+def test_folders_are_listed_once_however_often_they_are_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write({"judges.py": judging("0", "import pkg.m0"), "pkg/m20.py": ""})
+    for number in range(20):
+        project.write({f"pkg/m{number}.py": f"import pkg.m{number + 1}\nf'{{__name__}}.json'\n"})
+    listed: list[Path] = []
+    iterdir = Path.iterdir
+
+    def counted(folder: Path) -> Any:
+        listed.append(folder)
+        return iterdir(folder)
+
+    monkeypatch.setattr(Path, "iterdir", counted)
+    own_source(project.judge(), [project.folder])
+    assert len(listed) == len(set(listed))
