@@ -59,6 +59,8 @@ _WRITE_CALLS = frozenset({"write_text", "write_bytes", "touch", "mkdir"})
 _IMPORT_CALLS = frozenset({"import_module", "__import__"})
 _RESOURCE_CALLS = frozenset({"files", "get_data", "open_text", "read_text", "PackageLoader"})
 """Calls whose first argument may be a package."""
+_DEFAULT_CALLS = frozenset({"get", "getenv"})
+"""As in `os.environ.get("PROMPTS", "prompts")`."""
 _PATH_CALLS = frozenset(
     {"open", "rglob", "Path", "PurePath", "PosixPath", "PurePosixPath", "join", "joinpath"}
     | {"FileSystemLoader", "listdir", "scandir", "walk"}
@@ -69,6 +71,10 @@ _UNKNOWN = "{}"
 """Stands in a path for what is put in when the code runs, as in a text for `format`."""
 _PLACEHOLDERS = re.compile(r"(?:\{[^{}/]*\}|%(?:\(\w*\))?\d*[sdrif])+")
 _WILDCARD = re.compile(r"[*?\[]")
+_INCLUDED = re.compile(
+    rb"\{%[-+]?\s{0,9}(?:include|extends|import|from)\s{1,9}[\"']([^\"'\n]{1,300})"
+)
+"""A template that one of jinja2 takes in."""
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{2,}$")
 _CREDENTIAL = re.compile(
     r"(?:api_?key|access_?key|token|secret|password|passphrase|credentials?|authorization|bearer)$",
@@ -147,6 +153,9 @@ class _Files:
                 return
             self._bytes_left = max(0, self._bytes_left - len(content))
             self._digests[path] = hashlib.sha256(content).hexdigest()
+            if path.suffix != ".py":
+                for taken_in in _INCLUDED.findall(content):
+                    self.add_named(taken_in.decode(errors="replace"), self._bases(path, ()), path)
         if follow and path.suffix == ".py" and path not in self._followed:
             self._followed.add(path)
             self._pending.append(path)
@@ -182,6 +191,9 @@ class _Files:
                 bases = self._bases(module, packages)
                 for text, is_path in texts:
                     self.add_named(text, bases, module, is_path=is_path)
+                    if module.name == "__init__.py" and text.isidentifier():
+                        # Such as of `__all__`, which `import *` imports.
+                        self._add_path(module.parent, f"{text}.py", is_folder=False)
 
     def add_named(
         self,
@@ -203,6 +215,9 @@ class _Files:
             return
         # As in f"{HERE}/prompts/{name}.md" and in HERE + "/prompts".
         pattern = re.sub(r"^(?:\*?/)+", "", _PLACEHOLDERS.sub("*", text))
+        pattern = "/".join(part for part in pattern.split("/") if part != ".")
+        if module is not None:
+            self._add_named_module(pattern, bases)
         if not pattern.strip("./*") or not (is_path or "." in pattern or "/" in pattern):
             return
         before = _WILDCARD.split(pattern, maxsplit=1)[0]
@@ -218,6 +233,16 @@ class _Files:
                 self._add_folder(base, folder, anywhere)
         elif module is not None and _SUFFIX.search(pattern):
             self._add_folder(module.parent, "", anywhere, deep="**" in pattern)
+
+    def _add_named_module(self, text: str, bases: Sequence[Path]) -> None:
+        """Count the module at `pkg.mod`, `pkg.mod:function` or `pkg.mod.function`."""
+        module, colon, function = text.partition(":")
+        parts = module.split(".")
+        if not all(part.isidentifier() for part in (*parts, function or "_")):
+            return
+        for number in range(len(parts) if colon else 2, len(parts) + 1):
+            for base in bases:
+                self._add_path(base, f"{'/'.join(parts[:number])}.py", is_folder=False)
 
     def _bases(self, module: Path, packages: Sequence[Path]) -> list[Path]:
         """The folders that a relative path may be meant from, of which code picks one, also in
@@ -485,6 +510,9 @@ def _path_texts(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[st
     """
     assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     constants = {id(node.value) for node in assigned}
+    for node in assigned:
+        if _called(node.value) in _DEFAULT_CALLS and isinstance(node.value, ast.Call):
+            constants.update(map(id, node.value.args))
     used: set[int] = set()
     for node in nodes:
         if isinstance(node, ast.Call):
@@ -516,6 +544,8 @@ def _path_text(node: ast.AST, used: set[int]) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         used.add(id(node))
         return node.value
+    if isinstance(node, ast.Attribute) and node.attr == "sep":
+        return "/"
     parts, between = _path_parts(node)
     texts = [_path_text(part, used) for part in parts]
     if not any(texts):

@@ -223,6 +223,39 @@ def judging(body: str, head: str = "") -> str:
         ({"judges.py": judging("open('prompt').read()")}, {"prompt": "Be kind."}),
         ({"judges.py": judging("open('prompt', 'r')")}, {"prompt": "Be kind."}),
         ({"judges.py": judging("open('a').read()")}, {"a": "Be kind."}),
+        # The folder of the module, and the system's separator, in a pattern.
+        ({"judges.py": judging("f'./prompts/{case}.md'")}, {"prompts/first.md": "Be kind."}),
+        ({"judges.py": judging("case.glob('./*.md')")}, {"first.md": "Be kind."}),
+        ({"judges.py": judging("'prompts' + os.sep + case + '.md'")}, {"prompts/a.md": "A"}),
+        # A folder that a variable of the environment may name.
+        (
+            {
+                "judges.py": judging(
+                    "PROMPTS + '/a.md'", "import os\nPROMPTS = os.environ.get('JRH', 'prompts')"
+                )
+            },
+            {"prompts/a.md": "Be kind."},
+        ),
+        # Modules that a text names.
+        ({"judges.py": judging("load({'a': 'rules.first'}[case])")}, {"rules/first.py": "A = 1"}),
+        ({"judges.py": judging("load('rules.first:judge')")}, {"rules/first.py": "A = 1"}),
+        ({"judges.py": judging("load('rules.first.judge')")}, {"rules/first.py": "A = 1"}),
+        (
+            {
+                "judges.py": "from pkg import *\n" + judging("0"),
+                "pkg/__init__.py": "__all__ = ['first']\n",
+            },
+            {"pkg/first.py": "A = 1"},
+        ),
+        # Templates that a template takes in.
+        (
+            {
+                "judges.py": judging("load('judge.j2')"),
+                "judge.j2": "{%- extends 'base.j2' %}",
+                "base.j2": '{% include "parts/first.j2" %}',
+            },
+            {"parts/first.j2": "Be kind."},
+        ),
         # A module that is loaded by its file, and what that imports.
         (
             {"judges.py": judging("run_path('script.py')"), "script.py": "import late"},
