@@ -299,14 +299,15 @@ class _Files:
     def name_of(self, path: Path) -> str | None:
         """What an absolute path is called wherever the project lies; None where it names nothing.
 
-        The project's file that is there counts, or the files in the folder that is.
+        The project's file that is there counts, or the files in the folder that is. Elsewhere,
+        such as in a cache that the judge makes itself, it is of no matter what is there.
         """
         if path in self.folders:
             return "."
         if self._is_inside(path):
             self._add_path(path.parent, path.name, is_folder=True)
             return path.name
-        return path.name if _is_file(path) or _is_folder(path) else None
+        return path.name if _is_folder(Path(*path.parts[:2])) else None
 
     def _add_import(self, name: str, importer: Path) -> list[Path]:
         """Count the modules that an import runs; returns the folders of those that are packages."""

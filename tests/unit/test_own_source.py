@@ -735,6 +735,21 @@ def test_a_module_with_odd_escapes_is_followed_where_warnings_are_errors(
         assert own_source(code, [project.folder]) != digests[0]
 
 
+def test_a_folder_elsewhere_that_the_judge_makes_itself_changes_nothing(
+    project: Project, tmp_path: Path
+) -> None:
+    for place in (tmp_path / "cache" / "judge", str(tmp_path / "cache" / "judge")):
+        code = functools.partial(_zero, place)
+        before = own_source(code, [project.folder])
+        Path(place).mkdir(parents=True)
+        assert own_source(code, [project.folder]) == before
+        Path(place).rmdir()
+        Path(place).parent.rmdir()
+    assert own_source(functools.partial(_zero, "/score/a")) != own_source(
+        functools.partial(_zero, "/score/b")
+    )
+
+
 def test_folders_are_listed_once_however_often_they_are_named(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
