@@ -30,6 +30,7 @@ from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from pytest_jrh.core.user_code import source_of
 
@@ -164,16 +165,29 @@ class _Files:
     def add_code(self, file: str) -> bool:
         """Count the module that something was defined in; False where that is no file.
 
-        Of an installed one its own file and its version count, and not what it imports.
+        Of an installed one its version counts.
         """
         path = Path(file)
         if path.suffix != ".py" or not path.is_file():
             return False
-        if _is_installed(path):
+        if self.is_installed(path):
             self._add_package(path)
         else:
             self.add(path, path.name)
         return True
+
+    def is_installed(self, path: Path) -> bool:
+        """Whether a module is no part of the project: of Python, of an installed package, or ours.
+
+        The project's own package may be installed as well (tox does), under one version for long.
+        """
+        if any(map(path.is_relative_to, _NOT_OF_PROJECTS)):
+            return True
+        for folder in path.parents:
+            if folder.name in _INSTALLED:
+                module = path.relative_to(folder).parts[0]
+                return not any(map(self._is_inside, _installed_from(folder, module)))
+        return False
 
     def follow(self) -> None:
         """Count what the modules reach, and what those reach."""
@@ -248,7 +262,11 @@ class _Files:
         """The folders that a relative path may be meant from, of which code picks one, also in
         `packages` that the module imports.
         """
-        around = [folder for folder in module.parents if self._is_inside(folder)]
+        around = [
+            folder
+            for folder in module.parents
+            if self._is_inside(folder) or not _INSTALLED.isdisjoint(folder.parent.parts)
+        ]
         return list(dict.fromkeys([module.parent, *around, *self.folders, *packages]))
 
     def _is_inside(self, path: Path) -> bool:
@@ -328,7 +346,7 @@ class _Files:
             folders = list(spec.submodule_search_locations or ())
             if spec.has_location and spec.origin:
                 path = Path(spec.origin)
-                if _is_installed(path):
+                if self.is_installed(path):
                     self._add_package(path)
                     break
                 self.add(path, "." * dots + ".".join(parts[:number]))
@@ -451,7 +469,7 @@ class _Values:
         attributes: dict[str, object] = {}
         with contextlib.suppress(AttributeError):
             attributes.update(object.__getattribute__(value, "__dict__"))
-        if not _has_content(kind):
+        if not _has_content(kind, self._files):
             # Such as a client, a lock or a logger: its address is all that is known of it.
             wrapped = attributes.get("__wrapped__")
             return [name, self.digestible({} if wrapped is None else {"__wrapped__": wrapped})]
@@ -642,9 +660,21 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _is_installed(path: Path) -> bool:
-    """Whether a module is no part of the project: of Python, of an installed package, or ours."""
-    return not _INSTALLED.isdisjoint(path.parts) or any(map(path.is_relative_to, _NOT_OF_PROJECTS))
+@functools.lru_cache(maxsize=1_000)
+def _installed_from(installed: Path, module: str) -> tuple[Path, ...]:
+    """The folders or archives that a top-level module was installed from, where that was on this
+    machine.
+    """
+    from urllib.request import url2pathname
+
+    origins: list[Path] = []
+    for record in sorted(installed.glob("*.dist-info/direct_url.json")):
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            url = urlsplit(json.loads(record.read_text("utf-8"))["url"])
+            lines = "\n" + record.with_name("RECORD").read_text("utf-8", errors="replace")
+            if url.scheme == "file" and (f"\n{module}/" in lines or f"\n{module}," in lines):
+                origins.append(Path(url2pathname(url.path)))
+    return tuple(origins)
 
 
 @functools.lru_cache
@@ -698,7 +728,7 @@ def _file_of_function(function: types.FunctionType) -> str:
     return compiled
 
 
-def _has_content(kind: type) -> bool:
+def _has_content(kind: type, files: _Files) -> bool:
     """Whether objects are told apart by their attributes: those of the project's own classes, of
     dataclasses and of pydantic's models are.
     """
@@ -707,7 +737,7 @@ def _has_content(kind: type) -> bool:
     if any("__pydantic_fields__" in vars(base) for base in kind.__mro__):
         return True
     file = _file_of(kind)
-    return file is not None and not _is_installed(Path(file))
+    return file is not None and not files.is_installed(Path(file))
 
 
 def _is_credential(name: object, value: object) -> bool:

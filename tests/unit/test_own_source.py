@@ -735,6 +735,35 @@ def test_a_module_with_odd_escapes_is_followed_where_warnings_are_errors(
         assert own_source(code, [project.folder]) != digests[0]
 
 
+def test_the_projects_own_package_counts_by_its_content_where_it_is_installed(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "lib" / "site-packages"
+    monkeypatch.syspath_prepend(str(site))
+    packages = Project(site)
+    project.write({"judges.py": judging("0", "import jrh_mine, jrh_theirs")})
+    url = {"jrh_mine": project.folder.as_uri(), "jrh_theirs": (tmp_path / "wheels").as_uri()}
+    for name, origin in url.items():
+        info = f"{name}-1.0.dist-info"
+        packages.write(
+            {
+                f"{name}/__init__.py": "from . import rules\n",
+                f"{name}/rules.py": "",
+                f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+                f"{info}/RECORD": f"{name}/__init__.py,,\n",
+                f"{info}/direct_url.json": f'{{"url": "{origin}", "dir_info": {{}}}}',
+            }
+        )
+    before = project.digest()
+    packages.write({"jrh_theirs/rules.py": "A = 1"})
+    packages.forget()
+    assert project.digest() == before
+    packages.write({"jrh_mine/rules.py": "A = 1"})
+    packages.forget()
+    assert project.digest() != before
+    packages.forget()
+
+
 def test_a_folder_elsewhere_that_the_judge_makes_itself_changes_nothing(
     project: Project, tmp_path: Path
 ) -> None:
