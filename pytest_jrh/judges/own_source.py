@@ -529,9 +529,9 @@ def _path_texts(tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[tuple[st
     """
     assigned = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
     constants = {id(node.value) for node in assigned}
-    for node in assigned:
-        if _called(node.value) in _DEFAULT_CALLS and isinstance(node.value, ast.Call):
-            constants.update(map(id, node.value.args))
+    for value in (node.value for node in assigned):
+        if isinstance(value, ast.Call) and _called(value) in _DEFAULT_CALLS:
+            constants.update(map(id, value.args))
     used: set[int] = set()
     for node in nodes:
         if isinstance(node, ast.Call):

@@ -24,7 +24,7 @@ from pytest_jrh.core.model import StageModel
 from pytest_jrh.judges import own_source as module
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_source import own_source
-from pytest_jrh.judges.python import PYTHON, PythonJudge, PythonKeys, imported
+from pytest_jrh.judges.python import PYTHON, PythonJudge, imported
 
 ROOT = Path(__file__).parents[2]
 PROJECT = {
@@ -676,7 +676,7 @@ def test_the_module_that_names_a_judge_is_part_of_it(project: Project, judge: st
     for text in ("'a'", "'b'"):
         project.write({"lib.py": lib, "judges.py": source.replace("TEXT", text)})
         project.forget()
-        section = PythonKeys(python=f"{project.folder / 'judges.py'}:judge")
+        section = JudgeSection.model_validate({"python": f"{project.folder / 'judges.py'}:judge"})
         settings = JudgeSettings(
             None, StageModel("judge", ""), section=section, folders=(project.folder,)
         )
