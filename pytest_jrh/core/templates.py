@@ -37,7 +37,8 @@ _MOST_BITS = 10_000
 # Random, for pages alone, or of a cost that is not bounded by the length of a hostile value.
 _UNSUPPORTED_FILTERS = ("random", "striptags", "urlize", "xmlattr", "pprint")
 _TIMED = "_timed"
-_DEADLINE = "_deadline"
+_DEADLINE = "the deadline"
+"""No name that a template can set."""
 
 
 def unknown_problem(

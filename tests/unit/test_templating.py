@@ -312,6 +312,8 @@ ENDLESS = {
     LOOP.replace("START", "99").replace("STEP", "ns.x * ns.x"): "result of * is too big a number",
     "{{ range(100001) }}": "Range too big",
     "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}": TOO_LATE,
+    "{% set _deadline = 10 ** 9 %}"
+    "{% for i in range(99999) %}{% for j in range(99) %}{% endfor %}{% endfor %}": TOO_LATE,
     "{% macro a(n) %}{% if n %}{{ a(n - 1) }}{{ a(n - 1) }}{% endif %}{% endmacro %}"
     "{{ a(60) }}": TOO_LATE,
     "{% set x = 'a' * 1000000 %}{% for i in range(101) %}{{ x }}{% endfor %}": "the text would "
