@@ -208,8 +208,8 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
     return function
 
 
-def _module(place: str) -> types.ModuleType:
-    return _from_file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+def _module(name: str) -> types.ModuleType:
+    return _from_file(Path(name)) if name.endswith(".py") else importlib.import_module(name)
 
 
 def _from_file(path: Path) -> types.ModuleType:
