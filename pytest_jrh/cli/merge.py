@@ -209,7 +209,7 @@ def _refuse_misfits(
     """A result of no case of the suite would be left out, and a score that is not on offer would be
     counted.
     """
-    scales = {rubric.id: [level.score for level in rubric.score_levels] for rubric in suite.rubrics}
+    scales = {rubric.id: rubric.scores for rubric in suite.rubrics}
     problems = []
     for case, (result, path, line) in results.items():
         if case not in specs:
@@ -220,7 +220,7 @@ def _refuse_misfits(
             if len(problems) >= MOST_PROBLEMS:
                 break
             continue
-        scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else [0, 1]
+        scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else (0, 1)
         for name, message in _misfits(suite, scale, result):
             problems.append(Problem(message, str(path), line, name))
     if problems:

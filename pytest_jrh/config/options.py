@@ -189,11 +189,12 @@ class Options:
     )
 
 
-OPTIONS = tuple(
-    replace(declared, name=declared.name or one.name.replace("_", "-"), sets=one.name)
-    for one in fields(Options)
-    for declared in (one.metadata["option"],)
-)
+def _named(declared: Option, field_name: str) -> Option:
+    name = declared.name or field_name.replace("_", "-")
+    return replace(declared, name=name, sets=field_name)
+
+
+OPTIONS = tuple(_named(field.metadata["option"], field.name) for field in fields(Options))
 
 
 def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:

@@ -89,12 +89,11 @@ def _derived(
 ) -> Iterator[CaseSpec]:
     settings = suite.probes[name]
     skipped = {rubric.id for rubric in suite.rubrics if name in rubric.skips}
-    bases = dict.fromkeys(
-        replace(spec, judge=None)
-        for test in settings.of
-        for spec in by_test.get(test, ())
-        if spec.skip is None and spec.rubric_id not in skipped
-    )
+    bases: dict[CaseSpec, None] = {}
+    for test in settings.of:
+        for spec in by_test.get(test, ()):
+            if spec.skip is None and spec.rubric_id not in skipped:
+                bases[replace(spec, judge=None)] = None
     picked = drawn(list(bases), chosen(PROBES[name], settings), settings)
     # By rubric, as those of other tests are.
     for rubric in suite.rubrics:
@@ -265,7 +264,8 @@ def _with_number(
     """Add how many variants each case gets, and refuse names that no variant has."""
     grid = probe.variants(settings)
     names = {variant.name: None for variant in grid}
-    names |= {part: None for variant in grid for part in variant.axes}
+    for variant in grid:
+        names |= dict.fromkeys(variant.axes)
     for index, name in enumerate(settings.names):
         if name not in names:
             hint = is_nearest(findings.nearest(name, list(names)), "name")

@@ -75,7 +75,11 @@ def stages_needed(config: Config) -> frozenset[StageName]:
     tests = config.admin.perturbation_config.tests_to_run
     if not tests or any(not (KINDS[name].natural or KINDS[name].derived) for name in tests):
         return frozenset(stage.name for stage in MAKING)
-    return frozenset(stage for name in tests if name in PROBES for stage in PROBES[name].calls)
+    stages: set[StageName] = set()
+    for name in tests:
+        if name in PROBES:
+            stages.update(PROBES[name].calls)
+    return frozenset(stages)
 
 
 def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
@@ -101,14 +105,13 @@ def _targets(
 ) -> tuple[int | None, ...]:
     if mode != "ordinal" or not rubric.score_levels:
         return (None,)
-    scores = tuple(level.score for level in rubric.score_levels)
-    return KINDS[test].targets(scores, config.test_agent_perturbation_config.score_targets)
+    return KINDS[test].targets(rubric.scores, config.test_agent_perturbation_config.score_targets)
 
 
 def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:
     targets = config.test_agent_perturbation_config.score_targets
     for rubric in rubrics:
-        scores = [level.score for level in rubric.score_levels]
+        scores = rubric.scores
         if scores and (outside := [score for score in targets if score not in scores]):
             message = (
                 f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "

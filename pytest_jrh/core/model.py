@@ -291,6 +291,11 @@ class Rubric:
     line: int = 1
     skips: tuple[str, ...] = field(default=(), compare=False)
 
+    @property
+    def scores(self) -> tuple[int, ...]:
+        """The scores of its levels, ascending; empty where it has none."""
+        return tuple(level.score for level in self.score_levels)
+
 
 Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] | None"]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit, urlunsplit
@@ -197,7 +198,7 @@ class Redactor:
 
         They are taken out of every text, unless that would spoil it: see `see`.
         """
-        parts = {part for value in values for part in _parts_of(value)}
+        parts = _parts_of_all(values)
         self._take(part for part in parts if not _is_weak(part))
         self.see(part for part in parts if _is_weak(part))
 
@@ -209,7 +210,7 @@ class Redactor:
         """
         with self._lock:
             seen = dict(self._seen)
-            for part in sorted({part for value in values for part in _parts_of(value)}):
+            for part in sorted(_parts_of_all(values)):
                 if part in seen:
                     seen[part] = seen.pop(part)
                 elif part not in self.secrets:
@@ -266,7 +267,9 @@ class Redactor:
 
     def _without_cut(self, text: str) -> str:
         """The text without the beginnings of secrets that an ellipsis cuts."""
-        forms = [*self._forms, *(form for seen in self._seen.values() for form, _ in seen)]
+        forms = list(self._forms)
+        for patterns in self._seen.values():
+            forms += (form for form, _ in patterns)
         beginnings: dict[str, list[str]] = {}
         for form in forms:
             beginnings.setdefault(form[:_LEAST_CUT], []).append(form)
@@ -344,7 +347,10 @@ def dotenv_secrets(values: Mapping[str, str | None]) -> list[str]:
 
 def read_dotenv(folders: Iterable[Path]) -> list[str]:
     """The secrets of the files `.env` and `.env.*` in these folders, whoever reads them."""
-    paths = sorted({path for folder in folders for path in folder.glob(".env*") if path.is_file()})
+    files: set[Path] = set()
+    for folder in folders:
+        files.update(filter(Path.is_file, folder.glob(".env*")))
+    paths = sorted(files)
     if not paths or find_spec("dotenv") is None:
         return []
     dotenv_values = import_module("dotenv").dotenv_values
@@ -391,6 +397,10 @@ def _looks_random(value: str, least: int) -> bool:
     if len(value) < least or any(char.isspace() for char in value):
         return False
     return not all(_WORDS.fullmatch(part) for part in re.split(r"[-_.:/@,+]", value))
+
+
+def _parts_of_all(values: Iterable[str]) -> set[str]:
+    return set(chain.from_iterable(map(_parts_of, values)))
 
 
 def _parts_of(value: str) -> set[str]:
@@ -484,13 +494,7 @@ def _forms_of(secret: str) -> set[str]:
     slashed = {form.replace("/", "\\/") for form in (secret, *escaped)} | {
         secret.replace("/", "\\\\/")
     }
-    unicode = {
-        "".join(
-            char if char.isalnum() or char in "-_." else f"\\u{ord(char):{style}}"
-            for char in storable
-        )
-        for style in ("04x", "04X")
-    }
+    unicode = {_with_code_points(storable, style) for style in ("04x", "04X")}
     raw = storable.encode()
     encoded = {
         base64.b64encode(raw).decode().rstrip("="),
@@ -499,14 +503,19 @@ def _forms_of(secret: str) -> set[str]:
     return {secret, *escaped, *quoted, *slashed, *unicode, *encoded}
 
 
+def _with_code_points(text: str, style: str) -> str:
+    """The text with what is no plain character as JSON may escape it, its number in this style."""
+    return "".join(
+        char if char.isalnum() or char in "-_." else f"\\u{ord(char):{style}}" for char in text
+    )
+
+
 def _enclosed_forms_of(secret: str) -> set[str]:
     """The secret as HTML holds it, and in base64 that begins before it and ends behind it."""
     quoted = (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-    escaped = {
-        "".join(table.get(char, char) for char in text)
-        for text in quoted
-        for table in _HTML_ESCAPES
-    }
+    escaped: set[str] = set()
+    for table in _HTML_ESCAPES:
+        escaped.update("".join(table.get(char, char) for char in text) for text in quoted)
     raw = secret.encode("utf-8", "replace")
     enclosed = set()
     for before in range(3):

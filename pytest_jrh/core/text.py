@@ -7,6 +7,7 @@ import re
 import textwrap
 import unicodedata
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -171,11 +172,16 @@ class _Wrapper(textwrap.TextWrapper):
 
     def _split(self, text: str) -> list[str]:
         chunks: list[str] = super()._split(text)
-        return [
-            chunk[at : at + _LONGEST_CHUNK]
-            for chunk in chunks
-            for at in range(0, len(chunk), _LONGEST_CHUNK)
-        ]
+        short_chunks: list[str] = []
+        for chunk in chunks:
+            starts = range(0, len(chunk), _LONGEST_CHUNK)
+            short_chunks += (chunk[at : at + _LONGEST_CHUNK] for at in starts)
+        return short_chunks
+
+
+def all_wrapped(texts: Iterable[str], width: int) -> list[str]:
+    """The lines of all texts; see `wrapped`."""
+    return list(chain.from_iterable(wrapped(text, width) for text in texts))
 
 
 def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:

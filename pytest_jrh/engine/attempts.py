@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.core.model import Spending
@@ -85,13 +86,10 @@ class Attempt:
         """Whether its case, or the one that a probe changes, was recorded anew beside an old
         recording.
         """
-        goes = [self] if self.base is None else [self, self.base]
-        return any(
-            tape.renews
-            for go in goes
-            for tape in (*go.shared_tapes, *go.tapes)
-            if tape is not go.judging
-        )
+        tapes = [tape for tape in (*self.shared_tapes, *self.tapes) if tape is not self.judging]
+        if any(tape.renews for tape in tapes):
+            return True
+        return self.base is not None and self.base.renews_case
 
     async def settle(self, *, completed: bool) -> None:
         """Let new recordings take the place of old ones if the case came to its end; else the old
@@ -122,7 +120,7 @@ class Attempt:
         """What came of it, and what it took."""
         goes = [go for go in (self, self.base) if go is not None and go.counted]
         judging = [go.judging.spending for go in goes if go.judging is not None]
-        tapes = [tape for go in goes for tape in go.tapes]
+        tapes = list(chain.from_iterable(go.tapes for go in goes))
         result = case_result(
             self.spec,
             self.case,

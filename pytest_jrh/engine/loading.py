@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,7 @@ class ReadySuite:
         """What its judges are known to send to say who asks, and where they are code, what the
         files `.env` beside the config and above it hold.
         """
-        values = [value for judge in self.judges.values() for value in judge.secrets]
+        values = list(chain.from_iterable(judge.secrets for judge in self.judges.values()))
         if any(judge.runs_code for judge in self.judges.values()):
             start = Path.cwd()
             above = absolute(self.suite.config_file).parents
@@ -471,7 +472,7 @@ class LoadedSuites:
     @property
     def notices(self) -> tuple[str, ...]:
         """Sentences of the suites that the user should read once."""
-        return tuple(notice for ready in self for notice in ready.notices)
+        return tuple(chain.from_iterable(ready.notices for ready in self))
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
         """Two suites need two names, for their ids, and two cassette folders, so that none spoils

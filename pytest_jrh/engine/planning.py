@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
-from pytest_jrh.core.text import counted, dollars, shortened, wrapped
+from pytest_jrh.core.text import all_wrapped, counted, dollars, shortened
 from pytest_jrh.llm.budget import Price, price_of
 from pytest_jrh.reports.grounds import kin_sentence
 from pytest_jrh.reports.planner import prospect_sentences
@@ -312,8 +312,10 @@ def session_plan(
     kin_sentences: dict[str, None] = {}
     for ready in suites:
         kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
-    calls += [line for sentence in kin_sentences for line in wrapped(sentence, width)]
-    return [*calls, *(line for ready in suites for line in prospect_lines(ready, surveyed, width))]
+    calls += all_wrapped(kin_sentences, width)
+    for ready in suites:
+        calls += prospect_lines(ready, surveyed, width)
+    return calls
 
 
 def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80) -> list[str]:
@@ -326,7 +328,7 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
         if not survey.beside
     ]
     outlook = prospects(foreseen(cases, suite.repeats_of), suite.gate.max_drop)
-    lines = [line for text in prospect_sentences(outlook) for line in wrapped(text, width)]
+    lines = all_wrapped(prospect_sentences(outlook), width)
     head = f"suite {suite.name}, compared with a baseline"
     return ["", head, *lines] if lines else []
 
@@ -376,7 +378,7 @@ def plan_lines(
             "which count as made. Tokens are estimated from the transcripts' letters, an answer "
             "as at most max_tokens, or 2,000 tokens where none is set."
         )
-    return [*lines, *(line for sentence in sentences for line in wrapped(sentence, width))]
+    return [*lines, *all_wrapped(sentences, width)]
 
 
 def _limits(
@@ -449,15 +451,13 @@ def _table(rows: Sequence[PlanRow]) -> list[str]:
         )
         for row in rows
     ]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
-    names = 2
-    return [
-        "  ".join(
-            cell.ljust(width) if column < names else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in cells
-    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for stage, model, *numbers in cells:
+        names = [stage.ljust(widths[0]), model.ljust(widths[1])]
+        padded = [cell.rjust(width) for cell, width in zip(numbers, widths[2:], strict=True)]
+        lines.append("  ".join([*names, *padded]).rstrip())
+    return lines
 
 
 def _probed(plan: CallPlan) -> Iterator[str]:

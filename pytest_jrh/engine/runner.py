@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import generation_id
@@ -57,11 +58,10 @@ class CaseRunner:
         # Where calls are made, about twice as many as they: while one case reads, writes or
         # computes, another has the call's place. With one call at a time it is one case at a time
         # too.
-        asks = any(
-            settings.mode(ready, judging=judging) != "none"
-            for ready in suites.values()
-            for judging in (False, True)
-        )
+        modes: set[str] = set()
+        for ready in suites.values():
+            modes |= {settings.mode(ready, judging=judging) for judging in (False, True)}
+        asks = bool(modes - {"none"})
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
         self.calls = Calls(
@@ -421,7 +421,7 @@ class Engine:
         self._runner = CaseRunner(suites, settings)
         self._ends_session = settings.ends_session
         self._ended = False
-        judges = (judge for ready in suites.values() for judge in ready.judges.values())
+        judges = chain.from_iterable(ready.judges.values() for ready in suites.values())
         self._runs_code = any(judge.runs_code for judge in judges)
         self._patches = contextlib.ExitStack()
         self._patches.enter_context(exits_refused())

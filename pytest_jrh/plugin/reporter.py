@@ -251,9 +251,9 @@ class Reporter:
             case for case, nodeid in nodes.items() if nodeid in self._left_out
         } - results.keys()
         # As collected, because the results of several workers arrive mixed.
-        specs = {
-            ready.suite.name: {case_id(spec): spec for spec in ready.specs()} for ready in suites
-        }
+        specs: dict[str, dict[str, CaseSpec]] = {}
+        for ready in suites:
+            specs[ready.suite.name] = {case_id(spec): spec for spec in ready.specs()}
         ordered = [results[case] for case in chain.from_iterable(specs.values()) if case in results]
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
@@ -525,11 +525,9 @@ class UnusedCassettes:
 
     def look(self, ready: ReadySuite, folder: Path) -> None:
         """Find those of a suite in its cassette folder, and remove them where that is asked for."""
-        used = {
-            cassette_path(folder, spec, judging=judging)
-            for spec in ready.specs()
-            for judging in (False, True)
-        }
+        used: set[Path] = set()
+        for spec in ready.specs():
+            used |= {cassette_path(folder, spec, judging=judging) for judging in (False, True)}
         unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._prunes:
             unused, problems = prune(folder, unused)

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -515,9 +515,8 @@ class Cassette:
             "complete": self.complete,
             "calls": [_call_data(entry) for entry in ordered],
         }
-        return write(
-            {"jrh": ours}, [interaction for entry in ordered for interaction in entry.interactions]
-        )
+        interactions = chain.from_iterable(entry.interactions for entry in ordered)
+        return write({"jrh": ours}, list(interactions))
 
 
 def _call_data(entry: RecordedCall) -> dict[str, Any]:
@@ -594,10 +593,11 @@ def unused_cassettes(folder: Path, used: Collection[Path], *, frozen: bool = Fal
     `frozen` suite does not know which runs gave no case, so recordings of generation count as used.
     """
     kinds = _KINDS[1:] if frozen else _KINDS
-    cassettes = (
-        path for test in TESTS for kind in kinds for path in folder.glob(f"{test}/*/*.{kind}.yaml")
-    )
-    return sorted(path for path in cassettes if path not in used)
+    cassettes: set[Path] = set()
+    for test in TESTS:
+        for kind in kinds:
+            cassettes.update(folder.glob(f"{test}/*/*.{kind}.yaml"))
+    return sorted(cassettes.difference(used))
 
 
 def prune(folder: Path, cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:

@@ -233,11 +233,8 @@ class Joined(Source):
     def _say_renamed(
         self, renamed: Mapping[_Place, tuple[str, str | None]], shared: int, order: Sequence[int]
     ) -> None:
-        first = next(
-            self._files[number].name
-            for number in order
-            if any(origin.file == number for origin in renamed)
-        )
+        renamed_files = {origin.file for origin in renamed}
+        first = next(self._files[number].name for number in order if number in renamed_files)
         example = next(new for origin, (new, _) in renamed.items() if new != origin.run_id)
         with self._lock:
             self._said[

@@ -199,12 +199,12 @@ class Joiner:
         self, row: LabelRow, rubric_id: str, reading: Reading, joined: JoinedLabels
     ) -> int | None:
         """The label of a row; None where there is none, with the problem unless `map` says so."""
-        levels = self._rubrics[rubric_id].score_levels if reading.ordinal else ()
+        scale = self._rubrics[rubric_id].scores if reading.ordinal else ()
         try:
             raw = mapped(row.label, reading.map) if reading.map else row.label
             if reading.map and raw is None:
                 return None
-            return label_value(raw, [level.score for level in levels])
+            return label_value(raw, scale)
         except NoLabelError as error:
             hint = error.hint if len(joined.problems) < MOST_PROBLEMS else None
             joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
@@ -358,16 +358,22 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
     if settings.scorer:
-        names = dict.fromkeys(name for _, scores in source.scores() for name in scores)
+        names = _names_in(source.scores())
         names_text = f"the scorers are {listed(names)}" if names else "the log has no scores"
     else:
-        fields = source.metadata(top_field(settings.metadata))
-        names = dict.fromkeys(name for _, metadata in fields for name in metadata)
+        names = _names_in(source.metadata(top_field(settings.metadata)))
         names_text = f"the fields are {listed(names)}" if names else "no run has metadata"
     hint = nearest_hint(name, names)
     return Problem(
         f"got {shown(name)}, which no run has; {names_text}", key=settings.key, hint=hint
     )
+
+
+def _names_in(values: Iterable[tuple[object, Mapping[str, object]]]) -> dict[str, None]:
+    names: dict[str, None] = {}
+    for _, of_run in values:
+        names.update(dict.fromkeys(of_run))
+    return names
 
 
 def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]) -> Problem | None:

@@ -208,9 +208,7 @@ def _scores(suite: Suite) -> Iterator[tuple[str, Collection[int]]]:
     """The scores on offer, by what the ids of a test's and a rubric's cases begin with."""
     for test in suite.tests:
         for rubric in suite.rubrics:
-            offered: Collection[int] = (0, 1)
-            if suite.mode == "ordinal":
-                offered = [level.score for level in rubric.score_levels]
+            offered = rubric.scores if suite.mode == "ordinal" else (0, 1)
             yield f"{node_part(suite.name)}::{test.name}::{node_part(rubric.id)}", offered
 
 

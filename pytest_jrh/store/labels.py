@@ -170,7 +170,7 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
 def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
     scores: set[int] = set()
     for rubric in rubrics:
-        scores.update(level.score for level in rubric.score_levels)
+        scores.update(rubric.scores)
     return tuple(sorted(scores))
 
 

@@ -455,10 +455,7 @@ def reworded(case: Case, rubric: Rubric) -> Case | None:
 
     The label stays: it stands for the text that the case was made for.
     """
-    scores = [
-        [level.score for level in compared.score_levels] for compared in (case.rubric, rubric)
-    ]
-    if case.rubric.id != rubric.id or scores[0] != scores[1]:
+    if case.rubric.id != rubric.id or case.rubric.scores != rubric.scores:
         return None
     levels = rubric.score_levels if case.levels else ()
     return replace(case, rubric=rubric, levels=levels, digests=None, reworded=True)

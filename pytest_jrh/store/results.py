@@ -486,9 +486,8 @@ def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordI
     """
     if cases.runs is None:
         return index
-    scales: dict[str, list[int | None]] = {
-        rubric.id: [*(level.score for level in rubric.score_levels)] or [None]
-        for rubric in suite.rubrics
+    scales: dict[str, tuple[int | None, ...]] = {
+        rubric.id: rubric.scores or (None,) for rubric in suite.rubrics
     }
 
     def gone(spec: CaseSpec) -> bool:

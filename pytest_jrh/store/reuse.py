@@ -227,13 +227,14 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
     """Say which of the suite's tests and rubrics the file has no case of."""
     specs = [entry.spec for entry in entries if entry.spec.suite == suite.name]
     has_cases = {(spec.test, spec.rubric_id) for spec in specs}
-    return tuple(
-        f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
-        for test in suite.tests
-        if not KINDS[test.name].derived
-        for rubric in suite.rubrics
-        if (test.name, rubric.id) not in has_cases
-    )
+    sentences = []
+    for test in suite.tests:
+        for rubric in suite.rubrics:
+            if not KINDS[test.name].derived and (test.name, rubric.id) not in has_cases:
+                sentences.append(
+                    f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
+                )
+    return tuple(sentences)
 
 
 def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
@@ -251,7 +252,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) 
     # An ordinal case aims at its score, whatever the objective.
     if suite.mode == "binary" and entry.objective != test.objective:
         return f"made with the objective {entry.objective}; that of {test.name} is {test.objective}"
-    scores = [level.score for level in rubric.score_levels] if suite.mode == "ordinal" else [0, 1]
+    scores = rubric.scores if suite.mode == "ordinal" else (0, 1)
     on_offer = f"the scores of the rubric {shown(rubric.id)} are {listed(map(str, scores))}"
     target_score = entry.spec.target_score
     if target_score is not None and target_score not in scores:

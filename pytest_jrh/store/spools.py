@@ -100,7 +100,10 @@ class RecordIndex:
     @classmethod
     def joined(cls, indexes: Iterable[RecordIndex]) -> RecordIndex:
         """One index of the cases of several suites."""
-        return cls({case: entry for index in indexes for case, entry in index.entries.items()})
+        entries: dict[str, RecordEntry] = {}
+        for index in indexes:
+            entries.update(index.entries)
+        return cls(entries)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[ReadCase]:
@@ -400,11 +403,9 @@ class Handover:
             release = self._claims.pop(folder, None)
             if release is not None:
                 release()
-        leftovers = [
-            path
-            for parent in dict.fromkeys(folder.parent for folder in folders)
-            for path in _spools_in(parent)
-        ]
+        leftovers: list[Path] = []
+        for parent in dict.fromkeys(folder.parent for folder in folders):
+            leftovers += _spools_in(parent)
         notices = [_tidied(path) for path in leftovers if path not in folders]
         return [notice for notice in notices if notice]
 

@@ -18,8 +18,8 @@ from pytest_jrh.cases.probes.probe import (
     Probe,
     ProbeSettings,
     Variant,
+    all_ids,
     calls_in,
-    ids_in,
     with_ids,
     with_texts,
 )
@@ -257,8 +257,8 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
 def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
     """Each id another one, the same wherever it stands."""
     new: dict[str, str] = {}
-    taken = {old_id for message in messages for old_id in ids_in(message)}
-    for old in (old_id for message in messages for old_id in ids_in(message)):
+    taken = set(all_ids(messages))
+    for old in all_ids(messages):
         while old not in new or new[old] in taken:
             new[old] = f"id_{random.getrandbits(64):016x}"
         taken.add(new[old])
@@ -322,19 +322,13 @@ def _with_json(message: Message, change: Callable[[str], str]) -> Message:
     content = message.get("content")
     if isinstance(content, str):
         return message
-    blocks = [
-        {
-            **block,
-            **{
-                key: change(block[key])
-                for key in ("arguments", "result")
-                if isinstance(block.get(key), str)
-            },
-        }
-        if block.get("type") == "tool_use"
-        else block
-        for block in content or ()
-    ]
+    blocks = []
+    for block in content or ():
+        changed = dict(block)
+        for key in ("arguments", "result"):
+            if block.get("type") == "tool_use" and isinstance(block.get(key), str):
+                changed[key] = change(block[key])
+        blocks.append(changed)
     return {**message, "content": blocks}
 
 

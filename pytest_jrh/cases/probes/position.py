@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.probes.probe import (
@@ -11,8 +12,8 @@ from pytest_jrh.cases.probes.probe import (
     Probe,
     ProbeSettings,
     Variant,
+    all_ids,
     calls_in,
-    ids_in,
     shipped,
 )
 from pytest_jrh.core.errors import NoVerdictCase
@@ -49,10 +50,8 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     start, end = _around_decision(base.messages, base.decisive)
     exchanges = _neutral(base.messages, length * (factor - 1), random)
     half = {"before": len(exchanges), "after": 0}.get(position, (len(exchanges) + 1) // 2)
-    before, after = (
-        [message for exchange in part for message in exchange]
-        for part in (exchanges[:half], exchanges[half:])
-    )
+    before = list(chain.from_iterable(exchanges[:half]))
+    after = list(chain.from_iterable(exchanges[half:]))
     messages = base.messages
     return Derived((*messages[:start], *before, *messages[start:end], *after, *messages[end:]))
 
@@ -98,7 +97,7 @@ def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[l
     """Exchanges of the pack, in a random order that is drawn anew each time that all are used, with
     at least `length` characters together.
     """
-    taken = {used_id for message in messages for used_id in ids_in(message)}
+    taken = set(all_ids(messages))
     have_ids = any(message.get("id") for message in messages)
 
     def new_id() -> str:

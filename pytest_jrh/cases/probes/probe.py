@@ -13,13 +13,14 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.sax.saxutils import quoteattr
 
 from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, render_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
     from random import Random
 
@@ -226,6 +227,11 @@ def ids_in(message: Message) -> Iterator[str]:
     ids = [message.get("id"), message.get("tool_call_id")]
     ids += [name.get("id") for name in (*calls_in(message), *run)]
     yield from (name for name in ids if isinstance(name, str) and name)
+
+
+def all_ids(messages: Iterable[Message]) -> Iterator[str]:
+    """The ids of all messages; see `ids_in`."""
+    return chain.from_iterable(map(ids_in, messages))
 
 
 def with_ids(message: Message, new: Callable[[str], str]) -> Message:
