@@ -21,17 +21,8 @@ if TYPE_CHECKING:
 
 
 BinaryFigure: TypeAlias = Literal["recall", "false_positive_rate"]
-
-
-class Subject(NamedTuple):
-    """One run under one rubric, as collection knows it.
-
-    `targets` are the scores that the suite makes cases for, (None,) in binary mode; `label` is what
-    people or a program say of the run, where they do.
-    """
-
-    targets: tuple[int | None, ...]
-    label: Label | None = None
+Targets: TypeAlias = "tuple[int | None, ...]"
+"""The scores that a suite makes cases of a run for, (None,) in binary mode."""
 
 
 class Planned(NamedTuple):
@@ -60,9 +51,9 @@ class Bench(Protocol):
         """The case of another test, changed as a probe does it."""
 
 
-def one_for_each_target(subject: Subject) -> Iterable[Planned]:
+def one_for_each_target(targets: Targets, _label: Label | None) -> Iterable[Planned]:
     """One case for each target score: the cases of kinds whose transcripts are made."""
-    return map(Planned, subject.targets)
+    return map(Planned, targets)
 
 
 def edited(bench: Bench) -> Awaitable[Case]:
@@ -80,7 +71,7 @@ class Kind:
     what the config says, `folder` where its cases go by the module's name unless the config says,
     and `targets` the score levels that it makes cases for, of those on the rubric's scale
     (ascending) and those that the config wants (all where none). `cases` are those that it has of a
-    run under a rubric, and `make` makes one.
+    run under a rubric, by the target scores and the run's label, and `make` makes one.
     """
 
     name: str
@@ -90,7 +81,7 @@ class Kind:
     objective: Callable[[Objective], Objective]
     folder: Callable[[str], str]
     targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
-    cases: Callable[[Subject], Iterable[Planned]] = one_for_each_target
+    cases: Callable[[Targets, Label | None], Iterable[Planned]] = one_for_each_target
     make: Callable[[Bench], Awaitable[Case]] = edited
     highest_only: bool = False
     """Whether the highest score is the only one that its cases may have been made for."""
@@ -132,14 +123,13 @@ AGENT_POSITIVES = Kind(
 )
 
 
-def _labelled(subject: Subject) -> Iterable[Planned]:
+def _labelled(targets: Targets, label: Label | None) -> Iterable[Planned]:
     """One case where there is a label, and none elsewhere.
 
     An ordinal case is named after its label, and after the lowest one where annotators disagree.
     """
-    label = subject.label
     if label is not None:
-        target = None if subject.targets == (None,) else label.lowest
+        target = None if targets == (None,) else label.lowest
         skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
         yield Planned(target, skip)
 
@@ -176,7 +166,7 @@ def kind_of(probe: Probe) -> Kind:
         objective=lambda configured: configured,
         folder=lambda module: f"outputs/{probe.name}/{module}",
         targets=lambda scale, _wanted: tuple(scale),
-        cases=lambda _subject: (),
+        cases=lambda _targets, _label: (),
         make=_derived,
         derived=True,
     )

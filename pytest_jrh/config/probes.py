@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_jrh.cases.ids import short_digest
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
-from pytest_jrh.cases.tests import BASES, KINDS, Subject
+from pytest_jrh.cases.tests import BASES, KINDS
 from pytest_jrh.config.schema import ProbeSection, of_each
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
@@ -305,7 +305,7 @@ def _of_runs(
         for rubric in suite.rubrics:
             for run in sampled:
                 label = labels.get((rubric.id, run.run_id, run.epoch))
-                for planned in kind.cases(Subject(test.targets[rubric.id], label)):
+                for planned in kind.cases(test.targets[rubric.id], label):
                     for judge in judges:
                         yield CaseSpec(
                             suite.name,

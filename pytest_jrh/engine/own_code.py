@@ -1,8 +1,6 @@
 """Runs a judge's own code: in a thread, within its time, and with its errors in a few lines.
 
-The threads that judges' own code runs in: whatever it does, the engine's loop goes on.
-
-The threads of the engine's loop.
+Whatever it does, the engine's loop goes on. The loop's own threads are here too.
 """
 
 from __future__ import annotations
@@ -69,16 +67,7 @@ class TapedCalls:
     async def run(self, code: OwnCode) -> Verdict:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
         runner = self.runner()
-        judging = Judging(
-            JUDGE.name,
-            code.who,
-            self.label,
-            self.repeat,
-            code.key,
-            code.scores,
-            from_head=code.from_head,
-            earlier_key=code.earlier_key,
-        )
+        judging = Judging(JUDGE.name, self.label, self.repeat, code)
         clean = contextvars.copy_context()
 
         async def work() -> Verdict:

@@ -23,6 +23,7 @@ from pytest_jrh.recording.misses import halted
 from pytest_jrh.recording.tapes import Lookup
 
 if TYPE_CHECKING:
+    from pytest_jrh.judges.judge import OwnCode
     from pytest_jrh.recording.recorder import HttpRecorder
     from pytest_jrh.recording.tapes import Tape
 
@@ -32,22 +33,14 @@ _UNFINISHED = "unfinished"
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """One verdict that a judge's own code is to give.
-
-    `who` is the judge in messages, and `label` in the cassette. `key` says what the recorded
-    verdict rests on, each part as a short text; it stands for the code where `from_head`. `scores`
-    are those on offer. `earlier_key` is what earlier versions of this package wrote in place of the
-    key, or empty.
+    """One verdict that a judge's own code is to give, the `repeat`-th of its case; `label` is the
+    judge in the cassette.
     """
 
     stage: str
-    who: str
     label: str
     repeat: int
-    key: Mapping[str, str]
-    scores: tuple[int, ...]
-    from_head: bool
-    earlier_key: Mapping[str, str]
+    code: OwnCode
 
     @property
     def fingerprint(self) -> str:
@@ -57,12 +50,12 @@ class Judging:
     @property
     def whole_key(self) -> dict[str, Any]:
         """What a recorded verdict rests on, its judge's label included."""
-        return {"model": self.label, **self.key}
+        return {"model": self.label, **self.code.key}
 
     @property
     def parts(self) -> dict[str, Any]:
         """What the entry says of the question."""
-        parts: dict[str, Any] = {"model": self.label, "parameters": dict(self.key)}
+        parts: dict[str, Any] = {"model": self.label, "parameters": dict(self.code.key)}
         return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
 
 
@@ -105,7 +98,7 @@ class KeptRequests:
         entry = tape.recorded(judging.fingerprint)
         verdict = _verdict(entry)
         # Where the code does not run, the verdict of another judge or case is none.
-        fits = not judging.from_head or _key(entry) == judging.whole_key
+        fits = not judging.code.from_head or _key(entry) == judging.whole_key
         tape.lookups.append(
             Lookup(
                 judging.stage,
@@ -115,7 +108,7 @@ class KeptRequests:
         )
         if tape.recording.planning:
             return self._foreseen(judging, verdict if fits else None)
-        if judging.from_head:
+        if judging.code.from_head:
             recorded_verdict = self._from_head(judging, entry, verdict, live=live)
             if recorded_verdict is not None:
                 return recorded_verdict
@@ -126,7 +119,7 @@ class KeptRequests:
         if verdict is None:
             raise Unrecorded(
                 stage=judging.stage,
-                cause=f"{judging.who} has no recorded verdict.",
+                cause=f"{judging.code.who} has no recorded verdict.",
                 difference="",
                 cassette=str(self._tape.path),
             )
@@ -143,7 +136,7 @@ class KeptRequests:
         difference = ""
         if verdict is None:
             why = "and there is none."
-        elif recorded_key == {**present_key, **judging.earlier_key}:
+        elif recorded_key == {**present_key, **judging.code.earlier_key}:
             why = (
                 "which an earlier version of pytest-jrh has recorded. It looked at the judge's "
                 "function alone: whether other code and files that the judge uses have changed "
@@ -159,7 +152,7 @@ class KeptRequests:
             difference = "\n".join(lines)
         raise Unrecorded(
             stage=judging.stage,
-            cause=f"{judging.who} answers from its recorded verdict, {why}",
+            cause=f"{judging.code.who} answers from its recorded verdict, {why}",
             difference=difference,
             cassette=str(self._tape.path),
         )
@@ -169,14 +162,14 @@ class KeptRequests:
         on the scale, which the code's own would not have been either.
         """
         self._tape.spending += Spending(replayed=1, unpriced=1)
-        if verdict.score in judging.scores:
+        if verdict.score in judging.code.scores:
             return verdict
         score = "a huge number" if is_huge(verdict.score) else verdict.score
         raise Unscored(
             "invalid_response",
             stage=judging.stage,
-            cause=f"{judging.who} answers from its recorded verdict, whose score is {score}; it "
-            f"must be {offered_text(judging.scores)}.",
+            cause=f"{judging.code.who} answers from its recorded verdict, whose score is {score}; "
+            f"it must be {offered_text(judging.code.scores)}.",
             asked=(judging.fingerprint,),
             advice=f"Restore {one_line(str(self._tape.path))}, or let --jrh-retry-unscored in a "
             "recording mode judge the case again.",
@@ -222,7 +215,7 @@ class KeptRequests:
             for unseen in exchanges.unseen:
                 self._unseen(unseen)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
-            stale = judging.from_head or entry is None or _verdict(entry) is None
+            stale = judging.code.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
                 self._keep(judging, exchanges, sequence, verdict)
         return verdict
@@ -258,7 +251,7 @@ class KeptRequests:
         raise halted(
             exchanges.halt,
             stage=judging.stage,
-            asker=judging.who,
+            asker=judging.code.who,
             recorded=recorded,
             cassette=tape.path,
             closed=tape.closed,

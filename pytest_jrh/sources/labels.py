@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 LabelKey: TypeAlias = "tuple[str, str, int]"
 """Rubric id, run id and epoch."""
+_Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
+"""What is said of one run under one rubric: labels with their rows, by annotator."""
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
 
@@ -61,13 +63,6 @@ class JoinedLabels:
     labels: dict[LabelKey, Label] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Votes:
-    """What is said of one run under one rubric: the rows by annotator, with their labels."""
-
-    by_annotator: dict[str, tuple[int, LabelRow]] = field(default_factory=dict)
 
 
 class Joiner:
@@ -121,7 +116,7 @@ class Joiner:
             if value is None:
                 no_label += 1
                 continue
-            of_run = votes.setdefault((rubric_id, *key), _Votes())
+            of_run = votes.setdefault((rubric_id, *key), {})
             if _add(row, value, of_run, reading, joined):
                 left_out[_REPEATED] += 1
         joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
@@ -218,14 +213,14 @@ def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | No
 
 def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
     """Add a vote; whether it only repeats another row."""
-    vote = votes.by_annotator.get(row.annotator)
-    first = vote or next(iter(votes.by_annotator.values()), None)
+    vote = votes.get(row.annotator)
+    first = vote or next(iter(votes.values()), None)
     if first is not None and first[1].split != row.split:
         message = f"the split differs from line {first[1].line} about the same run"
         joined.problems.append(Problem(message, reading.file, row.line, "split"))
         return False
     if vote is None:
-        votes.by_annotator[row.annotator] = (value, row)
+        votes[row.annotator] = (value, row)
         return False
     if vote[0] == value:
         return True
@@ -241,7 +236,7 @@ def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: Joi
 
 
 def _label(votes: _Votes, reading: Reading) -> Label:
-    cast = list(votes.by_annotator.values())
+    cast = list(votes.values())
     values = tuple(value for value, _ in cast)
     return Label(values, reading.by, cast[0][1].split)
 
