@@ -254,6 +254,14 @@ def _loader() -> Any:
         take.
         """
 
+        def construct_scalar(self, node: Any) -> Any:
+            is_number = node.tag in _NUMBER_TAGS
+            if is_number and len(node.value) > _LONGEST_NUMBER and ":" in node.value:
+                # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
+                message = f"a number of {len(node.value):,} characters"
+                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+            return super().construct_scalar(node)
+
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
             seen = set()
             for key, _ in node.value:
@@ -285,6 +293,8 @@ def _represent_text(dumper: Any, text: str) -> Any:
 
 FORMAT = 1
 _LONGEST_VALUE = 60
+_LONGEST_NUMBER = 100
+_NUMBER_TAGS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 # What a float holds exactly: costs and means are made of these.
 _MOST = 2**53
 _Count = Annotated[int, Field(ge=0, le=_MOST)]

@@ -213,6 +213,12 @@ def test_a_bomb_is_refused_in_seconds(tmp_path: Path, bomb: str) -> None:
     assert load(tmp_path / "c.yaml", bomb)
 
 
+def test_a_number_to_the_base_of_60_is_refused_by_its_length(tmp_path: Path) -> None:
+    number = "1:" * 1_000_000 + "1"
+    assert "a number of 2,000,001 characters" in load(tmp_path / "c.yaml", f"a: {number}")
+    assert "a number of" not in load(tmp_path / "c.yaml", "a: 12:30:00")
+
+
 def test_an_answer_full_of_brackets_is_no_nesting(tmp_path: Path) -> None:
     cassette = Cassette.load(CASSETTE, interactions=True)
     data = yaml.safe_load(cassette.dump())
