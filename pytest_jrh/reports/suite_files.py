@@ -86,13 +86,9 @@ def perturbations_summary(
     for key, old in _groups_of(previous):
         if key not in asked:
             group = groups.setdefault(key, _no_cases())
-            group.update(
-                {
-                    name: old[name]
-                    for name in ("no_case", "no_case_reasons", "unscored")
-                    if name in old
-                }
-            )
+            for name in ("no_case", "no_case_reasons", "unscored"):
+                if name in old:
+                    group[name] = old[name]
     suites: dict[str, Any] = {}
     for (suite, test, rubric), group in groups.items():
         suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
@@ -184,8 +180,8 @@ class Assembler:
             by_folder[folders[item.spec.test]].append(item)
         whole = self._is_whole(items)
         indexes = {
-            folder: self._folder(folder, spools, own, whole=whole)
-            for folder, own in by_folder.items()
+            folder: self._folder(folder, spools, folder_items, whole=whole)
+            for folder, folder_items in by_folder.items()
         }
         return Assembled(
             indexes, frozenset(self._made), self._keep_spools, RecordIndex(self._refused)
@@ -203,10 +199,11 @@ class Assembler:
         target = self._suite.frozen or folder / CASES_FILE
         ran = {item.made_id: item.result for item in items if item.result is not None}
         refused = {name for name, result in ran.items() if result.rejected is not None}
-        now = {name: entry for name, entry in rejected.entries.items() if name in refused}
+        entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
         if self._suite.generation.output.write_jsonl and self._suite.frozen is None:
-            now = dict(self._rejected(folder / REJECTED_FILE, rejected, now, ran, whole=whole))
-        self._refused |= {name: entry for name, entry in now.items() if name in refused}
+            file = folder / REJECTED_FILE
+            entries = dict(self._rejected(file, rejected, entries, ran, whole=whole))
+        self._refused |= {name: entry for name, entry in entries.items() if name in refused}
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
         try:
             before = self._without_gone(
@@ -228,13 +225,13 @@ class Assembler:
         self,
         target: Path,
         rejected: RecordIndex,
-        now: Mapping[str, RecordEntry],
+        entries: Mapping[str, RecordEntry],
         ran: Mapping[str, CaseResult],
         *,
         whole: bool,
     ) -> Mapping[str, RecordEntry]:
-        """Bring the file of the cases that the verifier rejected up to date, `now` those of this
-        session; gives where they all lie.
+        """Bring the file of the cases that the verifier rejected up to date, `entries` those of
+        this session; gives where they all lie.
         """
         settled = {
             name
@@ -245,29 +242,29 @@ class Assembler:
             before = self._without_gone(
                 read_jsonl(target, rejected, rejected=True), target, whole=whole
             )
-            index = merge(before, RecordIndex(now), dropped=frozenset(settled), overwrite=True)
+            index = merge(before, RecordIndex(entries), dropped=frozenset(settled), overwrite=True)
         except (OSError, InputError) as error:
             self._outputs.problem(
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
-            self._keep_spools = self._keep_spools or bool(now)
-            return now
-        return self._write(target, index, RecordIndex(now)).entries
+            self._keep_spools = self._keep_spools or bool(entries)
+            return entries
+        return self._write(target, index, RecordIndex(entries)).entries
 
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
         """The cases of a folder that this session has made, and those that were rejected."""
-        found = Spooled(RecordIndex(), RecordIndex())
+        spooled = Spooled(RecordIndex(), RecordIndex())
         try:
-            found = read_spools(spools, frozenset(item.made_id for item in items))
+            spooled = read_spools(spools, frozenset(item.made_id for item in items))
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
             self._keep_spools = True
-        if found.made.torn:
+        if spooled.made.torn:
             self._outputs.problems.append(
-                f"Skipped {found.made.torn} unfinished line(s) of a killed process in a spool."
+                f"Skipped {spooled.made.torn} unfinished line(s) of a killed process in a spool."
             )
-        self._made |= found.made.entries.keys()
-        return found
+        self._made |= spooled.made.entries.keys()
+        return spooled
 
     def _without_gone(self, before: RecordIndex, target: Path, *, whole: bool) -> RecordIndex:
         suite = self._suite
@@ -275,13 +272,13 @@ class Assembler:
             return before
         if suite.frozen is not None or not suite.generation.output.overwrite:
             return before
-        left = without_gone(suite, self._cases, before)
-        if gone := len(before.entries) - len(left.entries):
-            many = counted(gone, "record")
+        remaining = without_gone(suite, self._cases, before)
+        if gone := len(before.entries) - len(remaining.entries):
+            records = counted(gone, "record")
             self._outputs.problems.append(
-                f"{many} of cases that are no longer in the suite dropped from {target}."
+                f"{records} of cases that are no longer in the suite dropped from {target}."
             )
-        return left
+        return remaining
 
     def _write(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
         try:
@@ -354,7 +351,7 @@ class CaseFiles:
         by_case: dict[str, list[Item]] = {}
         for item in items:
             by_case.setdefault(item.made_id, []).append(item)
-        places: dict[str, RecordEntry] = {}
+        entries: dict[str, RecordEntry] = {}
         with contextlib.ExitStack() as stack:
             tables = [table for report in REPORTS for table in report.tables(material)]
             sinks = [
@@ -365,19 +362,21 @@ class CaseFiles:
                 folder: stack.enter_context(index.reading())
                 for folder, index in self._assembled.indexes.items()
             }
-            for made_id, own in by_case.items():
-                folder = self._folders[own[0].spec.test]
-                read = self._read(made_id, own, readers[folder])
+            for made_id, case_items in by_case.items():
+                spec = case_items[0].spec
+                folder = self._folders[spec.test]
+                read = self._read(made_id, case_items, readers[folder])
                 if read is not None:
-                    places[made_id] = self._assembled.indexes[folder].entries[made_id]
-                    if not all(item.kept for item in own):
-                        self._bundles.write(own[0].spec, folder, read, places[made_id].place.path)
-                case = _made_case(own, read)
+                    entry = self._assembled.indexes[folder].entries[made_id]
+                    entries[made_id] = entry
+                    if not all(item.kept for item in case_items):
+                        self._bundles.write(spec, folder, read, entry.place.path)
+                case = _made_case(case_items, read)
                 for table, sink in zip(tables, sinks, strict=True):
                     for row in table.rows(case):
                         sink(row)
         self._bundles.say_unwritten()
-        return places
+        return entries
 
     def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> _Read | None:
         """Read the record of a case of this run.
@@ -386,13 +385,13 @@ class CaseFiles:
         """
         made_now = made_id in self._assembled.made
         outcomes = {item.result.outcome for item in items if item.result is not None}
-        found = None
+        made_case = None
         if made_now or self._is_ours(outcomes):
-            found = self._usable(made_id, read, made_now=made_now)
-        if found is None and outcomes & set(MADE) and not items[0].spec.variant:
+            made_case = self._usable(made_id, read, made_now=made_now)
+        if made_case is None and outcomes & set(MADE) and not items[0].spec.variant:
             # Its spool could not be written, and the session has said so.
             self._outputs.failed = True
-        return found
+        return made_case
 
     def _is_ours(self, outcomes: Collection[str]) -> bool:
         """Whether a record that was not made now is that of a case with these outcomes."""
@@ -451,9 +450,9 @@ class _Bundles:
     def say_unwritten(self) -> None:
         """Count the bundles that could not be written, and name the first."""
         if self._unwritten:
-            many = counted(len(self._unwritten), "debug bundle")
+            bundles = counted(len(self._unwritten), "debug bundle")
             self._outputs.problem(
-                f"{many} could not be written, the first of them {self._unwritten[0]}."
+                f"{bundles} could not be written, the first of them {self._unwritten[0]}."
             )
 
     def _written(self, path: Path) -> int:
@@ -505,7 +504,7 @@ def write_suite_outputs(
         items = _with_earlier(suite, cases, items, assembled, outputs)
     write_summaries(suite, items, assembled, outputs)
     material = _material(run, items, decision, interrupted=interrupted)
-    places = CaseFiles(suite, assembled, outputs).write(items, material)
+    entries = CaseFiles(suite, assembled, outputs).write(items, material)
     _write_reports(material, outputs)
     _write_results(suite, items, outputs)
     _write_config(suite, outputs)
@@ -513,7 +512,7 @@ def write_suite_outputs(
         tuple(outputs.paths),
         tuple(outputs.problems),
         assembled.keep_spools,
-        RecordIndex.joined([RecordIndex(places), assembled.rejected]),
+        RecordIndex.joined([RecordIndex(entries), assembled.rejected]),
         outputs.failed,
     )
 
@@ -529,8 +528,8 @@ def _with_earlier(
     suite's order.
     """
     folders = {test.name: test.output_dir for test in suite.tests}
-    own = {case_id(item.spec): item for item in items}
-    ran = {case: item.result for case, item in own.items() if item.result is not None}
+    items_by_case = {case_id(item.spec): item for item in items}
+    ran = {case: item.result for case, item in items_by_case.items() if item.result is not None}
     with contextlib.ExitStack() as stack:
         readers = {
             folder: stack.enter_context(index.reading())
@@ -542,7 +541,7 @@ def _with_earlier(
 
         earlier = earlier_results(suite, cases, ran, made_case)
     outputs.problems += earlier.notes
-    merged = dict(own)
+    merged = dict(items_by_case)
     for case, result in earlier.results.items():
         spec = cases.specs[case]
         merged[case] = Item(spec, generation_id(spec), result, kept=True)
@@ -553,8 +552,8 @@ def _material(
     run: SuiteRun, items: Sequence[Item], decision: GateDecision | None, *, interrupted: bool
 ) -> SuiteMaterial:
     results = [item.result for item in items if item.result is not None]
-    kept = sum(item.kept for item in items)
-    ran = len(results) - kept
+    earlier = sum(item.kept for item in items)
+    ran = len(results) - earlier
     return SuiteMaterial(
         run,
         results,
@@ -563,7 +562,7 @@ def _material(
         # The gate decided about the cases of this session alone.
         {
             "cases": ran,
-            "kept": kept,
+            "kept": earlier,
             "of": ran if run.cases is None else len(run.cases.specs),
             "interrupted": interrupted,
         },

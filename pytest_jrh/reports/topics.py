@@ -235,8 +235,8 @@ def majority_text(panel: Panel) -> str:
     if ties := panel.ties.count:
         verb = "is" if ties == 1 else "are"
         text += f"; {counted(ties, 'tie')} ({_with_interval(panel.ties)}) {verb} no verdict"
-    if rest := undecided - (panel.ties.count or 0):
-        text += f"; {counted(rest, 'case')} without a majority"
+    if unvoted := undecided - (panel.ties.count or 0):
+        text += f"; {counted(unvoted, 'case')} without a majority"
     return text
 
 
@@ -291,8 +291,8 @@ def unsettled_blocks(session: Session) -> list[Block]:
     """All labels that a person should look at again."""
 
     def cases(sentence: str, results: Iterable[CaseResult]) -> Cases:
-        named = tuple(session.named(result.case_id) for result in results)
-        return Cases(sentence, named, "warning")
+        names = tuple(session.named(result.case_id) for result in results)
+        return Cases(sentence, names, "warning")
 
     blocks: list[Block] = [
         cases(rubric.sentence, rubric.cases) for rubric in reworded_rubrics(session.results)
@@ -306,7 +306,7 @@ def unsettled_blocks(session: Session) -> list[Block]:
         )
         blocks.append(cases(sentence, altered))
     for equal in contradicting_cases(session.results):
-        labels = " and ".join(str(label) for label in sorted({one.expected or 0 for one in equal}))
+        labels = " and ".join(map(str, _labels(equal)))
         sentence = (
             f"{counted(len(equal), 'case')} with one rubric and transcript have contradicting "
             f"labels ({labels}): not all can be right. Review them with --jrh-review."
@@ -321,7 +321,11 @@ def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult,
     for result in _each_once(results):
         if result.outcome in MADE and result.content:
             equal.setdefault((result.spec.suite, result.content), []).append(result)
-    return [tuple(cases) for cases in equal.values() if len({one.expected for one in cases}) > 1]
+    return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
+
+
+def _labels(cases: Iterable[CaseResult]) -> list[int]:
+    return sorted({result.expected or 0 for result in cases})
 
 
 def review_blocks(session: Session) -> list[Block]:
@@ -333,7 +337,8 @@ def review_blocks(session: Session) -> list[Block]:
     counts = Counter(result.human_reviewed for result in reviewed)
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
         blocks.append(Sentence(f"Reviewed by people: {decided}."))
-    if void := [session.named(one.case_id) for one in reviewed if one.human_reviewed == "void"]:
+    void = [session.named(result.case_id) for result in reviewed if result.human_reviewed == "void"]
+    if void:
         decisions = "decision is" if len(void) == 1 else "decisions are"
         sentence = (
             f"{len(void):,} {decisions} void, because the case was made in another way since."
