@@ -7,6 +7,7 @@ Nothing here knows pytest, so that what several machines ran ends as what one ra
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -178,11 +179,17 @@ def _session(
     runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings
 ) -> Session:
     """All that reports are made of."""
+    results: list[CaseResult] = []
+    nodes: dict[str, str] = {}
+    commands: dict[str, str] = {}
     rubrics = {}
     earlier: dict[str, KeptVerdict] = {}
     prompt_changes: list[PromptChange] = []
     prompts = _prompts(runs, settings)
     for run in runs:
+        results += run.results
+        nodes.update(run.nodes)
+        commands.update(run.commands)
         for rubric in run.suite.rubrics:
             file = str(absolute(settings.folder / rubric.file))
             rubrics[run.name, rubric.id] = replace(rubric, file=file)
@@ -191,11 +198,11 @@ def _session(
             earlier |= settings.baseline.kept.of(comparison)
             prompt_changes += settings.baseline.kept.changes(comparison, prompts)
     return Session(
-        tuple(result for run in runs for result in run.results),
+        tuple(results),
         decisions=decisions,
         wall_seconds=settings.wall_seconds,
-        nodes={case: node for run in runs for case, node in run.nodes.items()},
-        commands={case: command for run in runs for case, command in run.commands.items()},
+        nodes=nodes,
+        commands=commands,
         rubrics=rubrics,
         record_command=settings.record_command,
         extents={
@@ -230,7 +237,7 @@ def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Writ
 
 def _model(runs: Iterable[SuiteRun]) -> str:
     """The model of all judges, under which an Inspect log is listed."""
-    models = {label for run in runs for label in run.judges}
+    models = set(chain.from_iterable(run.judges for run in runs))
     return models.pop() if len(models) == 1 else "several"
 
 
@@ -239,16 +246,16 @@ def _accepted(
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
     scope = Scope.of(
-        (case for run in runs for case in run.known),
-        (case for run in runs for case in run.selected),
+        chain.from_iterable(run.known for run in runs),
+        chain.from_iterable(run.selected for run in runs),
     )
-    whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
+    is_whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
     try:
         done = settings.baseline.accept(
             session.results,
             scope,
             session.node,
-            finished=whole,
+            finished=is_whole,
             prompts=_prompts(runs, settings),
             redactor=settings.redactor,
         )

@@ -137,16 +137,18 @@ def judge_file_names(suite: Suite) -> dict[str | None, str]:
     """
     names: dict[str | None, str] = {}
     models = [file_name_part(judge.label) for judge in suite.judges]
+    counts = Counter(map(str.lower, models))
+    taken = set()
     for judge, model in zip(suite.judges, models, strict=True):
-        shared = sum(model.lower() == other.lower() for other in models) > 1
-        name = f"{model}_{file_name_part(judge.name or 'judge')}" if shared else model
-        taken = {other.lower() for other in names.values()}
-        numbered = (f"{name}_{number}" for number in range(2, len(models) + 2))
-        names[judge.name] = (
-            name
-            if name.lower() not in taken
-            else next(n for n in numbered if n.lower() not in taken)
-        )
+        base = model
+        if counts[model.lower()] > 1:
+            base = f"{model}_{file_name_part(judge.name or 'judge')}"
+        name, number = base, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{base}_{number}"
+        taken.add(name.lower())
+        names[judge.name] = name
     return names
 
 
