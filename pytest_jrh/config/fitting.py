@@ -116,11 +116,10 @@ def _drop(data: Any, path: KeyPath) -> None:
     holders: list[tuple[Any, str | int]] = []
     node = data
     for part in path:
-        inside = (
-            part in node
-            if isinstance(node, dict)
-            else isinstance(part, int) and isinstance(node, list)
-        )
+        if isinstance(node, dict):
+            inside = part in node
+        else:
+            inside = isinstance(part, int) and isinstance(node, list)
         if not inside or (isinstance(node, list) and isinstance(part, int) and part >= len(node)):
             break
         holders.append((node, part))

@@ -241,11 +241,9 @@ def _required(
     source: tuple[str, KeyPath], findings: Findings, places: Places, *, role: str
 ) -> Path | None:
     relative, key = source
-    return (
-        None
-        if resolve.explained_by_module(key, findings)
-        else places.require(relative, findings, key, role=role)
-    )
+    if resolve.explained_by_module(key, findings):
+        return None
+    return places.require(relative, findings, key, role=role)
 
 
 SectionT = TypeVar("SectionT", bound=StageSection)

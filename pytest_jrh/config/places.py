@@ -63,11 +63,9 @@ class Places:
             (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
             None,
         )
-        below_config = (
-            self.config_dir.parents[1]
-            if self.config_dir.parts[-2:] == _CONFIGS
-            else self.config_dir
-        )
+        below_config = self.config_dir
+        if self.config_dir.parts[-2:] == _CONFIGS:
+            below_config = self.config_dir.parents[1]
         return replace(self, home=around or below_config)
 
     def candidates(self, relative: str) -> list[Path]:
@@ -231,11 +229,9 @@ def remote_hint(name: str) -> str | None:
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
-    copy = (
-        f"copy it first (aws s3 cp {printable(name, 300)} .)"
-        if scheme == "s3"
-        else "download it first"
-    )
+    copy = "download it first"
+    if scheme == "s3":
+        copy = f"copy it first (aws s3 cp {printable(name, 300)} .)"
     return f"remote files are not supported; {copy}, and name the copy"
 
 

@@ -152,11 +152,8 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            hint = (
-                f"rename {misspelled} to rubrics"
-                if (misspelled := findings.nearest("rubrics", data))
-                else None
-            )
+            misspelled = findings.nearest("rubrics", data)
+            hint = f"rename {misspelled} to rubrics" if misspelled else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
             findings.add((), f"got a mapping of keys{found_keys}; must be {expected}", hint)
@@ -295,11 +292,9 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
     score, label = entry.get("score"), entry.get("label")
     good = isinstance(score, int) and not isinstance(score, bool)
     if not good and "score" in entry:
-        hint = (
-            f"write {score.strip()} without quotes"
-            if isinstance(score, str) and score.strip().isdigit()
-            else None
-        )
+        hint = None
+        if isinstance(score, str) and score.strip().isdigit():
+            hint = f"write {score.strip()} without quotes"
         findings.add((*path, "score"), received(score, "an integer"), hint)
     elif not good:
         findings.missing((*path, "score"), "the level has no score; must be an integer")

@@ -360,11 +360,9 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     rows = text.splitlines()
     if line is not None and (opening := _opening(error, text, line)):
         opened, message = opening
-        hint = (
-            f"the line reads: {printable(rows[opened - 1].strip())}"
-            if opened <= len(rows)
-            else None
-        )
+        hint = None
+        if opened <= len(rows):
+            hint = f"the line reads: {printable(rows[opened - 1].strip())}"
         return Problem(f"is not valid YAML: {message}", file, opened, hint=hint)
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None

@@ -182,11 +182,9 @@ class AppendedFile:
             self._known = content + added
         if was_cut:
             lines = missing.count(b"\n")
-            damage = (
-                "1 line had been removed from it, and is"
-                if lines == 1
-                else (f"{lines:,} lines had been removed from it, and are")
-            )
+            damage = f"{lines:,} lines had been removed from it, and are"
+            if lines == 1:
+                damage = "1 line had been removed from it, and is"
             raise OSError(errno.EIO, f"{damage} written again; try once more", str(self.path))
 
 

@@ -272,11 +272,10 @@ def _check_time(context: jinja2.runtime.Context) -> None:
 def _check_size(operator: str, left: Any, right: Any) -> None:
     """Refuse a repetition or a number that would fill the memory, or take hours in one step."""
     if isinstance(left, int) and isinstance(right, int):
-        bits = (
-            left.bit_length() * right
-            if operator == "**"
-            else left.bit_length() + right.bit_length()
-        )
+        if operator == "**":
+            bits = left.bit_length() * right
+        else:
+            bits = left.bit_length() + right.bit_length()
         if bits > _MOST_BITS:
             raise ValueError(f"the result of {operator} is too big a number")
     elif operator == "*":

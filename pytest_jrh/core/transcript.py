@@ -239,11 +239,9 @@ def brief(value: object) -> str:
 
 def _sections(message: Message, *, show_reasoning: bool) -> list[tuple[str, str]]:
     """List the parts of one turn as (what follows the role in the header, text)."""
-    header = (
-        f" {_inline(str(message.get('function') or ''))}".rstrip()
-        if message.get("role") == "tool"
-        else ""
-    )
+    header = ""
+    if message.get("role") == "tool":
+        header = f" {_inline(str(message.get('function') or ''))}".rstrip()
     calls = [_call_section(call) for call in message.get("tool_calls") or ()]
     error = message.get("error")
     content = message.get("content")

@@ -94,11 +94,9 @@ def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> st
     """
     if not gate.is_active(ready.suite.gate, baseline):
         return None
-    why = (
-        f"none of the {selected:,} selected cases was run"
-        if selected
-        else "none of its cases was selected"
-    )
+    why = "none of its cases was selected"
+    if selected:
+        why = f"none of the {selected:,} selected cases was run"
     return f"Not green: the gate of suite {ready.suite.name} made no decision, because {why}."
 
 

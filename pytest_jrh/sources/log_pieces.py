@@ -426,14 +426,12 @@ class JsonLog:
                 raise refused(
                     self._path, f"sample {number} of {len(self._spans)} is damaged: {error}"
                 ) from None
-            failure = sample.get("error")
+            failure, messages = sample.get("error"), sample.get("messages")
             yield {
                 "id": sample.get("id"),
                 "epoch": sample.get("epoch"),
                 "error": failure.get("message") if isinstance(failure, dict) else failure,
-                "message_count": len(sample["messages"])
-                if isinstance(sample.get("messages"), list)
-                else None,
+                "message_count": len(messages) if isinstance(messages, list) else None,
             }
 
     def _json(self, span: Span) -> Any:
@@ -506,10 +504,6 @@ def _check_list(data: mmap.mmap, span: Span, samples: list[Span]) -> None:
         raise DamagedError("`samples` must be a list")
     for number, (before, right) in enumerate(between):
         inside = 0 < number < len(between) - 1
-        fits = (
-            _COMMA.fullmatch(data, before, right)
-            if inside
-            else _BLANK.fullmatch(data, before, right)
-        )
+        fits = (_COMMA if inside else _BLANK).fullmatch(data, before, right)
         if not fits:
             raise DamagedError(f"`samples` must be a list of objects, see byte {before}")

@@ -520,12 +520,11 @@ def json_value(value: Any) -> Any:
     if isinstance(value, (list, tuple, set, frozenset)):
         return [item if type(item) in _ATOMS else json_value(item) for item in value]
     if type(value) is dict or isinstance(value, Mapping):
-        return {
-            key if isinstance(key, str) else str(key): item
-            if type(item) in _ATOMS
-            else json_value(item)
-            for key, item in value.items()
-        }
+        plain = {}
+        for key, item in value.items():
+            name = key if isinstance(key, str) else str(key)
+            plain[name] = item if type(item) in _ATOMS else json_value(item)
+        return plain
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, str | int) else str(value)

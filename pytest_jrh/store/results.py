@@ -81,46 +81,53 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     # every report.
     judge, shared, minority = result.judge_spending, result.shared, result.minority
     rejected = result.rejected
-    data = {name: getattr(result.spec, name) for name in _OF_SPEC}
+    data: dict[str, Any] = {name: getattr(result.spec, name) for name in _OF_SPEC}
     data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
     for name in ("minority", "reworded", "altered", "rejected", "skip_kind"):
         del data[name]
     if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
-    return {
-        **data,
-        # Only where there is something to say, so that other lines stay as short as they were.
-        **({} if minority is None else {"minority": _fields(minority)}),
-        **({"reworded": True} if result.reworded else {}),
-        **({"altered": True} if result.altered else {}),
-        **({} if rejected is None else {"rejected": _fields(rejected)}),
-        **({} if result.skip_kind is None else {"skip_kind": result.skip_kind}),
-        "spending": _spending_data(result.spending),
-        "judge_spending": None if judge is None else _spending_data(judge),
-        "shared": None
-        if shared is None
-        else {**_fields(shared), "spending": _spending_data(shared.spending)},
-    }
+    # Only where there is something to say, so that other lines stay as short as they were.
+    if minority is not None:
+        data["minority"] = _fields(minority)
+    if result.reworded:
+        data["reworded"] = True
+    if result.altered:
+        data["altered"] = True
+    if rejected is not None:
+        data["rejected"] = _fields(rejected)
+    if result.skip_kind is not None:
+        data["skip_kind"] = result.skip_kind
+    data["spending"] = _spending_data(result.spending)
+    data["judge_spending"] = None if judge is None else _spending_data(judge)
+    data["shared"] = None
+    if shared is not None:
+        data["shared"] = {**_fields(shared), "spending": _spending_data(shared.spending)}
+    return data
 
 
 def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
     """The line of a result, with what is beside it; see `StoredResult`."""
-    extra: dict[str, Any] = {"config": config} if config else {}
-    marks = {"reasoning_disagrees": reasoning_disagrees(result)} | ({"kept": True} if kept else {})
-    return {**result_data(result), **extra, **marks}
+    data = result_data(result)
+    if config:
+        data["config"] = config
+    data["reasoning_disagrees"] = reasoning_disagrees(result)
+    if kept:
+        data["kept"] = True
+    return data
 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
     judge, shared = data.get("judge_spending"), data.get("shared")
     minority, rejected = data.get("minority"), data.get("rejected")
-    spendings = {
+    spendings: dict[str, Any] = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
-        "shared": None
-        if shared is None
-        else SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
+        "shared": None,
     }
+    if shared is not None:
+        spendings["shared"] = SharedCall(shared["fingerprint"], _spending_of(shared["spending"]))
     return _of_values(
         {
             **data,

@@ -181,12 +181,11 @@ def with_texts(message: Message, change: Callable[[str], str]) -> Message:
     content = message.get("content")
     if isinstance(content, str):
         return {**message, "content": change(content)}
-    blocks = [
-        {**block, "text": change(str(block.get("text", "")))}
-        if block.get("type") == "text"
-        else block
-        for block in content or ()
-    ]
+    blocks = []
+    for block in content or ():
+        is_text = block.get("type") == "text"
+        text = {"text": change(str(block.get("text", "")))} if is_text else {}
+        blocks.append({**block, **text})
     return {**message, "content": blocks}
 
 
