@@ -244,13 +244,19 @@ class Identity:
 def identity(value: Any, places: InputFormat) -> Identity:
     """Read id, epoch and cluster of a conversation; raises DamagedError."""
     turns = messages_of(value, places)
-    sample_id = _id(value, places.id)
-    has_id = sample_id is not None
+    id_parts = _scalars(value, places.id, "id")
+    if not id_parts:
+        sample_id: int | str = _digest(turns)
+    elif len(id_parts) == 1:
+        sample_id = id_parts[0]
+    else:
+        sample_id = _joined(id_parts)
+    cluster_parts = _scalars(value, places.cluster, "cluster")
     return Identity(
-        sample_id if sample_id is not None else _digest(turns),
+        sample_id,
         _epoch(value, places.epoch),
-        _cluster(value, places.cluster),
-        named=has_id,
+        str(storable(_joined(cluster_parts))[0]) if cluster_parts else None,
+        named=bool(id_parts),
         has_messages=bool(turns),
     )
 
@@ -259,7 +265,7 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
     """The messages as they stand in the file; raises DamagedError where there are none."""
     if places.messages is None and isinstance(value, list):
         return value
-    pointer = places.messages if places.messages is not None else "/messages"
+    pointer = "/messages" if places.messages is None else places.messages
     messages = at(value, pointer)
     if isinstance(messages, list):
         return messages
@@ -274,8 +280,8 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
 def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
     """The metadata: an object as it is, any other value under its own name."""
     if places.metadata is None:
-        metadata = at(value, "/metadata")
-        if metadata is MISSING or metadata is None:
+        metadata = _part(value, None, "metadata")
+        if metadata is None:
             return {}
         return metadata if isinstance(metadata, dict) else {"metadata": metadata}
     if len(places.metadata) == 1 and isinstance(metadata := at(value, places.metadata[0]), dict):
@@ -285,10 +291,8 @@ def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
 
 def text_of(value: Any, pointer: str | None, name: str) -> str | None:
     """A text such as `input` or `target`; other JSON is written out. None where there is none."""
-    text = at(value, f"/{name}") if pointer is None else _required(value, pointer, name)
-    if text is MISSING or text is None:
-        return None
-    if isinstance(text, str):
+    text = _part(value, pointer, name)
+    if text is None or isinstance(text, str):
         return text
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
         return "\n".join(text)
@@ -297,10 +301,8 @@ def text_of(value: Any, pointer: str | None, name: str) -> str | None:
 
 def system_of(value: Any, places: InputFormat) -> Any:
     """The system prompt that stands beside the messages, as Anthropic has it; None without."""
-    if places.system is not None:
-        return _required(value, places.system, "system")
-    system = at(value, "/system") if isinstance(value, dict) else None
-    return system if isinstance(system, str | list) else None
+    system = _part(value, places.system, "system")
+    return system if places.system is not None or isinstance(system, str | list) else None
 
 
 def places_of_messages(value: Any) -> list[str]:
@@ -319,37 +321,33 @@ def places_of_messages(value: Any) -> list[str]:
     return [pointer for _, pointer in sorted(lists, key=lambda sized: -sized[0])]
 
 
-def _id(value: Any, pointers: Sequence[str] | None) -> int | str | None:
-    if pointers is None:
-        name = at(value, "/id") if isinstance(value, dict) else None
-        if name is MISSING or name is None:
-            return None
-        return _scalar(name, "/id", "id")
-    parts = [_scalar(_required(value, pointer, "id"), pointer, "id") for pointer in pointers]
-    return parts[0] if len(parts) == 1 else _JOINED_BY.join(map(str, parts))
+def _part(value: Any, pointer: str | None, key: str) -> Any:
+    """What stands at a pointer, where there must be something; without a pointer, under the key's
+    own name, where there may be nothing: None.
+    """
+    if pointer is not None:
+        return _required(value, pointer, key)
+    part = at(value, pointer_to(key))
+    return None if part is MISSING else part
 
 
-def _cluster(value: Any, pointers: Sequence[str] | None) -> str | None:
-    if pointers is None:
-        cluster = at(value, "/cluster") if isinstance(value, dict) else None
-        if cluster is MISSING or cluster is None:
-            return None
-        parts = [_scalar(cluster, "/cluster", "cluster")]
-    else:
-        parts = [
-            _scalar(_required(value, pointer, "cluster"), pointer, "cluster")
-            for pointer in pointers
-        ]
-    return str(storable(_JOINED_BY.join(map(str, parts)))[0])
+def _scalars(value: Any, pointers: Sequence[str] | None, key: str) -> list[int | str]:
+    parts = []
+    for pointer in pointers or (None,):
+        part = _part(value, pointer, key)
+        if part is not None:
+            parts.append(_scalar(part, pointer or pointer_to(key), key))
+    return parts
+
+
+def _joined(parts: Sequence[int | str]) -> str:
+    return _JOINED_BY.join(map(str, parts))
 
 
 def _epoch(value: Any, pointer: str | None) -> int:
-    if pointer is None:
-        epoch = at(value, "/epoch") if isinstance(value, dict) else None
-        if epoch is MISSING or epoch is None:
-            return 1
-    else:
-        epoch = _required(value, pointer, "epoch")
+    epoch = _part(value, pointer, "epoch")
+    if epoch is None:
+        return 1
     if type(epoch) is not int or epoch < 0:
         raise DamagedError(f"has the epoch {shown(epoch)}; must be an integer >= 0")
     return epoch
