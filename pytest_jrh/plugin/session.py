@@ -235,7 +235,7 @@ class SuiteSession:
             if ready.suite.name in suites and ready.source is not None and not ready.made:
                 with uncollected():
                     ready.source.import_readers(
-                        whole=any(map(wants_raw_sample, ready.preprocessors))
+                        with_raw=any(map(wants_raw_sample, ready.preprocessors))
                     )
 
     def start(self, specs: Sequence[CaseSpec]) -> None:

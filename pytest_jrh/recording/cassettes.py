@@ -78,13 +78,13 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
 
-def decoded(data: bytes, *, whole: bool) -> str:
-    """The text of a cassette, if not `whole` only of the part that holds the metadata, where it
-    comes first.
+def decoded(data: bytes, *, interactions: bool) -> str:
+    """The text of a cassette; without `interactions` only of the part that holds the metadata,
+    where it comes first.
 
     Lines end as a text file's do when it is read. Raises `UnicodeDecodeError`.
     """
-    if not whole:
+    if not interactions:
         head = data.partition(_HEAD_ENDS.encode())[0]
         data = head if b"metadata:" in head else data
     text = data.decode()
@@ -561,7 +561,7 @@ def _answers(cassette: Cassette) -> dict[str, tuple[str, list[object]]]:
 
 
 def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
-    text = decoded(content, whole=interactions)
+    text = decoded(content, interactions=interactions)
     data: Any = read(text)
     complete, calls = check(data, text, interactions=interactions)
     cassette = Cassette(path, complete=complete)

@@ -488,8 +488,8 @@ class Conversations(Source):
                 for sentence in self._unusual
             )
 
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
-        """Read one conversation: the run, and if `whole` its JSON.
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        """Read one conversation: the run, and if `with_raw` its JSON.
 
         Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
         """
@@ -499,7 +499,7 @@ class Conversations(Source):
                 raise DamagedError("the file has no such conversation")
             value = self._file.value(row.item)
             check_depth(value)
-            return self._run(run_id, epoch, row, value), value if whole else None
+            return self._run(run_id, epoch, row, value), value if with_raw else None
         except DamagedError as error:
             where = f", {self._file.place(row.item)}," if row is not None else ""
             raise Unscored(

@@ -214,11 +214,11 @@ class EvalLog(Source):
         """Whether a file begins like an archive or like a JSON object, whatever it is called."""
         return looks_like_log(path)
 
-    def import_readers(self, *, whole: bool = False) -> None:
+    def import_readers(self, *, with_raw: bool = False) -> None:
         """Import inspect_ai, which takes most of a second, where the first run cannot be read
         without.
         """
-        if whole or self._first_is_not_plain():
+        if with_raw or self._first_is_not_plain():
             import inspect_ai.log  # noqa: F401 - imported for later
 
     def close(self) -> None:
@@ -259,14 +259,14 @@ class EvalLog(Source):
         return self._opened().created()
 
     def read(
-        self, run_id: str, epoch: int, *, whole: bool = False
+        self, run_id: str, epoch: int, *, with_raw: bool = False
     ) -> tuple[AgentRun, EvalSample | None]:
-        """Read one sample: the run, and if `whole` Inspect's own object.
+        """Read one sample: the run, and if `with_raw` Inspect's own object.
 
         Raises Unscored (`input_error`) where the sample is missing or damaged.
         """
         try:
-            return self._sample(run_id, epoch, whole=whole)
+            return self._sample(run_id, epoch, with_raw=with_raw)
         except _unreadable() as error:
             raise Unscored(
                 "input_error",
@@ -281,7 +281,7 @@ class EvalLog(Source):
         try:
             stored = self._stored(*key)
             if stored is None:
-                sample = self.read(*key, whole=True)[1]
+                sample = self.read(*key, with_raw=True)[1]
                 stored = {} if sample is None else sample.model_dump(mode="json")
         except Unscored:
             return {}
@@ -317,20 +317,20 @@ class EvalLog(Source):
         return stored is None or plain_sample(_of_a_run(stored)) is None
 
     def _sample(
-        self, run_id: str, epoch: int, *, whole: bool
+        self, run_id: str, epoch: int, *, with_raw: bool
     ) -> tuple[AgentRun, EvalSample | None]:
         data = self._stored(run_id, epoch)
         if data is None:
             read, changed = _sample_from_inspect(self.path, self._summary_rows()[run_id, epoch])
-            return _agent_run(run_id, epoch, _dumped(read), changed), read if whole else None
-        clean, changed = storable(data if whole else _of_a_run(data))
-        plain = None if whole else plain_sample(clean)
+            return _agent_run(run_id, epoch, _dumped(read), changed), read if with_raw else None
+        clean, changed = storable(data if with_raw else _of_a_run(data))
+        plain = None if with_raw else plain_sample(clean)
         if plain is not None:
             return _agent_run(run_id, epoch, plain, changed), None
         if attached_size(data) > self._most_bytes:
             raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
-        read = _validated(clean, whole=whole)
-        return _agent_run(run_id, epoch, _dumped(read), changed), read if whole else None
+        read = _validated(clean, with_raw=with_raw)
+        return _agent_run(run_id, epoch, _dumped(read), changed), read if with_raw else None
 
     def _stored(self, run_id: str, epoch: int) -> dict[str, Any] | None:
         """The JSON of a sample; None where it lies where only Inspect knows."""
@@ -358,14 +358,14 @@ def _skip(row: SampleRow) -> Skip | None:
     return Skip("no_messages", f"the sample ended in an error before its first message: {cause}")
 
 
-def _validated(data: dict[str, Any], *, whole: bool) -> EvalSample:
+def _validated(data: dict[str, Any], *, with_raw: bool) -> EvalSample:
     """Make Inspect's object of a stored sample."""
     from inspect_ai.log import EvalSample, resolve_sample_attachments
 
     # The context that Inspect's own readers give: a message without an id is not given a random
     # one.
     sample = EvalSample.model_validate(data, context={"deserializing": True})
-    return resolve_sample_attachments(sample, True) if whole or sample.attachments else sample  # noqa: FBT003
+    return resolve_sample_attachments(sample, True) if with_raw or sample.attachments else sample  # noqa: FBT003
 
 
 def _dumped(sample: EvalSample) -> PlainSample:
@@ -424,7 +424,7 @@ def _sample_from_inspect(path: Path, row: SampleRow) -> tuple[EvalSample, int]:
         )
     )
     clean, changed = storable(sample.model_dump(mode="json", exclude_none=True))
-    return _validated(clean, whole=True), changed
+    return _validated(clean, with_raw=True), changed
 
 
 def _outside_any_loop(call: Callable[[], _Result]) -> _Result:

@@ -103,7 +103,7 @@ class Joined(Source):
         self._index()
         return self._unclear
 
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         """Read a run of the file that it is in."""
         row = self._index().get((run_id, epoch))
         if row is None:
@@ -115,7 +115,7 @@ class Joined(Source):
             )
         origin, _ = row
         with self._source(origin.file) as source:
-            run, raw = source.read(origin.run_id, epoch, whole=whole)
+            run, raw = source.read(origin.run_id, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
@@ -124,11 +124,11 @@ class Joined(Source):
             self._said.update(dict.fromkeys(source.notices()))
         return tuple(self._said)
 
-    def import_readers(self, *, whole: bool = False) -> None:
+    def import_readers(self, *, with_raw: bool = False) -> None:
         """See `Source`: where more files are read than stay open, the first one decides."""
         for number in range(len(self._kept) or 1):
             with self._source(number) as source:
-                source.import_readers(whole=whole)
+                source.import_readers(with_raw=with_raw)
 
     def close(self) -> None:
         """Close the files that are open."""

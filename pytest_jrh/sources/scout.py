@@ -85,8 +85,8 @@ class ScoutDatabase(Source):
         for key, info in self._index().items():
             yield key, info.metadata
 
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
-        """Read one transcript: the run, and if `whole` Scout's own object.
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        """Read one transcript: the run, and if `with_raw` Scout's own object.
 
         Raises Unscored (`input_error`) where it is missing or damaged.
         """
@@ -95,7 +95,7 @@ class ScoutDatabase(Source):
             if info is None:
                 raise DamagedError("the database has no such transcript")
             transcript = self._connected().read(info)
-            return self._run(run_id, transcript), transcript if whole else None
+            return self._run(run_id, transcript), transcript if with_raw else None
         except _unreadable(InputError) as error:
             raise Unscored(
                 "input_error",

@@ -72,8 +72,8 @@ class Source(ABC):
         """
 
     @abstractmethod
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
-        """Read one run, and if `whole` all that the source itself has of it, else None.
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        """Read one run, and if `with_raw` all that the source itself has of it, else None.
 
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
         (`input_error`) where the run is missing or damaged.
@@ -123,10 +123,10 @@ class Source(ABC):
         """Sentences about what was found so far, for the user to read once a session."""
         return ()
 
-    def import_readers(self, *, whole: bool = False) -> None:  # noqa: B027 - most need no library
+    def import_readers(self, *, with_raw: bool = False) -> None:  # noqa: B027 - most need no library
         """Import the libraries that runs are read with, at a moment of the caller's choice.
 
-        `whole` as for `read`.
+        `with_raw` as for `read`.
         """
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
@@ -134,7 +134,7 @@ class Source(ABC):
 
         Raises Unscored (`input_error`) where either fails.
         """
-        run, raw = self.read(run_id, epoch, whole=any(map(wants_raw_sample, preprocessors)))
+        run, raw = self.read(run_id, epoch, with_raw=any(map(wants_raw_sample, preprocessors)))
         return apply(run, preprocessors, raw)
 
     def __enter__(self) -> Self:

@@ -55,7 +55,7 @@ def test_one_conversation_a_line(tmp_path: Path) -> None:
         RunSummary("7", 2, cluster="t"),
         RunSummary("empty", 1, Skip("no_messages")),
     )
-    run, raw = source.read("a", 1, whole=True)
+    run, raw = source.read("a", 1, with_raw=True)
     assert [message["content"] for message in run.messages] == ["Hi.", "Hello."]
     assert (run.input, run.target, run.metadata) == ("Hi.", "greet", {"from": "web"})
     assert raw == conversation("a", metadata={"from": "web"}, target="greet")

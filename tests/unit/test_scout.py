@@ -197,7 +197,7 @@ def test_a_database_holds_the_same_runs_as_json_lines(scout: Any, tmp_path: Path
     with opened(database) as source:
         assert isinstance(source, ScoutDatabase)
         assert whole(source) == whole(opened(lines))
-        assert source.read("a", 1, whole=True)[1].transcript_id == "a"
+        assert source.read("a", 1, with_raw=True)[1].transcript_id == "a"
         assert [run.cluster for run in with_clusters(source, "n")] == ["1", "0", "2"]
         first = source.read("a", 1)[0]
         source.close()

@@ -38,9 +38,9 @@ class Lines(Source):
         count = len(self.path.read_text().splitlines())
         return tuple(RunSummary(str(line), 1) for line in range(count))
 
-    def read(self, run_id: str, epoch: int, *, whole: bool = False) -> tuple[AgentRun, Any]:
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
         line = self.path.read_text().splitlines()[int(run_id)]
-        return AgentRun(run_id, epoch, tuple(json.loads(line))), line if whole else None
+        return AgentRun(run_id, epoch, tuple(json.loads(line))), line if with_raw else None
 
     def close(self) -> None:
         pass
