@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from pytest_jrh.stats.comparison import Change, DropDecision, decide_drop, sign_flip_p
+from pytest_jrh.stats.comparison import sign_flip_p
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
@@ -213,33 +213,6 @@ def losses(
     after += rng.binomial(broken * repeats, flip)
     lost: Counts = before - after
     return lost
-
-
-def decisions(drop: float, icc: float, sessions: int, runs: int = 50) -> list[DropDecision]:
-    """The gate over runs of six with three repeats and 5% flips, `max_drop` 0.05."""
-    rng = np.random.default_rng([int(100 * drop), int(10 * icc), runs])
-    lost = losses(rng, sessions, (6,) * runs, drop, 0.05, 3, icc)
-    return [
-        decide_drop([Change(each / 3, 6) for each in session], 0.05, flicker=0.095, repeats=3)
-        for session in lost.tolist()
-    ]
-
-
-def decided(drop: float, sessions: int, most: int = 1_500) -> tuple[float, float, int]:
-    """How often the number of runs that an INCONCLUSIVE names decides, its median, and how many
-    there were."""
-    rng = np.random.default_rng([7, int(100 * drop)])
-    numbers = [
-        decision.runs
-        for decision in decisions(drop, 0.0, sessions, runs=12)
-        if decision.verdict == "INCONCLUSIVE" and decision.runs is not None
-    ]
-    hits = 0
-    for runs in numbers:
-        lost = losses(rng, 1, (6,) * min(runs, most), drop, 0.05, 3)[0]
-        again = decide_drop([Change(each / 3, 6) for each in lost.tolist()], 0.05)
-        hits += again.verdict != "INCONCLUSIVE"
-    return hits / len(numbers), float(np.median(numbers)), len(numbers)
 
 
 def snapshot_failures(cases: int, flip: float, repeats: int, sessions: int) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import planning, simulations
+from benchmarks import gate, planning, simulations
 from benchmarks.checks import Check, error_of, error_of_mean, mean, table
 from benchmarks.measure import Line
 
@@ -21,7 +21,6 @@ MOVED = tuple(
 )
 # The lowest of hundreds of cells is low by chance too: so many of the lowest are simulated again.
 _AGAIN, _AGAIN_SESSIONS = 6, 8_000
-_GATE = 50_000
 
 
 def lines() -> list[Line]:
@@ -31,7 +30,7 @@ def lines() -> list[Line]:
         "shares": _shares,
         "figures": _figures,
         "tests": _tests,
-        "gate": _gate,
+        "gate": gate.section,
         "repeats": _repeats,
     }
     done = {}
@@ -178,73 +177,6 @@ def _tests(pool: Executor) -> tuple[str, list[Check]]:
     )
     body = "## Unchanged judges rejected at 5%\n\nWhole runs move at random, so many of them.\n\n"
     return body + table(("runs", "a run", "moved", "sign-flip", "McNemar"), rows), [check]
-
-
-def _gate(pool: Executor) -> tuple[str, list[Check]]:
-    settings = [(drop, icc) for drop in (0.0, 0.05, 0.1) for icc in (0.0, 0.3)]
-    found = dict(
-        zip(
-            settings,
-            pool.map(simulations.decisions, *zip(*settings, strict=True), [_GATE] * 6),
-            strict=True,
-        )
-    )
-    share = {
-        key: {
-            verdict: 100 * mean(each.verdict == verdict for each in given)
-            for verdict in ("PASS", "INCONCLUSIVE", "FAIL")
-        }
-        for key, given in found.items()
-    }
-    rows = [
-        (f"{drop:.0%}", f"{icc}", *(f"{each:.1f}" for each in shares.values()))
-        for (drop, icc), shares in share.items()
-    ]
-    passes = {key: each["PASS"] for key, each in share.items()}
-    errors = {key: error_of(each / 100, _GATE) for key, each in passes.items()}
-    ten = max((0.0, 0.3), key=lambda icc: passes[0.1, icc])
-    checks = [
-        Check(
-            "gate: an unchanged judge does not PASS",
-            100 - passes[0.0, 0.0],
-            2,
-            "most",
-            error=errors[0.0, 0.0],
-        ),
-        Check(
-            "gate: a drop of 10 points PASSes", passes[0.1, ten], 2, "most", error=errors[0.1, ten]
-        ),
-        *(
-            Check(
-                "gate: a drop of 5 points PASSes",
-                passes[0.05, icc],
-                6,
-                "most",
-                detail,
-                errors[0.05, icc],
-            )
-            for icc, detail in ((0.0, "breaks cases"), (0.3, "breaks runs, correlation 0.3"))
-        ),
-    ]
-    decided = pool.map(simulations.decided, (0.0, 0.1), (1_000, 1_000))
-    for judge, (hits, runs, many) in zip(
-        ("unchanged judge", "drop of 10 points"), decided, strict=True
-    ):
-        checks.append(
-            Check(
-                f"INCONCLUSIVE names runs that decide, {judge}",
-                100 * hits,
-                75,
-                "least",
-                f"median {runs:.0f} runs, from 12",
-                error_of(hits, many),
-            )
-        )
-    body = (
-        "## The gate\n\n`max_drop: 0.05`, 50 runs of 6 cases, 3 repeats, 5% of verdicts flip, by "
-        "what the drop breaks: single cases (0), or cases that correlate inside of runs.\n\n"
-    )
-    return body + table(("drop", "correlation", "PASS", "INCONCLUSIVE", "FAIL"), rows), checks
 
 
 def _repeats(pool: Executor) -> tuple[str, list[Check]]:

@@ -268,10 +268,20 @@ def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -
     """
     for key, needed, why in (
         ("lower_bound", "min_accuracy", "it compares the lower end of the interval with that"),
-        ("inconclusive", "max_drop", "it is about what that cannot decide"),
+        ("proof", "max_drop", "it asks for a proof that no more is lost"),
+        ("inconclusive", "max_drop", "it is about a drop that is not excluded"),
     ):
         is_set = getattr(config.gate, key) not in (False, "fail")
-        if is_set and getattr(config.gate, needed) is None:
+        # Proofs are of rates of probes, too.
+        answered = needed == "max_drop" and (
+            config.gate.probe_limits or findings.explained(("gate", "probes"))
+        )
+        if (
+            is_set
+            and getattr(config.gate, needed) is None
+            and not answered
+            and not findings.explained(("gate", needed))
+        ):
             hint = f"add gate.{needed}, or remove {key}"
             findings.add(("gate", key), f"has no effect without {needed}: {why}", hint)
     check_gate_probes(config, [test.name for test in tests], findings)
@@ -303,6 +313,10 @@ def notices(
         sentences.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
             "template agent_judge is binary; agent_autograder uses the scale"
+        )
+    if config.gate.inconclusive == "pass" and not config.gate.proof:
+        sentences.append(
+            f"{file}: gate.inconclusive has no effect without gate.proof: nothing is undecided"
         )
     for repeats in dict.fromkeys(judge.repeats for judge in judges):
         if repeats % 2 == 0:

@@ -142,11 +142,10 @@ class GateProbe(ConfigSection):
     """When a probe fails."""
 
     max_rate: Annotated[
-        float, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 of 100)")
-    ]
-    """The share of changed cases whose verdict may turn. PASS where it surely does not so often,
-    FAIL where verdicts surely turn, more often than by flicker, and the share is higher, else
-    INCONCLUSIVE."""
+        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 of 100)")
+    ] = 0.0
+    """The share of changed cases whose verdict may turn. FAIL where more turn, and more than
+    flicker explains; PASS else. With gate.proof, PASS only where a higher share is excluded."""
 
 
 def _by_probe(name: str, doc: str, section: type[ConfigSection]) -> type[ConfigSection]:
@@ -485,12 +484,16 @@ class GateRules(ConfigSection):
     itself.
     """
     max_drop: Annotated[
-        float | None, Field(gt=0, lt=1), Takes("a number above 0 and below 1 (0.05: 5 points)")
+        float | None, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
     ] = None
-    """How much less accurate than the reference in the baseline a judge may be. PASS where the drop
-    is surely below, FAIL where there surely is one and it is no smaller, else INCONCLUSIVE."""
+    """How many points a judge may lose since the baseline: of the violations that it finds, of the
+    runs that it passes, or of any rubric; of an ordinal judge in levels of the mean error. FAIL
+    where more are lost, and more than the judge's own flicker explains; PASS else."""
+    proof: Flag = False
+    """PASS only where a larger drop than max_drop is excluded on other runs, too, for recall and
+    for false positives each; of probes a higher rate than max_rate. That takes many runs."""
     inconclusive: Annotated[Literal["fail", "pass"], Takes("fail or pass")] = "fail"
-    """What comes of a session whose cases cannot tell whether max_drop is kept."""
+    """What comes of a session whose runs prove neither, where gate.proof asks for it."""
     max_regressions: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
     """How many cases may be judged wrong now that were right in the baseline. Left out: none,
     unless min_accuracy or max_drop decides."""

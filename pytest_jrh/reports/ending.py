@@ -169,7 +169,9 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
     if settings.stopped and not gate.is_active(rules, baseline.content):
         wanted &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, wanted)
-    made = gate.decide(run.results, baseline.content, rules, scope, run.left_out)
+    made = gate.decide(
+        run.results, baseline.content, rules, scope, run.left_out, accepts=baseline.updating
+    )
     # Verdicts that are missing are recorded first: there is one next command.
     updates = made.uncompared and "unrecorded" not in made.unscored.values()
     return replace(made, update_command=settings.update_command(run.suite) if updates else "")

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports.blocks import Cases, Command, Sentence
-from pytest_jrh.reports.planner import prospect_sentences
+from pytest_jrh.reports.blocks import Cases, Command, Fold, Sentence
+from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.figures import percent
-from pytest_jrh.stats.formulas import SIGNIFICANCE
+from pytest_jrh.stats.gate import is_replay
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 
 if TYPE_CHECKING:
@@ -23,27 +23,46 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Comparison
-    from pytest_jrh.stats.changes import ChangeRow, KnownFlicker
-    from pytest_jrh.stats.comparison import DropDecision
+    from pytest_jrh.stats.changes import KnownFlicker, SetChange
     from pytest_jrh.stats.gate import Coverage, GateDecision, Threshold
 
 
-def rate_text(threshold: Threshold) -> str:
-    """Name the probe, what the rate comes to, and the limit."""
-    rate = threshold.rate
-    assert rate is not None
-    by = f" by {one_line(threshold.judge)}" if threshold.judge else ""
-    head = f"{threshold.test} max_rate {percent(threshold.limit)}{by}: {rate.verdict}"
-    if rate.rate.value is None:
-        return f"{head}, {rate.rate.why}"
-    bounds = f"95% bounds {percent(rate.rate.lower)} and {percent(rate.rate.upper)}"
-    turned = f"{len(threshold.cases):,} of {counted(threshold.n, 'verdict')} turned"
-    text = f"{head}, {turned} ({percent(rate.rate.value)}, {bounds})"
-    if rate.cases is None:
+def rate_text(threshold: Threshold, _decision: GateDecision) -> str:
+    """Say how many verdicts a probe has turned, and what that comes to."""
+    probe = threshold.probe
+    assert probe is not None
+    turned = f"{threshold.test} turns {len(threshold.cases):,} of "
+    text = f"{turned}{counted(threshold.n, 'verdict')}{_by(threshold)}"
+    if probe.rate.value is None:
+        return f"{threshold.test}{_by(threshold)} is not decided: {probe.rate.why}"
+    if probe.verdict == "FAIL":
+        limit = f", and than max_rate {percent(threshold.limit)}" if threshold.limit else ""
+        return f"{text}: more than flicker explains{limit}"
+    if probe.verdict == "INCONCLUSIVE":
+        return f"{text}: {_unproven_rate(threshold)}"
+    return text if not threshold.cases else f"{text}: {_tolerated_rate(threshold)}"
+
+
+def _tolerated_rate(threshold: Threshold) -> str:
+    value = threshold.figure.value or 0.0
+    if value <= threshold.limit:
+        return f"no more than max_rate {percent(threshold.limit)} allows"
+    return _FEW
+
+
+def _unproven_rate(threshold: Threshold) -> str:
+    probe = threshold.probe
+    assert probe is not None
+    text = f"INCONCLUSIVE, not proven that no more than {percent(threshold.limit)} turn"
+    if probe.rate.upper is not None:
+        text += f" (up to {percent(probe.rate.upper)} may)"
+    if probe.cases is None:
         return text
-    return f"{text}; {counted(rate.cases, 'verdict')} would decide it at 80% power"
+    return f"{text}; {counted(probe.cases, 'verdict')} would decide it if none turned"
 
 
+# What is said of a loss that is larger than allowed, but not larger than chance makes it.
+_FEW = "too few to tell from chance"
 _MOST_DIGITS = 6
 
 
@@ -53,27 +72,27 @@ def threshold_text(threshold: Threshold, decision: GateDecision) -> str:
         case "max_regressions":
             return f"{_disagreements(threshold, decision)}, at most {threshold.limit:,.0f} allowed"
         case rule if rule in _TEXTS:
-            return _TEXTS[rule](threshold)
+            return _TEXTS[rule](threshold, decision)
         case _:
             return _accuracy_text(threshold)
 
 
-def _few_text(threshold: Threshold) -> str:
+def _few_text(threshold: Threshold, _decision: GateDecision) -> str:
     verdicts = counted(threshold.n, "verdict")
     return f"{verdicts}{_by(threshold)}, at least {threshold.limit:,.0f} needed"
 
 
-def _share_text(threshold: Threshold) -> str:
+def _share_text(threshold: Threshold, _decision: GateDecision) -> str:
     compared = f"{threshold.n:,} of {counted(threshold.total, 'case')} compared with the baseline"
     return f"{compared}, at least {percent(threshold.limit)} needed"
 
 
-def _uncompared_text(threshold: Threshold) -> str:
+def _uncompared_text(threshold: Threshold, _decision: GateDecision) -> str:
     allowed = ", which gate.allow_uncompared lets pass" if threshold.passed else ""
     return f"nothing could be compared with the baseline{allowed}"
 
 
-def _one_class_text(threshold: Threshold) -> str:
+def _one_class_text(threshold: Threshold, _decision: GateDecision) -> str:
     return (
         f"one class only, so that a judge that always says {threshold.label} would pass (judge "
         "cases of another label too, or set gate.allow_one_class: true)"
@@ -93,34 +112,180 @@ def points(share: float) -> str:
     return f"{round(100 * share, 1) + 0.0:.1f}"
 
 
-def _drop_text(threshold: Threshold) -> str:
+def _drop_text(threshold: Threshold, decision: GateDecision) -> str:
+    """What a judge has lost, and whether that is more than is allowed."""
     drop = threshold.drop
     assert drop is not None
-    head = f"max_drop {100 * threshold.limit:.4g} points{_by(threshold)}: {drop.verdict}"
-    estimate = drop.drop
-    if estimate.value is None or estimate.lower is None or estimate.upper is None:
-        return f"{head}, {estimate.why}"
-    text = f"{head}, a drop of {points(estimate.value)} points"
-    text += f" (95% bounds {points(estimate.lower)} and {points(estimate.upper)})"
-    if drop.verdict != "INCONCLUSIVE":
+    if not drop.changes:
+        return f"max_drop{_by(threshold)} is not decided: {threshold.figure.why}"
+    if drop.worse:
+        texts = []
+        for since in dict.fromkeys(change.since for change in drop.worse):
+            changes = [change for change in drop.changes if change.since == since]
+            texts.append(_words(changes, decision, drop.worse))
+        return "; ".join(texts)
+    if drop.replayed:
+        many = counted(threshold.n, "compared case")
+        whose = f"{one_line(threshold.judge)}: " if threshold.judge else ""
+        return f"{whose}judge and verdicts are those of the baseline in {many}"
+    # The verdicts that were written first, where an update has replaced them.
+    changes = [change for change in drop.changes if change.since == drop.changes[-1].since]
+    text = _words(changes, decision) + _why_tolerated(changes, threshold)
+    if drop.verdict == "PASS":
         return text
-    return f"{text}; {_what_decides(drop, threshold.n)}"
+    return f"{text}; {_unproven_drop(threshold)}"
 
 
-def _what_decides(drop: DropDecision, n: int) -> str:
-    """How many runs, or how many repeats, would decide it."""
-    ways = []
-    if drop.runs is not None and drop.clusters:
-        cases = counted(round(drop.runs * n / drop.clusters), "case")
-        ways.append(f"{counted(drop.runs, 'run')} ({cases}) instead of {drop.clusters:,}")
-    if drop.repeats is not None:
-        ways.append(f"repeats: {drop.repeats}")
-    if not ways:
-        return "no number of runs would decide it"
-    return f"{' or '.join(ways)} would decide it at 80% power"
+def _why_tolerated(changes: Sequence[SetChange], threshold: Threshold) -> str:
+    """Why a loss does not fail the gate; nothing where no more is lost than won."""
+    losing = [change for change in changes if change.is_whole and change.drop > 0]
+    if not losing:
+        return ""
+    surely = any(change.adjusted < SESSION_LEVEL for change in losing)
+    if surely or all(change.drop <= threshold.limit for change in losing):
+        return f": max_drop allows {_allowed(threshold)}"
+    return f": {_FEW}"
 
 
-_TEXTS: Mapping[str, Callable[[Threshold], str]] = {
+def _unproven_drop(threshold: Threshold) -> str:
+    drop = threshold.drop
+    assert drop is not None
+    text = f"INCONCLUSIVE: not proven that other runs lose less than {_allowed(threshold)}"
+    if drop.runs is None:
+        return f"{text}, and no number of runs would prove it"
+    needed = counted(drop.runs, "run")
+    if drop.runs <= max(len(change.sizes) for change in drop.unproven):
+        return f"{text}; about {needed} do if nothing changed, so that what was lost is the reason"
+    return f"{text}; about {needed} like these would if nothing changed"
+
+
+def _allowed(threshold: Threshold) -> str:
+    """What `max_drop` tolerates: points, of an ordinal judge levels."""
+    assert threshold.drop is not None
+    if any(change.ordinal for change in threshold.drop.changes):
+        return f"{threshold.limit:.4g} levels"
+    number = f"{100 * threshold.limit:.4g}"
+    return f"{number} point{'' if number == '1' else 's'}"
+
+
+_MOST_PLACES = 3
+
+
+def _words(
+    changes: Sequence[SetChange], decision: GateDecision, worse: Sequence[SetChange] = ()
+) -> str:
+    """What one judge misses now that it found before, and its new false alarms; of an ordinal one,
+    how far off it is. `worse` are the sets that the gate has failed for.
+    """
+    classes = [_class_words(change, decision) for change in changes if change.is_whole]
+    by = one_line(changes[0].judge)
+    whose = f"{by} " if by else ""
+    since = "since the reference, " if changes[0].since == "reference" else ""
+    text = f"{since}{whose}{', and '.join(classes)}"
+    rubrics = [change for change in changes if change.kind == "rubric" and change in worse]
+    rubrics.sort(key=lambda change: -change.drop)
+    if not rubrics:
+        return text
+    names = [f"{one_line(change.rubric)} ({_rate(change)})" for change in rubrics]
+    more = len(names) - _MOST_PLACES
+    others = f" and {more:,} more" if more > 0 else ""
+    return f"{text}; worse on {', '.join(names[:_MOST_PLACES])}{others}"
+
+
+def _class_words(change: SetChange, decision: GateDecision) -> str:
+    lost, cases = len(change.lost), f"{change.right_before:,}"
+    if change.ordinal:
+        text = f"is wrong on {lost or 'none'} of {cases} cases that it judged right before"
+    elif change.kind == "violated":
+        text = f"misses {lost or 'none'} of {cases} violations that it found before"
+    else:
+        text = f"raises {lost or 'no'} new false alarm{'' if lost == 1 else 's'} on {cases} cases "
+        text += "that it passed before"
+    remarks = []
+    if lost:
+        remarks += _places(change, decision)
+    if change.won:
+        gains = {"violated": "finds {} that it missed", "satisfied": "passes {} that it flagged"}
+        gained = gains.get(change.kind, "is right on {} that it judged wrong")
+        remarks.append(f"but {gained.format(f'{len(change.won):,}')}")
+    if abs(change.drop) * change.n >= _ONE_VERDICT:
+        remarks.append(_rate(change))
+    return f"{text} ({'; '.join(remarks)})" if remarks else text
+
+
+# Less than this part of a verdict is rounding.
+_ONE_VERDICT = 1e-6
+
+
+def _rate(change: SetChange) -> str:
+    """The rate of a set before and now."""
+    if change.ordinal:
+        return f"mean error {change.before:.2f} levels before, {change.now:.2f} now"
+    if change.kind == "satisfied":
+        return f"false positives {percent(change.before)} before, {percent(change.now)} now"
+    name = "recall" if change.kind == "violated" else "accuracy"
+    return f"{name} {percent(1 - change.before)} before, {percent(1 - change.now)} now"
+
+
+def _places(change: SetChange, decision: GateDecision) -> list[str]:
+    """The rubrics on which most cases are lost, where there are several."""
+    pairs = decision.comparison.pairs if decision.comparison else ()
+    rubrics = {pair.now.case_id: pair.now.spec.rubric_id for pair in pairs}
+    if len(set(rubrics.values())) == 1:
+        return []
+    most = Counter(rubrics[case] for case in change.lost).most_common()
+    names = [f"{number:,} on {one_line(rubric)}" for rubric, number in most[:_MOST_PLACES]]
+    if len(most) > _MOST_PLACES:
+        names.append(f"{sum(number for _, number in most[_MOST_PLACES:]):,} on others")
+    return [", ".join(names)]
+
+
+def unseen_sentences(decision: GateDecision) -> Iterator[str]:
+    """Say of each judge that does not fail what could have gone unseen, unless it is the baseline's
+    and said the same.
+    """
+    open_judges = {
+        threshold.judge
+        for threshold in decision.thresholds
+        if threshold.drop is not None and threshold.drop.verdict != "FAIL"
+    }
+    pairs = decision.comparison.pairs if decision.comparison else ()
+    for judge in dict.fromkeys(pair.now.judge for pair in pairs):
+        of_judge = [pair for pair in pairs if pair.now.judge == judge]
+        if is_replay(of_judge) or not (decision.passed or judge in open_judges):
+            continue
+        changes = [change for change in decision.changes if change.judge == judge]
+        latest = [
+            change for change in changes if change.is_whole and change.since == changes[-1].since
+        ]
+        of = f" by {one_line(judge)}" if judge else ""
+        bounds = [_unseen(change) for change in latest if change.unseen.upper]
+        if any(bounds):
+            worse = " or ".join(filter(None, bounds))
+            yield (
+                f"What could have gone unseen{of}: on other runs, up to {worse} would look like "
+                "this."
+            )
+        elif latest[0].unseen.why:
+            yield f"How other runs would be judged{of} is not known: {latest[0].unseen.why}."
+
+
+def _unseen(change: SetChange) -> str:
+    """The smallest change for the worse that the runs exclude, rounded up; nothing where they
+    exclude any.
+    """
+    upper = change.unseen.upper
+    assert upper is not None
+    if change.ordinal:
+        return f"{math.ceil(10 * upper) / 10:.1f} levels more mean error"
+    rounded_up = math.ceil(round(100 * upper, 6))
+    if not rounded_up:
+        return ""
+    what = "less recall" if change.kind == "violated" else "more false positives"
+    return f"{counted(rounded_up, 'point')} {what}"
+
+
+_TEXTS: Mapping[str, Callable[[Threshold, GateDecision], str]] = {
     "min_cases": _few_text,
     "min_compared": _share_text,
     "compared": _uncompared_text,
@@ -137,10 +302,26 @@ def _disagreements(threshold: Threshold, decision: GateDecision) -> str:
         return f"{counted(new, 'disagreement')} (there is no baseline)"
     found = len(counting & set(decision.regressions))
     regressions = counted(found, "regression")
+    if found and (lost := _lost_words(decision)):
+        regressions = f"{lost}; {regressions}"
     if not new:
         return regressions
     others = f"{counted(new, 'disagreement')} not in the baseline"
     return f"{regressions} and {others}" if found else others
+
+
+def _lost_words(decision: GateDecision) -> str:
+    """What each judge has lost since the last update; nothing where only cases of probes have."""
+    texts = []
+    for judge in dict.fromkeys(change.judge for change in decision.changes):
+        changes = [
+            change
+            for change in decision.changes
+            if change.judge == judge and change.since == "update"
+        ]
+        if any(change.lost for change in changes):
+            texts.append(_words(changes, decision))
+    return "; ".join(texts)
 
 
 def _accuracy_text(threshold: Threshold) -> str:
@@ -178,17 +359,13 @@ def _threshold_percent(value: float, digits: int) -> str:
     return f"{100 * value:.{digits}f}%"
 
 
-_MOST_ROWS = 12
 _MOST_REASONS = 3
 # Where the flicker is not known, what it would come to with these shares of verdicts flipped.
 _SUPPOSED_FLIPS = (0.02, 0.05)
 
 
 def comparison_sentences(decision: GateDecision) -> Iterator[str]:
-    """Say what changed since the baseline, and how much of that may be chance.
-
-    Nothing without a baseline.
-    """
+    """Say how many cases changed since the baseline; nothing without one."""
     if decision.comparison is None:
         return
     if not decision.changes:
@@ -196,19 +373,14 @@ def comparison_sentences(decision: GateDecision) -> Iterator[str]:
         if decision.judged or not decision.unjudged:
             yield from _nothing_compared(decision.comparison)
         return
-    *rows, total = decision.changes
-    yield _comparison(decision, total)
-    if rows and any(row.drop or row.p_value < 1 for row in rows):
-        yield _by_rubric(rows)
+    yield _comparison(decision)
     if decision.flickered:
         yield _flickered(decision)
     if decision.moved and decision.holds_a_drop:
         yield (
-            "The baseline was updated since its reference was set: max_drop is held against the "
-            "reference, and regressions against the last update."
+            "The baseline was updated since its reference was set: max_drop is held against both, "
+            "and regressions against the last update."
         )
-    if decision.is_snapshot:
-        yield snapshot_sentence(decision.flickers)
 
 
 def _nothing_compared(comparison: Comparison) -> Iterator[str]:
@@ -268,39 +440,63 @@ def _whose(flickers: Sequence[KnownFlicker]) -> str:
     return f"a judge with a flicker of {percent(one.value)} (from {source})"
 
 
-def _comparison(decision: GateDecision, total: ChangeRow) -> str:
+def _comparison(decision: GateDecision) -> str:
+    assert decision.comparison is not None
     regressions = counted(len(decision.regressions), "regression")
     fixes = len(decision.fixes)
     changed = f"{regressions}, {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}"
-    head = f"{counted(total.n, 'case')} compared with the baseline: {changed}"
-    if total.p_value == 1 and not total.drop and not (decision.regressions or decision.fixes):
-        return f"{head} (nothing changed)."
-    noise = "more than noise" if total.p_value < SIGNIFICANCE else "within noise"
-    test = "McNemar's mid-p" if total.mcnemar else "sign-flip p"
-    runs = "" if total.mcnemar else f" over {counted(len(total.sizes), 'run')}"
-    moved = f"accuracy {percent(total.before)} before, {percent(total.now)} now"
-    return f"{head}; {moved} ({test} = {total.p_value:.3g}{runs}, {noise})."
+    cases = counted(len(decision.comparison.pairs), "case")
+    same = not (decision.regressions or decision.fixes)
+    steady = all(change.p_value == 1 for change in decision.changes)
+    nothing = " (nothing changed)" if same and steady else ""
+    return f"{cases} compared with the baseline: {changed}{nothing}."
 
 
-def _by_rubric(rows: Sequence[ChangeRow]) -> str:
-    """The rows whose correctness changed, surest first, and how many others there are."""
-    changed = [row for row in rows if row.drop or row.p_value < 1]
-    changed.sort(key=lambda row: (row.adjusted or 0, -row.drop))
-    told = []
-    for row in changed[:_MOST_ROWS]:
-        p_value = row.p_value if row.adjusted is None else row.adjusted
-        change = f"{'-' if row.drop > 0 else '+'}{points(abs(row.drop))}"
-        told.append(f"{row_name(row)} {change} (p = {p_value:.3g})")
-    more = len(changed) - len(told)
-    rest = len(rows) - len(changed)
-    others = f"; {more:,} more are in the JSON report" if more else ""
-    others += f"; no change in {rest:,} other{'s' if rest > 1 else ''}" if rest else ""
-    return f"In points of accuracy, p adjusted (Holm): {', '.join(told)}{others}."
+def certainty_blocks(decision: GateDecision) -> list[Fold]:
+    """How sure the decision is, where something was compared: tests, p-values and assumptions."""
+    sentences = tuple(certainty_sentences(decision))
+    return [Fold("How sure is this?", tuple(map(Sentence, sentences)))] if sentences else []
 
 
-def row_name(row: ChangeRow) -> str:
-    """The judge and rubric of a row; nothing of the total."""
-    return " / ".join(one_line(part) for part in (row.judge, row.rubric) if part)
+def certainty_sentences(decision: GateDecision) -> Iterator[str]:
+    """Name the test, its level, and of each set that has lost anything p and what it lost."""
+    if not decision.changes:
+        return
+    level = SESSION_LEVEL / (2 if decision.moved else 1)
+    number = len([change for change in decision.changes if change.since == "update"])
+    yield (
+        "Exact test inside of cases: if the judge has not changed, its verdicts before and now are "
+        "exchangeable. p is the chance of a loss as large as this; adjusted, the chance of any so "
+        f"unlikely among the {counted(number, 'set')} compared. With max_drop, a set fails where "
+        f"the adjusted p is below {level:.3g}."
+    )
+    lost = [change for change in decision.changes if change.drop > 0]
+    lost.sort(key=lambda change: (change.adjusted, change.p_value))
+    for change in lost[:_MOST_SETS]:
+        losses = f"{len(change.lost):,} lost and {len(change.won):,} won of {change.n:,}"
+        adjusted = f", {change.adjusted:.3g} adjusted" if change.adjusted < 1 else ""
+        yield f"{_set_name(change)}: {losses}, {_rate(change)}: p = {change.p_value:.3g}{adjusted}."
+    if len(lost) > _MOST_SETS:
+        yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
+    runs = max(len(change.sizes) for change in decision.changes)
+    yield (
+        f"What could have gone unseen is a one-sided 95% bound over {counted(runs, 'run')}, which "
+        "supposes that a change breaks whole runs."
+    )
+    if decision.is_snapshot:
+        yield snapshot_sentence(decision.flickers)
+
+
+_MOST_SETS = 12
+
+
+def _set_name(change: SetChange) -> str:
+    names = {"violated": "violated cases", "satisfied": "satisfied cases", "all": "all cases"}
+    name = names.get(change.kind, one_line(change.rubric))
+    since = "since the reference, " if change.since == "reference" else ""
+    by = f" by {one_line(change.judge)}" if change.judge else ""
+    text = f"{since}{name}{by}"
+    return text[0].upper() + text[1:] if change.kind != "rubric" else text
 
 
 def _flickered(decision: GateDecision) -> str:
@@ -367,10 +563,16 @@ FEW_CASES = 10
 
 
 def decision_sentence(decision: GateDecision) -> str:
-    """Say whether the gate passed, and why: what failed, or every threshold that was met; and where
-    less was compared than the baseline has, how much.
+    """Say whether the gate passed, and why: what failed, or every threshold that was met; then what
+    could have gone unseen, and where less was compared than the baseline has, how much.
     """
-    return " ".join([_verdict_sentence(decision), *coverage_sentences(decision)])
+    return " ".join(
+        [
+            _verdict_sentence(decision),
+            *unseen_sentences(decision),
+            *coverage_sentences(decision),
+        ]
+    )
 
 
 def _verdict_sentence(decision: GateDecision) -> str:
@@ -381,10 +583,15 @@ def _verdict_sentence(decision: GateDecision) -> str:
         missing.append(f"{counted(len(decision.unscored), 'case')} unscored")
     if decision.nothing_ran:
         missing.append("none of its cases was run")
+    accepted = []
+    if decision.accepted:
+        wrong = counted(len(decision.accepted), "disagreement")
+        accepted.append(f"{wrong} accepted into the baseline")
     if decision.passed:
-        if not decision.active:
+        if not (decision.active or accepted):
             return "No gate is set: each disagreement fails its item."
         met = _met(decision) or [threshold_text(each, decision) for each in decision.thresholds]
+        met += accepted
         return f"Gate passed: {'; '.join(met) or 'nothing was to be judged'}."
     failed = [
         threshold_text(threshold, decision)
@@ -409,12 +616,13 @@ def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
     """The cases that the gate has to name, what changed, the decision, and what to do; nothing
     where there is no gate and nothing is missing.
     """
-    if decision.passed and not decision.active:
+    if not decision.is_reported:
         return []
     return [
         *gate_cases(decision, session),
         *map(Sentence, change_sentences(decision)),
         Sentence(decision_sentence(decision), "good" if decision.passed else "bad"),
+        *certainty_blocks(decision),
         *update_blocks(decision),
     ]
 
@@ -426,18 +634,10 @@ def update_blocks(decision: GateDecision) -> list[Block]:
 
 
 def change_sentences(decision: GateDecision) -> list[str]:
-    """Say what changed since the baseline, what such a comparison can show, and what the decision
-    does not rest on.
-    """
+    """Say what changed since the baseline, and what the decision does not rest on."""
     lines = [*comparison_sentences(decision)]
     if sentence := undecided_sentence(decision):
         lines.append(sentence)
-    # A drop that is not decided says itself what would decide it.
-    drops = [threshold.drop for threshold in decision.thresholds if threshold.drop is not None]
-    advise = all(drop.verdict != "INCONCLUSIVE" for drop in drops)
-    lines += prospect_sentences(
-        decision.prospects, advise=advise, unknown_said=decision.is_snapshot
-    )
     return [*lines, *_unjudged_sentences(decision), *_few_cases(decision)]
 
 
@@ -512,6 +712,7 @@ def _groups(decision: GateDecision) -> Iterator[tuple[str, Mapping[str, str], We
         yield title, _bare(case for case in cases if case not in again), weight
         flickered = _bare(case for case in cases if case in again)
         yield f"{title} by flicker: the judge has not changed", flickered, weight
+    yield "accepted into the baseline, though wrong", _bare(decision.accepted), "warning"
     if decision.active:
         yield _new_title(decision), _bare(decision.new_disagreements), "bad"
     for threshold in decision.thresholds:

@@ -26,6 +26,7 @@ from pytest_jrh.reports.evidence import (
     prompt_blocks,
 )
 from pytest_jrh.reports.gate import (
+    certainty_blocks,
     change_sentences,
     decision_sentence,
     gate_cases,
@@ -210,7 +211,7 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
     decisions = [
         _decision(name, decision, session)
         for name, decision in session.decisions.items()
-        if decision.active or not decision.passed
+        if decision.is_reported
     ]
     values = {
         "title": _title(session),
@@ -272,6 +273,7 @@ def _decision(name: str, decision: GateDecision, session: Session) -> Section:
         f"{of}{decision_sentence(decision)}",
         (
             *map(Sentence, change_sentences(decision)),
+            *certainty_blocks(decision),
             *prompt_blocks(session, name),
             *update_blocks(decision),
             *gate_cases(decision, session),

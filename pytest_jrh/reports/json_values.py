@@ -7,11 +7,15 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 from __future__ import annotations
 
 import copy
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_jrh.core.model import OUTCOMES, Mode
-from pytest_jrh.reports.gate import change_sentences, decision_sentence, update_sentence
+from pytest_jrh.reports.gate import (
+    certainty_sentences,
+    change_sentences,
+    decision_sentence,
+    update_sentence,
+)
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import keys_of
 from pytest_jrh.stats.formulas import NO_VERDICT
@@ -23,13 +27,11 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Comparison
-    from pytest_jrh.stats.changes import ChangeRow
-    from pytest_jrh.stats.comparison import DropDecision
+    from pytest_jrh.stats.changes import SetChange
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
-    from pytest_jrh.stats.gate import Coverage, GateDecision
+    from pytest_jrh.stats.gate import Coverage, DropDecision, GateDecision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.stats.planning import Prospect
-    from pytest_jrh.stats.probes import RateDecision
+    from pytest_jrh.stats.probes import ProbeDecision
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
@@ -131,6 +133,7 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "passed": decision.passed,
         "decision": decision_sentence(decision),
         "remarks": change_sentences(decision),
+        "certainty": list(certainty_sentences(decision)),
         "judged": decision.judged,
         "undecided": list(decision.undecided),
         "thresholds": [
@@ -146,11 +149,12 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
                 "cases": list(threshold.cases),
                 "by_chance": threshold.by_chance,
                 "drop": None if threshold.drop is None else _drop(threshold.drop),
-                "rate": None if threshold.rate is None else _rate(threshold.rate),
+                "rate": None if threshold.probe is None else _rate(threshold.probe),
             }
             for threshold in decision.thresholds
         ],
         "new_disagreements": list(decision.new_disagreements),
+        "accepted": list(decision.accepted),
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
         "unjudged": [
@@ -167,24 +171,26 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
 def _drop(drop: DropDecision) -> dict[str, Any]:
     return {
         "verdict": drop.verdict,
-        "drop": drop.drop.value,
-        "lower": drop.drop.lower,
-        "upper": drop.drop.upper,
+        "worse": list(map(_named_set, drop.worse)),
+        "unproven": list(map(_named_set, drop.unproven)),
         "runs": drop.runs,
-        "repeats": drop.repeats,
-        "reason": drop.drop.interval_reason,
-        "clusters": drop.clusters,
+        "replayed": drop.replayed,
     }
 
 
-def _rate(rate: RateDecision) -> dict[str, Any]:
+def _named_set(change: SetChange) -> dict[str, Any]:
+    return {"set": change.kind, "rubric": change.rubric or None, "since": change.since}
+
+
+def _rate(probe: ProbeDecision) -> dict[str, Any]:
     return {
-        "verdict": rate.verdict,
-        "rate": rate.rate.value,
-        "lower": rate.rate.lower,
-        "upper": rate.rate.upper,
-        "cases": rate.cases,
-        "reason": rate.rate.interval_reason,
+        "verdict": probe.verdict,
+        "rate": probe.rate.value,
+        "lower": probe.rate.lower,
+        "upper": probe.rate.upper,
+        "adjusted_p_value": probe.adjusted,
+        "cases": probe.cases,
+        "reason": probe.rate.interval_reason,
     }
 
 
@@ -197,7 +203,6 @@ def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any
         "fixes": list(comparison.fixes),
         "still_wrong": list(comparison.still_wrong),
         "not_comparable": dict(comparison.not_comparable),
-        "p_value": _figure(decision.p_value),
         "flickered": list(decision.flickered),
         "changes": list(map(_change, decision.changes)),
         "reference_moved": decision.moved,
@@ -210,7 +215,6 @@ def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any
             }
             for each in decision.flickers
         ],
-        "prospects": list(map(_prospect, decision.prospects)),
     }
 
 
@@ -225,31 +229,22 @@ def _coverage(covered: Coverage) -> dict[str, Any]:
     }
 
 
-def _prospect(prospect: Prospect) -> dict[str, Any]:
-    suite = prospect.suite
+def _change(change: SetChange) -> dict[str, Any]:
     return {
-        "judges": [judge for judge in prospect.judges if judge],
-        "cases": suite.cases,
-        "clusters": len(suite.sizes),
-        "repeats": suite.repeats,
-        "flicker": suite.flicker,
-        "drop": prospect.goal,
-        "max_drop": prospect.max_drop,
-        "outlooks": [asdict(outlook) for outlook in prospect.outlooks],
-    }
-
-
-def _change(change: ChangeRow) -> dict[str, Any]:
-    return {
+        **_named_set(change),
         "judge": change.judge or None,
-        "rubric": change.rubric or None,
         "n": change.n,
         "clusters": len(change.sizes),
+        "ordinal": change.ordinal,
         "before": change.before,
         "now": change.now,
+        "lost": list(change.lost),
+        "won": list(change.won),
+        "right_before": change.right_before,
         "p_value": change.p_value,
         "adjusted_p_value": change.adjusted,
-        "test": "mcnemar_mid_p" if change.mcnemar else "sign_flip",
+        "unseen": change.unseen.upper,
+        "unseen_reason": change.unseen.why or None,
     }
 
 

@@ -39,6 +39,7 @@ from pytest_jrh.reports.evidence import (
     shown_edits,
 )
 from pytest_jrh.reports.gate import (
+    certainty_blocks,
     change_sentences,
     decision_sentence,
     gate_cases,
@@ -245,7 +246,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         *topics.unsettled_blocks(session),
     ]
     for decision in session.decisions.values():
-        if decision.active or not decision.passed:
+        if decision.is_reported:
             blocks += gate_cases(decision, session)
     blocks += [*topics.recording_blocks(session), *topics.panel_blocks(session)]
     write_blocks(page, blocks)
@@ -261,12 +262,13 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
 
 
 def _decision(name: str, decision: GateDecision, session: Session) -> list[Block]:
-    if decision.passed and not decision.active:
+    if not decision.is_reported:
         return []
     of = f"{name}: " if len(session.decisions) > 1 else ""
     return [
         Sentence(f"{of}{decision_sentence(decision)}", "good" if decision.passed else "bad"),
         Points(tuple(change_sentences(decision))),
+        *certainty_blocks(decision),
         *prompt_blocks(session, name),
         *update_blocks(decision),
     ]

@@ -147,7 +147,7 @@ def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
         yield from block_lines(topics.warning_blocks(section), width)
     blocks = topics.extent_blocks(session)
     for suite, decision in session.decisions.items():
-        if decision.active or not decision.passed:
+        if decision.is_reported:
             of = f"suite {suite}: " if len(session.decisions) > 1 else ""
             verdict = f"{of}{decision_sentence(decision)}"
             blocks.append(Sentence(verdict, "good" if decision.passed else "bad"))

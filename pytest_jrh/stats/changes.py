@@ -1,51 +1,66 @@
-"""What judges have lost or gained since the baseline, over clusters, and what an update of the
-baseline does to its figures.
+"""What the verdicts of compared cases have lost or gained since the baseline, by set of cases, and
+what an update of the baseline does to its figures.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.baseline import Pair
-from pytest_jrh.stats.comparison import Change, holm, sign_flip_p
+from pytest_jrh.stats.comparison import Change, unseen_drop
+from pytest_jrh.stats.exchange import CaseErrors, compare_sets
 from pytest_jrh.stats.intervals import by_cluster, estimate_flicker, estimate_share, tallied
-from pytest_jrh.stats.planning import ForeseenSuite
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Baseline, Update
+    from pytest_jrh.stats.formulas import Estimate
     from pytest_jrh.stats.statistics import Cluster
 
 
 Since: TypeAlias = Literal["update", "reference"]
-"""The verdicts of the last update, or those that a drop is held against."""
+"""The verdicts of the last update, or those that were written first."""
+
+SetKind: TypeAlias = Literal["violated", "satisfied", "all", "rubric"]
+"""Of a binary judge the cases of either label, of which recall and false positives are the rates;
+all cases; those of one rubric.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeRow:
-    """The correctness of compared cases before and now, and whether it changed by chance.
+class SetChange:
+    """A set of one judge's compared cases, and whether it is judged worse than before.
 
-    `judge` and `rubric` are empty for all. `p_value` is that of the sign-flip test over clusters,
-    `adjusted` the same after Holm's adjustment over the rows of one table; None in the total, which
-    is a test by itself. `mcnemar` says that the test is McNemar's exact mid-p one: each cluster has
-    one case, judged once. `sizes` are the numbers of compared cases of the clusters.
+    `before` and `now` are the mean errors of a verdict: of a binary judge the share that is wrong,
+    of an ordinal one the distance from the label in levels. `lost` are the cases, by id, whose
+    majority was right and is wrong now, `won` those that were wrong and are right, and
+    `right_before` counts the cases that were right. `p_value` and `adjusted` are those of the exact
+    test (`exchange.SetTest`), adjusted over all sets of the session that are compared with the same
+    verdicts. `unseen` is the drop over runs with the smallest one that they exclude as its upper
+    bound. `sizes` are the numbers of cases of the runs, and `judge` is empty for the suite's only
+    one.
     """
 
+    kind: SetKind
+    since: Since
+    judge: str
+    rubric: str
+    ordinal: bool
     before: float
     now: float
+    lost: tuple[str, ...]
+    won: tuple[str, ...]
+    right_before: int
     p_value: float
+    adjusted: float
+    unseen: Estimate
     sizes: tuple[int, ...]
-    judge: str = ""
-    rubric: str = ""
-    adjusted: float | None = None
-    mcnemar: bool = False
 
     @property
     def n(self) -> int:
@@ -54,8 +69,15 @@ class ChangeRow:
 
     @property
     def drop(self) -> float:
-        """What the share of right verdicts has lost; a gain is negative."""
-        return self.before - self.now
+        """How much larger the mean error is now; a gain is negative."""
+        return self.now - self.before
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether `gate.proof` asks for a proof of it: both classes of a binary judge, each by
+        itself, or all cases of an ordinal one.
+        """
+        return self.kind in ("violated", "satisfied") or (self.ordinal and self.kind == "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,49 +110,121 @@ def right_before(pair: Pair, since: Since = "update") -> Fraction:
     return Fraction(pair.before.outcome == "agree")
 
 
-def losses(pairs: Iterable[Pair], since: Since = "update") -> list[Change]:
-    """What each cluster has lost since, in the order of its first case.
+def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
+    """How far off each verdict was and is, in levels; of unknown scores, by the outcome."""
+    before = pair.before.all_scores
+    if since == "reference" and pair.before.reference:
+        before = pair.before.reference
+    now, label = pair.now.scores, pair.now.expected
+    if not now and pair.now.score is not None:
+        now = (pair.now.score,)
+    if label is None or not before or not now:
+        return CaseErrors(
+            (int(pair.before.outcome != "agree"),), (int(pair.now.outcome != "agree"),)
+        )
+    return CaseErrors(
+        tuple(abs(score - label) for score in before), tuple(abs(score - label) for score in now)
+    )
 
-    The mean of a cluster counts as often as the cluster has cases, so that the sum over clusters is
-    the drop of the accuracy.
+
+def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChange, ...]:
+    """Compare what was with what is: of each judge both classes of a binary suite, all cases, and
+    each rubric where there are several; nothing without pairs.
     """
+    errors = [errors_of(pair, since) for pair in pairs]
+    sets = list(_sets(pairs))
+    tests = compare_sets(errors, [places for *_, places in sets])
+    changes = []
+    for (kind, judge, rubric, places), test in zip(sets, tests, strict=True):
+        members = [pairs[place] for place in places]
+        of_set = [errors[place] for place in places]
+        before = _mean(Fraction(sum(case.before), len(case.before)) for case in of_set)
+        now = _mean(Fraction(sum(case.now), len(case.now)) for case in of_set)
+        right = [_was_right(pair, since) for pair in members]
+        outcomes = list(zip(members, right, strict=True))
+        clusters = _losses(members, of_set)
+        changes.append(
+            SetChange(
+                kind=kind,
+                since=since,
+                judge=judge,
+                rubric=rubric,
+                ordinal=_is_ordinal(members),
+                before=float(before),
+                now=float(now),
+                lost=tuple(
+                    pair.now.case_id
+                    for pair, was_right in outcomes
+                    if was_right and pair.now.outcome == "disagree"
+                ),
+                won=tuple(
+                    pair.now.case_id
+                    for pair, was_right in outcomes
+                    if not was_right and pair.now.outcome == "agree"
+                ),
+                right_before=sum(right),
+                p_value=test.p_value,
+                adjusted=test.adjusted,
+                unseen=unseen_drop(clusters),
+                sizes=tuple(change.n for change in clusters),
+            )
+        )
+    return tuple(changes)
+
+
+_Places: TypeAlias = "tuple[SetKind, str, str, list[int]]"
+
+
+def _sets(pairs: Sequence[Pair]) -> Iterator[_Places]:
+    """Kind, judge, rubric and the places of the cases of each set; none is empty."""
+    for judge, places in _by(range(len(pairs)), lambda place: pairs[place].now.judge).items():
+        classes = _by(places, lambda place: str(pairs[place].now.expected))
+        whole = _is_ordinal([pairs[place] for place in places])
+        if not whole:
+            kinds: tuple[tuple[str, SetKind], ...] = (("1", "violated"), ("0", "satisfied"))
+            for label, kind in kinds:
+                if label in classes:
+                    yield kind, judge, "", classes[label]
+        rubrics = _by(places, lambda place: pairs[place].now.spec.rubric_id)
+        if len(rubrics) > 1:
+            for rubric, of_rubric in rubrics.items():
+                yield "rubric", judge, rubric, of_rubric
+        if whole or len(classes) > 1:
+            yield "all", judge, "", places
+
+
+def _by(places: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
+    groups: dict[str, list[int]] = {}
+    for place in places:
+        groups.setdefault(key(place), []).append(place)
+    return groups
+
+
+def _is_ordinal(pairs: Sequence[Pair]) -> bool:
+    return any(pair.now.spec.target_score is not None for pair in pairs)
+
+
+def _was_right(pair: Pair, since: Since) -> bool:
+    if since == "reference" and pair.before.reference:
+        return 2 * right_before(pair, since) > 1
+    return pair.before.outcome == "agree"
+
+
+def _losses(pairs: Sequence[Pair], errors: Sequence[CaseErrors]) -> list[Change]:
+    """What each cluster has lost, in the order of its first case."""
     lost = (
-        (pair.now.spec.cluster_id, right_before(pair, since) - right_now(pair.now))
-        for pair in pairs
+        (
+            pair.now.spec.cluster_id,
+            Fraction(sum(case.now), len(case.now)) - Fraction(sum(case.before), len(case.before)),
+        )
+        for pair, case in zip(pairs, errors, strict=True)
     )
     return [Change(sum(cluster, Fraction()), len(cluster)) for cluster in by_cluster(lost)]
-
-
-def changes(pairs: Sequence[Pair]) -> tuple[ChangeRow, ...]:
-    """Compare what was with what is: for each judge and rubric, where there are several, and over
-    all, which comes last; nothing without pairs.
-    """
-    if not pairs:
-        return ()
-    groups: dict[tuple[str, str], list[Pair]] = {}
-    for pair in pairs:
-        groups.setdefault((pair.now.judge, pair.now.spec.rubric_id), []).append(pair)
-    total = _change(pairs)
-    if len(groups) == 1:
-        return (total,)
-    several = len({judge for judge, _ in groups}) > 1
-    rows = [
-        replace(_change(group), judge=judge if several else "", rubric=rubric)
-        for (judge, rubric), group in groups.items()
-    ]
-    adjusted = holm([row.p_value for row in rows])
-    return (*(replace(row, adjusted=p) for row, p in zip(rows, adjusted, strict=True)), total)
 
 
 def has_moved(pairs: Iterable[Pair]) -> bool:
     """Whether the reference of any case is another than the verdict of the last update."""
     return any(pair.before.reference for pair in pairs)
-
-
-def repeats_of(pairs: Iterable[Pair]) -> int:
-    """The most repeats of one case, before or now."""
-    counts = (max(len(pair.before.all_scores), len(pair.now.scores)) for pair in pairs)
-    return max(counts, default=1)
 
 
 def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownFlicker:
@@ -152,34 +246,10 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
     return KnownFlicker(None, "", repeats, cases)
 
 
-def foreseen(flickers: Iterable[KnownFlicker], pairs: Iterable[Pair]) -> dict[str, ForeseenSuite]:
-    """The compared cases of each judge by run, as a later comparison would have them."""
-    clusters: dict[str, Counter[Cluster]] = {}
-    for pair in pairs:
-        clusters.setdefault(pair.now.judge, Counter())[pair.now.spec.cluster_id] += 1
-    suites = {}
-    for flicker in flickers:
-        sizes = tuple(sorted(clusters[flicker.judge].values()))
-        suites[flicker.judge] = ForeseenSuite(sizes, flicker.repeats, flicker.value)
-    return suites
-
-
 def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:
     if not scores or result.expected is None:
         return Fraction(result.outcome == "agree")
     return Fraction(scores.count(result.expected), len(scores))
-
-
-def _change(pairs: Sequence[Pair]) -> ChangeRow:
-    lost = losses(pairs)
-    once = repeats_of(pairs) == 1
-    return ChangeRow(
-        before=_mean(right_before(pair) for pair in pairs),
-        now=_mean(right_now(pair.now) for pair in pairs),
-        p_value=sign_flip_p(change.loss for change in lost),
-        sizes=tuple(change.n for change in lost),
-        mcnemar=once and all(change.n == 1 for change in lost),
-    )
 
 
 def _mean(shares: Iterable[Fraction]) -> float:

@@ -15,24 +15,21 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
-from pytest_jrh.core.text import counted
 from pytest_jrh.stats.baseline import Baseline, Comparison, Scope, compare, suite_of
 from pytest_jrh.stats.changes import (
     KnownFlicker,
-    changes,
-    foreseen,
+    SetChange,
     has_moved,
     known_flicker,
-    losses,
-    repeats_of,
     right_before,
     right_now,
+    set_changes,
 )
-from pytest_jrh.stats.comparison import DropDecision, Judged, decide_drops
+from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.planning import ForeseenSuite, Prospect, prospects
-from pytest_jrh.stats.probes import RateDecision, decide_rate, flicker_of_bases, tallies_of
+from pytest_jrh.stats.planning import ForeseenSuite, runs_to_prove
+from pytest_jrh.stats.probes import ProbeDecision, decide_probe, probe_tables
 from pytest_jrh.stats.statistics import accuracy_of
 
 if TYPE_CHECKING:
@@ -41,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.changes import ChangeRow
+    from pytest_jrh.stats.comparison import Verdict
 
 
 _JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)([^\[\]]+)\]", re.ASCII)
@@ -139,6 +136,24 @@ def _names(case_id: str) -> tuple[str, str, str]:
     return (judge[1] if judge else "", rubric, test)
 
 
+@dataclass(frozen=True, slots=True)
+class DropDecision:
+    """What the changes of one judge come to under `gate.max_drop`.
+
+    FAIL: the sets in `worse` have lost more than the limit, and more than flicker explains. With
+    `gate.proof`, INCONCLUSIVE: of those in `unproven` a larger drop is not excluded, and so many
+    `runs` like these would decide it in 80% of sessions if nothing has changed; None where no
+    number is known. `replayed` says that judge and verdicts are those of the baseline.
+    """
+
+    verdict: Verdict
+    changes: tuple[SetChange, ...]
+    worse: tuple[SetChange, ...] = ()
+    unproven: tuple[SetChange, ...] = ()
+    runs: int | None = None
+    replayed: bool = False
+
+
 Rule: TypeAlias = Literal[
     "min_accuracy",
     "lower_bound",
@@ -161,9 +176,9 @@ class Threshold:
     `compared` requires at least one case that can be compared with the baseline; it is listed only
     where there is none. `one_class` requires cases of two labels; it is listed only where there are
     those of `label` alone and that is not allowed. Of `probe_rate` the figure is the share of
-    verdicts that the probe `test` has turned, and `rate` says what it comes to. `rule` is
+    verdicts that the probe `test` has turned, and `probe` says what it comes to. `rule` is
     `lower_bound` where the lower end of the interval is compared with `min_accuracy`. Of `max_drop`
-    the figure is the drop, and `drop`
+    the figure is the largest drop of a set, and `drop`
     says what it comes to. `test` and `judge` say whose verdicts they are, empty for all; `n` counts
     them. `cases` are the ids of the disagreements among them that count. `by_chance` is the number
     of judges of which the lowest may well be so low: a panel passes then although the figure is
@@ -179,26 +194,36 @@ class Threshold:
     judge: str = ""
     cases: tuple[str, ...] = ()
     drop: DropDecision | None = None
-    rate: RateDecision | None = None
+    probe: ProbeDecision | None = None
     by_chance: int = 0
     label: int | None = None
     total: int = 0
 
 
+class _Compared(NamedTuple):
+    """What a session is compared with: None of each without a baseline; `changes` are those since
+    the last update and, where that is another, since the reference.
+    """
+
+    comparison: Comparison | None
+    covered: Coverage | None
+    changes: tuple[SetChange, ...]
+    flickers: tuple[KnownFlicker, ...]
+
+
 def thresholds(
     received: Sequence[CaseResult],
     judged: Sequence[CaseResult],
-    comparison: Comparison | None,
-    covered: Coverage | None,
+    compared: _Compared,
     new: Sequence[str],
     rules: GateRules,
     *,
     whole: bool,
 ) -> Iterator[Threshold]:
-    """Apply every rule; `covered` says how much of the baseline is in the comparison, `new` are the
-    disagreements that neither baseline nor gate answer for, and `whole` says that no case of the
-    suite was deselected.
+    """Apply every rule; `new` are the disagreements that neither baseline nor gate answer for, and
+    `whole` says that no case of the suite was deselected.
     """
+    comparison, covered = compared.comparison, compared.covered
     to_judge = [
         result for result in received if result.outcome != "generated" and not result.spec.derived
     ]
@@ -215,7 +240,7 @@ def thresholds(
         yield from _share_compared(covered, rules)
     if whole:
         yield from _classes(own, rules)
-    yield from _drops(own, judges, comparison, rules)
+    yield from _drops(judges, compared, rules)
     yield from _probe_rates(received, judges, rules, whole=whole)
     yield from _regressions(judged, comparison, new, rules)
 
@@ -285,60 +310,47 @@ def _probe_rates(
 
     A probe without selected cases is left out, unless the session is the whole suite.
     """
+    if not rules.probe_limits:
+        return
+    tables = {(table.probe, table.judge): table for table in probe_tables(received)}
     for probe, limit in rules.probe_limits.items():
-        by_judge: dict[str, list[CaseResult]] = {}
-        for result in received:
-            if result.spec.test == probe:
-                by_judge.setdefault(result.judge, []).append(result)
-        for judge in by_judge or (judges if whole else ()):
-            verdicts = [result for result in by_judge.get(judge, ()) if result.outcome in JUDGED]
-            flicker = flicker_of_bases(verdicts).value
-            rate = decide_rate(tallies_of(verdicts), limit, flicker, max(1, len(by_judge)))
-            tolerable = rate.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+        present = [judge for name, judge in tables if name == probe]
+        for judge in present or (judges if whole else ()):
+            table = tables.get((probe, judge))
+            decided = decide_probe(table, limit, proof=rules.proof)
+            tolerable = decided.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
             yield Threshold(
                 "probe_rate",
                 limit,
-                rate.rate,
-                rate.verdict == "PASS" or tolerable,
-                len(verdicts),
+                decided.rate,
+                decided.verdict == "PASS" or tolerable,
+                table.total.n if table else 0,
                 test=probe,
                 judge=judge,
-                cases=_disagreements(verdicts),
-                rate=rate,
+                cases=table.cases if table else (),
+                probe=decided,
             )
 
 
-def _drops(
-    judged: Sequence[CaseResult],
-    judges: Sequence[str],
-    comparison: Comparison | None,
-    rules: GateRules,
-) -> Iterator[Threshold]:
-    """Hold the drop of each judge since the reference against `max_drop`.
+def _drops(judges: Sequence[str], compared: _Compared, rules: GateRules) -> Iterator[Threshold]:
+    """Hold what each judge has lost against `max_drop`.
 
     Where nothing can be compared at all, that is a threshold by itself.
     """
+    comparison = compared.comparison
     if rules.max_drop is None or comparison is None or not comparison.compared:
         return
-    of_judge = {
-        judge: [pair for pair in comparison.pairs if pair.now.judge == judge] for judge in judges
-    }
-    given = {
-        judge: pairs for judge, pairs in of_judge.items() if pairs or not rules.allow_uncompared
-    }
-    asked = {judge: pairs for judge, pairs in given.items() if not pairs or _may_differ(pairs)}
-    panel = [
-        _judged([each for each in judged if each.judge == judge], pairs)
-        for judge, pairs in asked.items()
-    ]
-    found = dict(zip(asked, decide_drops(panel, rules.max_drop), strict=True))
-    for judge, pairs in given.items():
-        drop = found.get(judge) or _unchanged(len(pairs))
+    for judge in judges:
+        pairs = [pair for pair in comparison.pairs if pair.now.judge == judge]
+        if not pairs and rules.allow_uncompared:
+            continue
+        drop = _decide_drop(judge, pairs, compared, rules)
         tolerable = drop.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+        largest = max((change.drop for change in drop.changes), default=None)
         yield Threshold(
             "max_drop",
             rules.max_drop,
-            drop.drop,
+            Estimate(largest, n=len(pairs), why="" if pairs else NOTHING_COMPARED),
             drop.verdict == "PASS" or tolerable,
             len(pairs),
             judge=judge,
@@ -347,33 +359,64 @@ def _drops(
         )
 
 
-def _unchanged(cases: int) -> DropDecision:
-    """What needs no test: the same judge said the same of so many cases as in the baseline."""
-    many = counted(cases, "compared case")
-    reason = f"judge and verdicts are those of the baseline in {many}"
-    return DropDecision("PASS", Estimate(0.0, why=reason))
+NOTHING_COMPARED = "no case could be compared"
+# What is computed in another order is the same.
+_ROUNDING = 1e-9
 
 
-def _may_differ(pairs: Sequence[Pair]) -> bool:
-    """Whether anything is to be tested: another judge, or another verdict of the same one.
+def _decide_drop(
+    judge: str, pairs: Sequence[Pair], compared: _Compared, rules: GateRules
+) -> DropDecision:
+    """FAIL where a set has lost more than is allowed, and more than flicker explains; PASS else,
+    unless that is to be proven.
+
+    Compared with two baselines, each has half of the level of a session.
+    """
+    limit = rules.max_drop or 0.0
+    changes = tuple(change for change in compared.changes if change.judge == judge)
+    level = SESSION_LEVEL / max(1, len({change.since for change in compared.changes}))
+    worse = tuple(
+        change
+        for change in changes
+        if change.drop > limit + _ROUNDING and change.adjusted < level - _ROUNDING
+    )
+    if worse:
+        return DropDecision("FAIL", changes, worse)
+    if not pairs:
+        return DropDecision("INCONCLUSIVE", ())
+    replayed = is_replay(pairs)
+    if not rules.proof or replayed:
+        return DropDecision("PASS", changes, replayed=replayed)
+    unproven = tuple(
+        change
+        for change in changes
+        if change.is_whole and (change.unseen.upper is None or change.unseen.upper >= limit)
+    )
+    if not unproven:
+        return DropDecision("PASS", changes)
+    flicker = next(known for known in compared.flickers if known.judge == judge)
+    classes = [change.sizes for change in changes if change.is_whole]
+    suites = [ForeseenSuite(sizes, flicker.repeats, flicker.value) for sizes in classes]
+    runs = runs_to_prove(suites, limit)
+    return DropDecision("INCONCLUSIVE", changes, unproven=unproven, runs=runs)
+
+
+def is_replay(pairs: Sequence[Pair]) -> bool:
+    """Whether nothing is to be proven: the same judge, and the same verdicts.
 
     A session that replays what its baseline and its reference were made of has no drop to find,
     however small it is.
     """
-    return any(
-        not pair.same_judge
-        or pair.before.reference
-        or sorted(pair.before.all_scores) != sorted(pair.now.scores or _once(pair.now))
+    return all(
+        pair.same_judge
+        and not pair.before.reference
+        and sorted(pair.before.all_scores) == sorted(pair.now.scores or _once(pair.now))
         for pair in pairs
     )
 
 
 def _once(result: CaseResult) -> tuple[int, ...]:
     return () if result.score is None else (result.score,)
-
-
-def _judged(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> Judged:
-    return Judged(losses(pairs, "reference"), known_flicker(judged, pairs).value, repeats_of(pairs))
 
 
 def _lost(pair: Pair) -> bool:
@@ -458,6 +501,7 @@ def _is_below(judged: Sequence[CaseResult], limit: float, judges: int) -> bool:
 
 WRONG_BEFORE = "wrong in the baseline too"
 LEFT_TO_THE_GATE = "left to the gate"
+ACCEPTED = "accepted into the baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,12 +519,12 @@ class GateDecision:
 
     `active` is False where neither a rule nor a baseline is set: disagreements then fail their
     items. `new_disagreements` are those that neither the baseline nor a minimal accuracy tolerates;
-    they count as regressions. `never_reported` are selected cases without a result; `unscored`
+    they count as regressions. `accepted` are those that an update takes into the baseline for the
+    first time. `never_reported` are selected cases without a result; `unscored`
     gives the outcome. Either fails the session whatever the thresholds. `changes` compare the
-    correctness with the baseline's last update, per judge and rubric where there are several; the
-    last one is over all, and `p_value` is its. `moved` says that the reference, which a drop is
-    held against, is another than the last update. `flickers` are those of the judges that are
-    compared, and `foreseen` the cases of each, by run. `nothing_ran` means that the suite has no
+    verdicts with the baseline's last update by set of cases, and with the reference where that is
+    another, which `moved` says. `flickers` are those of the judges that are
+    compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
     `max_drop` is set without a baseline, and `is_snapshot` that any regression fails, as no rule
@@ -499,29 +543,19 @@ class GateDecision:
     nothing_ran: bool = False
     unjudged: tuple[Unjudged, ...] = ()
     update_command: str = ""
-    changes: tuple[ChangeRow, ...] = ()
+    accepted: tuple[str, ...] = ()
+    changes: tuple[SetChange, ...] = ()
     moved: bool = False
     flickers: tuple[KnownFlicker, ...] = ()
-    foreseen: Mapping[str, ForeseenSuite] = field(default_factory=dict)
     drop_undecided: bool = False
     is_snapshot: bool = False
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
 
     @property
-    def p_value(self) -> Estimate:
-        """The two-sided p-value of the sign-flip test over clusters, of all that is compared."""
-        if self.comparison is None:
-            return Estimate(why="there is no baseline")
-        if not self.changes:
-            return Estimate(why="no case can be compared with the baseline")
-        return Estimate(self.changes[-1].p_value)
-
-    @property
-    def prospects(self) -> list[Prospect]:
-        """What comparisons like this one show; nothing where there is none."""
-        limits = [each.limit for each in self.thresholds if each.rule == "max_drop"]
-        return prospects(self.foreseen, limits[0] if limits else None)
+    def is_reported(self) -> bool:
+        """Whether reports speak of it: a gate is set, something is missing or was accepted."""
+        return self.active or not self.passed or bool(self.accepted)
 
     @property
     def holds_a_drop(self) -> bool:
@@ -556,13 +590,17 @@ class GateDecision:
         return self.comparison.not_comparable if self.comparison else {}
 
 
-def tolerated(result: CaseResult, baseline: Baseline | None, rules: GateRules) -> str | None:
+def tolerated(
+    result: CaseResult, baseline: Baseline | None, rules: GateRules, *, accepts: bool = False
+) -> str | None:
     """Why a case's disagreement does not fail its item; None where it does, or the case agrees.
 
     Needs only the case's own result, so that every xdist worker can call it.
     """
     if result.outcome != "disagree":
         return None
+    if accepts and _is_new(result.case_id, baseline):
+        return ACCEPTED
     before = baseline.match(result) if baseline else None
     if before is not None and before.outcome == "disagree":
         return f"{WRONG_BEFORE}: {before.reason}" if before.reason else WRONG_BEFORE
@@ -582,11 +620,14 @@ def decide(
     rules: GateRules,
     scope: Scope,
     left_out: Collection[CaseSpec] = (),
+    *,
+    accepts: bool = False,
 ) -> GateDecision:
     """Decide about one suite, from the last result of each of its cases.
 
     `scope` holds the suite's ids alone; `left_out` are cases that a marker or another plugin has
-    skipped, which are in neither. Selected cases without a result are named.
+    skipped, which are in neither. Selected cases without a result are named. A session that
+    `accepts` writes the baseline, and takes in what is wrong in cases that are not in it yet.
     """
     given = {result.case_id: result for result in results}
     received = [given[case_id] for case_id in sorted(given)]
@@ -594,21 +635,22 @@ def decide(
     comparison = compare(baseline, received, scope) if baseline is not None else None
     active = is_active(rules, baseline)
     answered = {*comparison.regressions, *comparison.still_wrong} if comparison else set()
-    new = tuple(
+    unanswered = [
         result.case_id
         for result in judged
         if result.outcome == "disagree"
         and result.case_id not in answered
         and not rules.covers(result.spec.test)
-    )
+    ]
+    accepted = tuple(case for case in unanswered if accepts and _is_new(case, baseline))
+    new = tuple(case for case in unanswered if case not in accepted)
+    compared = _compared(baseline, comparison, received, scope)
     whole = not scope.deselected
-    covered = coverage(baseline, comparison, received, scope) if baseline and comparison else None
-    found = thresholds(received, judged, comparison, covered, new, rules, whole=whole)
-    applied = tuple(found) if active else ()
+    applied = tuple(thresholds(received, judged, compared, new, rules, whole=whole))
+    if not active:
+        applied = ()
     never_reported = tuple(sorted(scope.selected - given.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
-    own = [result for result in judged if not result.spec.derived]
-    flickers = tuple(_flickers(own, comparison)) if comparison else ()
     return GateDecision(
         active=active,
         passed=all(threshold.passed for threshold in applied)
@@ -623,15 +665,37 @@ def decide(
         unscored=unscored,
         nothing_ran=active and not received,
         unjudged=tuple(_unjudged(received, left_out)),
-        changes=changes(comparison.pairs) if comparison else (),
+        accepted=accepted,
+        changes=compared.changes,
         moved=comparison is not None and has_moved(comparison.pairs),
-        flickers=flickers,
-        foreseen=foreseen(flickers, comparison.pairs) if comparison else {},
+        flickers=compared.flickers,
         drop_undecided=rules.max_drop is not None and comparison is None,
         is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
-        coverage=covered,
+        coverage=compared.covered,
         undecided=tuple(_undecided(rules, applied)) if received else (),
     )
+
+
+def _is_new(case_id: str, baseline: Baseline | None) -> bool:
+    return baseline is None or case_id not in baseline.cases
+
+
+def _compared(
+    baseline: Baseline | None,
+    comparison: Comparison | None,
+    received: Sequence[CaseResult],
+    scope: Scope,
+) -> _Compared:
+    if baseline is None or comparison is None:
+        return _Compared(None, None, (), ())
+    pairs = comparison.pairs
+    found = set_changes(pairs)
+    if has_moved(pairs):
+        found += set_changes(pairs, "reference")
+    judged = [result for result in received if result.outcome in JUDGED]
+    own = [result for result in judged if not result.spec.derived]
+    covered = coverage(baseline, comparison, received, scope)
+    return _Compared(comparison, covered, found, tuple(_flickers(own, comparison)))
 
 
 def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:

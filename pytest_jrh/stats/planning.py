@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.stats.comparison import MOST_REPEATS, POWER, UNSEEN_CASES
+from pytest_jrh.stats.comparison import MOST_REPEATS, POWER
 from pytest_jrh.stats.formulas import SIGNIFICANCE, t_quantile
 from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
 
@@ -154,24 +154,20 @@ def foreseen(
 def prospects(suites: Mapping[str, ForeseenSuite], max_drop: float | None = None) -> list[Prospect]:
     """Foresee what each judge's comparison can show; judges that are alike share a prospect.
 
-    `max_drop` is the gate's. As the gate's bounds do, the share that passes allows for several
-    judges: each is held to the strictest level of Holm's adjustment.
+    `max_drop` is what `gate.proof` is to exclude, None without one.
     """
     alike: dict[ForeseenSuite, list[str]] = {}
     for judge, suite in suites.items():
         alike.setdefault(suite, []).append(judge)
     goal = max_drop or GOAL
-    level = 1 - (1 - LEVEL) / max(1, len(suites))
     return [
-        Prospect(tuple(judges), suite, goal, max_drop, _outlooks(suite, goal, max_drop, level))
+        Prospect(tuple(judges), suite, goal, max_drop, _outlooks(suite, goal, max_drop))
         for suite, judges in alike.items()
     ]
 
 
 @lru_cache(maxsize=64)
-def _outlooks(
-    suite: ForeseenSuite, goal: float, max_drop: float | None, level: float
-) -> tuple[Outlook, ...]:
+def _outlooks(suite: ForeseenSuite, goal: float, max_drop: float | None) -> tuple[Outlook, ...]:
     flickers = [suite.flicker]
     if suite.flicker is None:
         flickers = [2 * flip * (1 - flip) for flip in SUPPOSED_FLIPS]
@@ -187,7 +183,7 @@ def _outlooks(
                 visible=_conservative_drop(planned),
                 runs=runs_for(goal, planned),
                 repeated_runs=repeated,
-                passing=_passing(planned, max_drop, level) if max_drop else None,
+                passing=_passing(planned, max_drop) if max_drop else None,
             )
         )
     return tuple(outlooks)
@@ -205,12 +201,12 @@ def _conservative_drop(planned: ForeseenSuite) -> float | None:
     return None if steady is None else max(drop, steady)
 
 
-def _passing(planned: ForeseenSuite, max_drop: float, level: float) -> Passing:
-    share = pass_probability(planned, max_drop, level)
+def _passing(planned: ForeseenSuite, max_drop: float) -> Passing:
+    share = pass_probability(planned, max_drop)
     if share >= POWER:
         return Passing(share, None, None)
-    more = repeats_to_pass(planned, max_drop, level) if planned.flicker else None
-    return Passing(share, runs_to_pass(planned, max_drop, level), more)
+    more = repeats_to_pass(planned, max_drop) if planned.flicker else None
+    return Passing(share, runs_to_pass(planned, max_drop), more)
 
 
 def power(suite: ForeseenSuite, drop: float, sessions: int = _SESSIONS) -> float:
@@ -254,9 +250,9 @@ def runs_for(drop: float, suite: ForeseenSuite) -> int | None:
     return _fewest_runs(lambda runs: _finds(suite.times(runs), drop))
 
 
-def pass_probability(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> float:
-    """The probability that `decide_drop` says PASS of a judge whose verdicts flip and that has not
-    changed.
+def pass_probability(suite: ForeseenSuite, max_drop: float) -> float:
+    """The probability that `unseen_drop` of a judge whose verdicts flip, and that has not changed,
+    is below a limit.
     """
     runs, cases = len(suite.sizes), sum(suite.sizes)
     if runs < _FEWEST_RUNS:
@@ -268,28 +264,38 @@ def pass_probability(suite: ForeseenSuite, max_drop: float, level: float = LEVEL
     squares = sum(size * size for size in suite.sizes)
     drops = sessions.sums(losses) / cases
     spread = sessions.sums(losses**2) - 2 * drops * sessions.sums(losses * weights)
-    variances = (spread + drops**2 * squares) / (runs - 1)
-    floor = max_drop * (1 - max_drop) * cases / runs
-    unseen = UNSEEN_CASES * squares / cases
-    errors = np.sqrt(runs * np.maximum(variances, floor) + unseen) / cases
-    return float((drops + t_quantile(level, runs - 1) * errors < max_drop).mean())
+    unseen = max_drop * (1 - max_drop) * squares
+    spread += drops**2 * squares + unseen
+    errors = np.sqrt(spread * runs / (runs - 1)) / cases
+    return float((drops + t_quantile(LEVEL, runs - 1) * errors < max_drop).mean())
 
 
-def runs_to_pass(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> int | None:
+def runs_to_pass(suite: ForeseenSuite, max_drop: float) -> int | None:
     """The fewest runs, with sizes as in this suite, of which an unchanged judge passes 80%.
 
     None where that takes more than 100,000.
     """
     if not suite.sizes:
         return None
-    return _fewest_runs(lambda runs: pass_probability(suite.times(runs), max_drop, level) >= POWER)
+    return _fewest_runs(lambda runs: pass_probability(suite.times(runs), max_drop) >= POWER)
 
 
-def repeats_to_pass(suite: ForeseenSuite, max_drop: float, level: float = LEVEL) -> int | None:
+def runs_to_prove(classes: Iterable[ForeseenSuite], max_drop: float) -> int | None:
+    """The fewest runs, with sizes as in these, of which an unchanged judge passes `gate.proof` in
+    80% of sessions: that of the class that needs most.
+
+    None where that takes more than 100,000, as any number does where `max_drop` is 0.
+    """
+    needed = [runs_to_pass(suite, max_drop) if max_drop else None for suite in classes]
+    known = [runs for runs in needed if runs is not None]
+    return max(known) if known and len(known) == len(needed) else None
+
+
+def repeats_to_pass(suite: ForeseenSuite, max_drop: float) -> int | None:
     """The fewest repeats, an odd number up to 9, with which an unchanged judge passes 80%."""
     for repeats in range(1, MOST_REPEATS + 1, 2):
         asked = replace(suite, repeats=repeats)
-        if repeats > suite.repeats and pass_probability(asked, max_drop, level) >= POWER:
+        if repeats > suite.repeats and pass_probability(asked, max_drop) >= POWER:
             return repeats
     return None
 

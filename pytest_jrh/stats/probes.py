@@ -15,8 +15,8 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.stats.comparison import POWER, holm
-from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail, normal_quantile
+from pytest_jrh.stats.comparison import holm
+from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NOT_ASKED_TWICE,
@@ -31,26 +31,15 @@ from pytest_jrh.stats.statistics import answer_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.comparison import DropVerdict
+    from pytest_jrh.stats.comparison import Verdict
 
 
+# Proofs that take more verdicts than this are named no number of.
+_MOST_CASES = 2_000
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
 not known, and one that never contradicted itself may yet do so.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class RateDecision:
-    """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
-
-    `cases` would decide an INCONCLUSIVE one with a power of 80%, unless the true share is close to
-    the limit.
-    """
-
-    verdict: DropVerdict
-    rate: Estimate
-    cases: int | None = None
 
 
 def by_chance(flicker: float | None) -> float:
@@ -69,32 +58,6 @@ def chance_of(tallies: Sequence[Tally], chance: float) -> float:
         return 1.0
     size = effective_size(tallies)
     return binomial_tail(turned * size / n, size, chance)
-
-
-def decide_rate(
-    tallies: Sequence[Tally], limit: float, flicker: float | None = None, judges: int = 1
-) -> RateDecision:
-    """Decide whether verdicts turn no more often than `limit`, as `max_drop` is decided.
-
-    `tallies` count the turned verdicts of each cluster. PASS where the upper bound is no higher;
-    FAIL where the lower bound is above the flicker and the share itself above the limit; else
-    INCONCLUSIVE. With several `judges` all that PASS, and all that FAIL, do so together at 95%
-    (Bonferroni).
-    """
-    rate = estimate_share(tallies, 1 - 2 * (1 - LEVEL) / judges)
-    if rate.value is None or rate.lower is None or rate.upper is None:
-        return RateDecision("INCONCLUSIVE", Estimate(why=rate.why))
-    if rate.upper <= limit:
-        return RateDecision("PASS", rate)
-    if rate.value > limit and rate.lower > (flicker or 0.0):
-        return RateDecision("FAIL", rate)
-    # The share seen for the true one, but half of the limit away from the limit.
-    distance = max(abs(limit - rate.value), limit / 2)
-    quantiles = normal_quantile(1 - (1 - LEVEL) / judges) + normal_quantile(POWER)
-    independent = quantiles**2 * limit * (1 - limit) / distance**2
-    cases = math.ceil(independent * rate.n / effective_size(tallies))
-    # One that does not decide by these numbers either needs some more all the same.
-    return RateDecision("INCONCLUSIVE", rate, max(cases, rate.n + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +116,8 @@ class ProbeTable:
     adjusted: float = 1.0
     cases: tuple[str, ...] = field(default=(), repr=False)
     """The ids of the cases whose verdict turned."""
+    tallies: tuple[Tally, ...] = field(default=(), repr=False)
+    """The turned verdicts of each cluster."""
 
     @property
     def is_finding(self) -> bool:
@@ -179,6 +144,47 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
         p_values = holm([tables[number].p_value for number in of_suite])
         adjusted |= zip(of_suite, p_values, strict=True)
     return tuple(replace(table, adjusted=adjusted[number]) for number, table in enumerate(tables))
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeDecision:
+    """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
+
+    So many `cases` would decide an INCONCLUSIVE one if none turned; None where no number does.
+    """
+
+    verdict: Verdict
+    rate: Estimate
+    adjusted: float = 1.0
+    cases: int | None = None
+
+
+def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> ProbeDecision:
+    """FAIL where more verdicts turn than is allowed, and more than flicker explains; PASS else,
+    with `proof` only where the upper bound of the share is no higher.
+
+    INCONCLUSIVE also where there is no verdict at all.
+    """
+    if table is None or not table.tallies:
+        return ProbeDecision("INCONCLUSIVE", Estimate(why=NO_VERDICT))
+    rate = estimate_share(table.tallies, 1 - 2 * (1 - LEVEL))
+    if rate.value is not None and rate.value > limit and table.is_finding:
+        return ProbeDecision("FAIL", rate, table.adjusted)
+    if not proof or (rate.upper is not None and rate.upper <= limit):
+        return ProbeDecision("PASS", rate, table.adjusted)
+    return ProbeDecision("INCONCLUSIVE", rate, table.adjusted, _cases_to_prove(table, limit))
+
+
+def _cases_to_prove(table: ProbeTable, limit: float) -> int | None:
+    """The fewest verdicts, in clusters as large as these on average, of which none must turn."""
+    size = math.ceil(fmean(tally.n for tally in table.tallies))
+    clusters = len(table.tallies)
+    while clusters * size <= _MOST_CASES:
+        clusters += 1
+        upper = estimate_share([Tally(0, size)] * clusters, 1 - 2 * (1 - LEVEL)).upper
+        if upper is not None and upper <= limit:
+            return clusters * size
+    return None
 
 
 def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
@@ -219,6 +225,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         flicker=flicker,
         p_value=_p_value(judged, by_chance(flicker.value)),
         cases=tuple(result.case_id for result in judged if result.outcome == "disagree"),
+        tallies=tuple(tallies_of(judged)),
     )
 
 

@@ -557,7 +557,7 @@ class BaselineFile:
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Why a disagreement does not fail its item, or None where it does."""
-        return gate.tolerated(result, self.content, rules)
+        return gate.tolerated(result, self.content, rules, accepts=self.updating)
 
     def accept(
         self,

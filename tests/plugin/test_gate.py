@@ -60,14 +60,10 @@ def test_a_laxer_prompt_fails_with_its_regressions_named(
     result.assert_outcomes(passed=4, failed=3, xfailed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "regressions (3):") == REGRESSED
-    result.stdout.fnmatch_lines(
-        [
-            "8 cases compared with the baseline: 3 regressions, 0 fixes; accuracy 87.5%",
-            "before, 50.0% now (sign-flip p = 0.125 over 4 runs, within noise).",
-            "Any regression fails: a judge that has not changed, and is asked again, fails",
-            "Gate failed: 3 regressions, at most 0 allowed.",
-        ]
-    )
+    told = " ".join(result.outlines)
+    assert "8 cases compared with the baseline: 3 regressions, 0 fixes." in told
+    assert "Gate failed: misses 3 of 3 violations that it found before (" in told
+    assert "; 3 regressions, at most 0 allowed." in told
 
 
 @WORKERS
@@ -81,7 +77,7 @@ def test_as_many_regressions_as_are_allowed_are_xfailed(
     assert result.ret == pytest.ExitCode.OK
     assert sum("left to the gate" in line for line in result.outlines) == 3
     assert section(result.outlines, "regressions (3):") == REGRESSED
-    result.stdout.fnmatch_lines(["Gate passed: 3 regressions, at most 3 allowed."])
+    assert "; 3 regressions, at most 3 allowed." in " ".join(result.outlines)
 
 
 def test_one_regression_more_than_allowed_turns_a_session_without_failures_red(
@@ -90,7 +86,7 @@ def test_one_regression_more_than_allowed_turns_a_session_without_failures_red(
     result = pytester.runpytest(project.rules(LAX, "{max_regressions: 2}"), BASELINE)
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["Gate failed: 3 regressions, at most 2 allowed."])
+    assert "; 3 regressions, at most 2 allowed." in " ".join(result.outlines)
 
 
 @WORKERS
@@ -276,9 +272,9 @@ def test_a_dead_worker_turns_a_session_of_allowed_regressions_red(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert section(result.outlines, "never reported (1):") == [f"{LAX}::{POSITIVES}run-2[e1]"]
     assert section(result.outlines, "regressions (3):") == REGRESSED
-    result.stdout.fnmatch_lines(
-        ["Gate failed: 1 case never reported. Met: 3 regressions, at most 3 allowed."]
-    )
+    told = " ".join(result.outlines)
+    assert "Gate failed: 1 case never reported. Met: misses 3 of 3 violations" in told
+    assert "; 3 regressions, at most 3 allowed." in told
 
 
 def test_what_is_deselected_is_not_missed(pytester: pytest.Pytester, project: Project) -> None:
@@ -368,7 +364,9 @@ def test_a_failed_gate_masks_no_other_exit_code(
     before = project.cases
     result = pytester.run(*python(), "-m", "pytest", f"--jrh-config={LAX}", BASELINE, UPDATE)
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["Gate failed: 3 regressions*never reported.*"])
+    told = " ".join(result.outlines)
+    assert "; 3 regressions, at most 0 allowed; " in told
+    assert "never reported." in told
     assert project.cases == before
 
 
@@ -448,6 +446,25 @@ def test_an_update_that_would_lose_verdicts_leaves_the_baseline_as_it_is(
     result.stdout.fnmatch_lines(["The baseline first.json now holds 6 cases: 6 added, *"])
 
 
+@WORKERS
+def test_a_first_baseline_is_green_and_names_what_it_accepts(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    (project.folder / FILE).unlink()
+    option = project.rules(LAX, "{max_drop: 0}")
+    first = pytester.runpytest(option, BASELINE, UPDATE, "-rx", *workers)
+    first.assert_outcomes(passed=4, xfailed=4)
+    assert first.ret == pytest.ExitCode.OK
+    assert len(section(first.outlines, "accepted into the baseline, though wrong (4):")) == 4
+    assert sum(line.endswith("accepted into the baseline") for line in first.outlines) == 4
+    [report] = (project.folder / "outputs" / "lax" / "tiny").glob("*_report.json")
+    gate = json.loads(report.read_text("utf-8"))["gate"]
+    assert (len(gate["accepted"]), gate["new_disagreements"]) == (4, [])
+    again = pytester.runpytest(option, BASELINE, *workers)
+    again.assert_outcomes(passed=4, xfailed=4)
+    assert again.ret == pytest.ExitCode.OK
+
+
 def test_a_first_baseline_is_not_written_without_a_verdict(
     pytester: pytest.Pytester, project: Project
 ) -> None:
@@ -509,7 +526,7 @@ def test_a_discovered_suite_is_gated_by_its_controller(
         "tiny.jrh.yml", BASELINE, f"--jrh-cassette-dir={project.suite.cassettes}", "-n", "1"
     )
     result.assert_outcomes(passed=4, failed=3, xfailed=1)
-    result.stdout.fnmatch_lines(["Gate failed: 3 regressions, at most 0 allowed."])
+    assert "; 3 regressions, at most 0 allowed." in " ".join(result.outlines)
 
 
 class Scripts(HTMLParser):
@@ -543,9 +560,9 @@ def test_reports_are_written_where_they_are_asked_for(
     parser = Scripts()
     parser.feed(page)
     assert parser.found == 1
-    assert "Gate failed: 3 regressions, at most 0 allowed." in page
+    assert "; 3 regressions, at most 0 allowed." in page
     summary = (project.folder / names[1]).read_text("utf-8")
-    assert "Gate failed: 3 regressions, at most 0 allowed." in summary
+    assert "; 3 regressions, at most 0 allowed." in summary
     assert "<script>" not in summary
     assert step.read_text("utf-8") == f"before\n{summary}"
     log = read_eval_log(str(project.folder / names[2]))
@@ -666,31 +683,37 @@ def test_a_baseline_of_other_cases_fails_and_says_how_to_update_it(
 def test_a_drop_is_decided_over_runs_and_leaves_single_regressions_to_the_session(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    option = project.rules(LAX, "{max_drop: 0.05}")
+    option = project.rules(LAX, "{max_drop: 0.05, proof: true}")
     result = pytester.runpytest(option, BASELINE, "-rx", "--jrh-summary=s.md", *workers)
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = " ".join(result.outlines)
-    assert (
-        "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 37.5 points (95% bounds -28.3 and "
-        "100.0); 10 runs (20 cases) instead of 4 would decide it at 80% power." in told
-    )
+    assert "Gate failed: misses 3 of 3 violations that it found before (" in told
+    unproven = "INCONCLUSIVE: not proven that other runs lose less than 5 points; about "
+    assert unproven in told
     assert sum("left to the gate" in line for line in result.outlines) == 3
     assert section(result.outlines, "regressions (3):") == REGRESSED
-    assert "INCONCLUSIVE, a drop of 37.5 points" in (project.folder / "s.md").read_text("utf-8")
+    assert unproven in (project.folder / "s.md").read_text("utf-8")
     [report] = (project.folder / "outputs" / "lax" / "tiny").glob("*_report.json")
     gate = json.loads(report.read_text("utf-8"))["gate"]
     assert [each["drop"]["verdict"] for each in gate["thresholds"] if each["drop"]] == [
         "INCONCLUSIVE"
     ]
-    tolerant = project.rules(LAX, "{max_drop: 0.05, inconclusive: pass}")
+    tolerant = project.rules(LAX, "{max_drop: 0.05, proof: true, inconclusive: pass}")
     assert pytester.runpytest(tolerant, BASELINE, *workers).ret == pytest.ExitCode.OK
+    # Three lost cases, each asked once, may well be chance.
+    unasked = project.rules(LAX, "{max_drop: 0.05, inconclusive: pass}")
+    done = pytester.runpytest(unasked, BASELINE, *workers)
+    assert done.ret == pytest.ExitCode.OK
+    told = " ".join(done.outlines)
+    assert "too few to tell from chance. What could have gone unseen: on other runs, " in told
+    assert "gate.inconclusive has no effect without gate.proof" in told
 
 
 def test_a_replay_of_the_baselines_judge_keeps_the_limit_of_the_drop(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    result = pytester.runpytest(project.rules(TINY, "{max_drop: 0.05}"), BASELINE)
+    result = pytester.runpytest(project.rules(TINY, "{max_drop: 0.05, proof: true}"), BASELINE)
     result.assert_outcomes(passed=7, xfailed=1)
     assert result.ret == pytest.ExitCode.OK
 
@@ -706,7 +729,7 @@ def test_a_limit_for_the_drop_without_a_baseline_lets_nothing_through(
 def test_the_drop_is_held_against_the_reference_until_it_is_reset(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    lax = project.rules(LAX, "{max_drop: 0.05}")
+    lax = project.rules(LAX, "{max_drop: 0.05, proof: true}")
     update = pytester.runpytest(lax, BASELINE, UPDATE)
     told = " ".join(update.outlines)
     assert "Accuracy over 8 cases: 50.0% now, 87.5% in the reference, which max_drop is" in told
@@ -715,7 +738,7 @@ def test_the_drop_is_held_against_the_reference_until_it_is_reset(
     again.assert_outcomes(passed=4, xfailed=4)
     assert again.ret == pytest.ExitCode.TESTS_FAILED
     told = " ".join(again.outlines)
-    assert "0 regressions, 0 fixes (nothing changed)." in told
+    assert "0 regressions, 0 fixes." in told
     assert "The baseline was updated since its reference was set" in told
     reset = pytester.runpytest(lax, BASELINE, UPDATE, "--jrh-reset-reference")
     assert "Its reference is set to these verdicts: accuracy 50.0% over 8 cases." in reset.outlines
@@ -734,7 +757,7 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
         runs=4,
         overrides={
             "admin": {"evaluation_config": {"repeats": 3}},
-            "gate": {"max_drop": 0.3, "inconclusive": "pass"},
+            "gate": {"max_drop": 0.3},
         },
     )
     record = [suite.option, "--jrh-record-mode=once", BASELINE]
@@ -745,13 +768,14 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
     assert [len(line["scores"]) for line in lines] == [3] * 8
     assert len({tuple(line["scores"]) for line in lines}) > 2
     replayed = pytester.runpytest(suite.option, BASELINE, *workers)
-    assert "PASS, judge and verdicts are those of the baseline" in " ".join(replayed.outlines)
+    assert "Gate passed: judge and verdicts are those of the baseline" in " ".join(
+        replayed.outlines
+    )
     server.answer = Flipping(0.3, seed=5)
     again = pytester.runpytest(suite.option, BASELINE, "--jrh-judge-record-mode=all", *workers)
     told = " ".join(again.outlines)
-    right = sum(line["scores"].count(int("perturbation" in line["id"])) for line in lines)
-    assert f"; accuracy {right / 24:.1%} before, " in told
-    assert "(sign-flip p = " in told
+    found = sum(line["scores"].count(1) for line in lines if "perturbation" in line["id"])
+    assert f"recall {found / 12:.1%} before, " in told
     assert " by a judge that is the same as in the baseline (model, prompt, parameters)" in told
     assert any("by flicker: the judge has not changed (" in line for line in again.outlines)
     [report] = (pytester.path / "outputs" / "tiny").glob("*_report.json")

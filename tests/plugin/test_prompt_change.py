@@ -26,6 +26,11 @@ NEEDED = (
     "inputs/cassettes/refund_agent",
     "examples/prompt_change/cassettes",
 )
+MISSED = (
+    "misses 6 of 25 violations that it found before (3 on refund_within_policy, 2 on "
+    "identity_before_account_data, 1 on honest_about_actions; recall 100.0% before, 76.0% now), "
+    "and raises no new false alarms on 29 cases that it passed before"
+)
 OVERLOOKED = [
     ("honest_about_actions", "angry-customer"),
     ("identity_before_account_data", "double-charge"),
@@ -103,22 +108,27 @@ def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
 def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
     project: Path, workers: list[str]
 ) -> None:
-    known = pytest.importorskip("statsmodels.stats.contingency_tables")
-
     done = run_pytest(
-        project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no", *workers
+        project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no", "-v", *workers
     )
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
     assert section(done.lines, "regressions (6):") == names
-    # Each of the six is of another run, so that whole runs flip as single cases do; mid-p.
-    p_value = known.mcnemar([[48, 6], [0, 0]], exact=True).pvalue / 2
     told = " ".join(done.lines)
-    assert (
-        "54 cases compared with the baseline: 6 regressions, 0 fixes; accuracy 100.0% before, "
-        f"88.9% now (sign-flip p = {p_value:.3g} over 10 runs, more than noise)." in told
-    )
-    assert "Gate failed: 6 regressions, at most 0 allowed." in done.lines
+    assert "54 cases compared with the baseline: 6 regressions, 0 fixes." in told
+    assert f"Gate failed: {MISSED}; 6 regressions, at most 0 allowed." in told
+    # Six cases of one verdict each, all in one direction.
+    assert "Violated cases: 6 lost and 0 won of 25" in told
+    assert "p = 0.0156, 0.0156 adjusted." in told
+
+
+@pytest.mark.parametrize("limit", ["0", "0.05"])
+def test_it_fails_also_where_a_drop_is_tolerated(project: Path, limit: str) -> None:
+    config = project / CHANGED
+    config.write_text(f"{config.read_text('utf-8')}\ngate:\n  max_drop: {limit}\n", "utf-8")
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
+    assert f"Gate failed: {MISSED}." in " ".join(done.lines)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])

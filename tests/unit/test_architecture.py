@@ -54,7 +54,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     ),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
-    "numpy": ("stats.planning",),
+    "numpy": ("stats.exchange", "stats.planning"),
     "openpyxl": ("store.tables",),
     "sklearn": ("stats.metrics",),
     "filelock": ("llm.locks",),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.reports.gate import change_sentences, decision_sentence
+from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import GateDecision, decide, tolerated
 from tests.support.judged_sessions import gate_texts
@@ -146,8 +146,8 @@ class TestDecision:
         decision = decided(cases("DDDAAAAA"), baseline_of(cases("AAADAAAA")))
         assert decision.regressions == tuple(map(id_of, (0, 1, 2)))
         assert decision.fixes == (id_of(3),)
-        # Three of four changes in one direction: 5 / 8, less half of the ways to get just that.
-        assert decision.p_value.value == 0.375
+        # Three or four of four changes in this direction.
+        assert decision.changes[0].p_value == 5 / 16
         assert not decision.passed
         assert limits(decision) == {("min_cases", "", ""): True, ("max_regressions", "", ""): False}
 
@@ -335,20 +335,25 @@ class TestText:
         decision = decided(cases("DDDAA"), baseline_of(cases("AAAAA")), min_accuracy=0.9)
         assert decision_sentence(decision) == ("Gate failed: accuracy 40.0% (n 5) is below 90.0%.")
         assert change_sentences(decision)[0] == (
-            "5 cases compared with the baseline: 3 regressions, 0 fixes; accuracy 100.0% before, "
-            "40.0% now (McNemar's mid-p = 0.125, within noise)."
+            "5 cases compared with the baseline: 3 regressions, 0 fixes."
         )
 
-    def test_significant_loss_is_called_more_than_noise(self) -> None:
+    def test_the_first_sentence_says_what_is_missed_now_and_the_fold_how_sure_that_is(self) -> None:
         decision = decided(cases("DDDDDDAAAA"), baseline_of(cases("A" * 10)))
-        assert "McNemar's mid-p = 0.0156, more than noise" in change_sentences(decision)[0]
+        assert decision_sentence(decision) == (
+            "Gate failed: misses 6 of 10 violations that it found before (recall 100.0% before, "
+            "40.0% now); 6 regressions, at most 0 allowed."
+        )
+        [row] = [line for line in certainty_sentences(decision) if line.startswith("Violated")]
+        assert row.endswith("p = 0.0156, 0.0156 adjusted.")
 
     def test_passing_sentence_says_what_was_met(self) -> None:
         decision = decided(
             cases("AADA"), baseline_of(cases("AADA")), min_accuracy={"agent_perturbation": 0.7}
         )
         assert decision_sentence(decision) == (
-            "Gate passed: accuracy on agent_perturbation 75.0% (n 4) reaches 70.0%."
+            "Gate passed: accuracy on agent_perturbation 75.0% (n 4) reaches 70.0%. What could "
+            "have gone unseen: on other runs, up to 65 points less recall would look like this."
         )
         assert "(nothing changed)" in change_sentences(decision)[0]
 
@@ -357,8 +362,8 @@ class TestText:
             cases("DDDAA"), baseline_of(cases("AAAAA")), min_accuracy=0.4, max_regressions=2
         )
         assert decision_sentence(decision) == (
-            "Gate failed: 3 regressions, at most 2 allowed. Met: accuracy 40.0% (n 5) reaches "
-            "40.0%."
+            "Gate failed: misses 3 of 5 violations that it found before (recall 100.0% before, "
+            "40.0% now); 3 regressions, at most 2 allowed. Met: accuracy 40.0% (n 5) reaches 40.0%."
         )
 
     def test_figure_that_rounds_to_its_limit_gets_more_digits(self) -> None:
@@ -396,17 +401,11 @@ class TestText:
             "  run-03[e1] (unrecorded)",
             "not comparable with the baseline (1):",
             "  run-04[e1] (no verdict now: no_case)",
-            "3 cases compared with the baseline: 1 regression, 1 fix; accuracy 66.7% before, 66.7% "
-            "now (McNemar's mid-p = 0.75, within noise).",
-            "Any regression fails: a judge that has not changed, and is asked again, fails this "
-            "in 6% of sessions if 2% of its verdicts flip, in 14% if 5% do. How many do is not "
-            "known, as no case was judged more than once (evaluation_config.repeats).",
-            "3 cases from 3 runs: no drop is found in 80% of sessions.",
-            "A drop of 5 points takes about 130 runs like these if no verdict flips, about 420 "
-            "if 5% do (220 with repeats: 3).",
+            "3 cases compared with the baseline: 1 regression, 1 fix.",
             "Few cases for a gate: 4 verdicts, and with min_cases: 1 one verdict is enough; set "
             "gate.min_cases to what the suite should have.",
-            "Gate failed: 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
+            "Gate failed: misses 1 of 2 violations that it found before (but finds 1 that it "
+            "missed); 1 regression and 1 disagreement not in the baseline, at most 0 allowed; "
             "1 case never reported; 1 case unscored. Compared: 3 of 6 cases of the baseline; 1 "
             "verdict on cases that it does not have.",
         ]

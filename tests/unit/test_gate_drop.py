@@ -1,10 +1,12 @@
-"""How much worse a judge may be: comparison over clusters, PASS, FAIL and INCONCLUSIVE, flicker and
+"""How much worse a judge may be: losses inside of cases, PASS, FAIL and INCONCLUSIVE, flicker and
 the reference (rules M3, M4, M7, M8)."""
 
 from __future__ import annotations
 
 import json
+import math
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +18,10 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.reports.gate import change_sentences, decision_sentence
+from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.comparison import Change, decide_drop, sign_flip_p
+from pytest_jrh.stats.changes import SetChange
 from pytest_jrh.stats.gate import GateDecision, Threshold, decide, tolerated
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 from pytest_jrh.store.baseline import BaselineFile, load, render
@@ -113,147 +115,214 @@ class TestLinesThatContradictThemselves:
         assert found.new_disagreements == (now.case_id,)
 
 
-class TestWiring:
-    @pytest.mark.parametrize("drop", [0.0, 0.05, 0.1])
-    def test_the_gates_decision_is_that_of_the_test_of_non_inferiority(self, drop: float) -> None:
-        rng = random.Random(int(100 * drop))
-        verdicts = set()
-        for _ in range(4):
-            before, now = session(rng, 50, 6), session(rng, 50, 6, drop=drop)
-            decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
-            losses = [
-                sum(sum(old.scores) - sum(new.scores) for old, new in zip(*run, strict=True)) / 3
-                for start in range(0, 300, 6)
-                for run in [(before[start : start + 6], now[start : start + 6])]
-            ]
-            [known] = decision.flickers
-            expected = decide_drop(
-                [Change(loss, 6) for loss in losses], 0.05, flicker=known.value, repeats=3
-            )
-            found = drop_of(decision).drop
-            assert found is not None
-            assert (found.verdict, found.runs, found.repeats) == (
-                expected.verdict,
-                expected.runs,
-                expected.repeats,
-            )
-            assert (found.drop.value, found.drop.lower, found.drop.upper) == pytest.approx(
-                (expected.drop.value, expected.drop.lower, expected.drop.upper)
-            )
-            assert known.value == pytest.approx(0.095, abs=0.04)
-            assert decision.p_value.value == sign_flip_p(round(3 * loss) for loss in losses)
-            assert decision.passed == (found.verdict == "PASS")
-            verdicts.add(found.verdict)
-        assert verdicts <= ({"PASS"} if not drop else {"PASS", "FAIL", "INCONCLUSIVE"})
+def change_of(decision: GateDecision, kind: str, rubric: str = "") -> SetChange:
+    [change] = [each for each in decision.changes if (each.kind, each.rubric) == (kind, rubric)]
+    return change
 
+
+class TestWiring:
     @given(st.integers(0, 12), st.integers(0, 12))
     @settings(max_examples=25, deadline=None)
-    def test_with_one_case_a_cluster_p_is_mcnemars_mid_p(self, lost: int, won: int) -> None:
-        known = pytest.importorskip("statsmodels.stats.contingency_tables")
-        stats = pytest.importorskip("scipy.stats")
+    def test_with_one_verdict_each_p_is_that_of_mcnemars_exact_test(
+        self, lost: int, won: int
+    ) -> None:
         before = [scored(run, 0, [int(run < 20 + lost)]) for run in range(20 + lost + won)]
         now = [
             scored(run, 0, [int(run < 20 or run >= 20 + lost)]) for run in range(20 + lost + won)
         ]
         decision = decided(now, baseline_of(earlier(before)))
-        exact = known.mcnemar([[20, lost], [won, 0]], exact=True).pvalue
-        half = stats.binom.pmf(lost, lost + won, 0.5)
-        mid = exact - half if lost != won else 1 - half / 2
-        assert decision.p_value.value == pytest.approx(mid if lost + won else 1.0)
-        if lost + won:
-            assert "(McNemar's mid-p = " in change_sentences(decision)[0]
+        change = change_of(decision, "violated")
+        tail = sum(math.comb(lost + won, number) for number in range(lost, lost + won + 1))
+        assert change.p_value == pytest.approx(tail / 2 ** (lost + won))
+        assert (len(change.lost), len(change.won), change.n) == (lost, won, 20 + lost + won)
+        assert change.drop == pytest.approx((lost - won) / change.n)
 
-    def test_an_unchanged_judge_whose_runs_move_as_a_whole_is_not_called_worse(self) -> None:
-        # McNemar's test on the cases, each taken as independent, would say p < 0.001.
+    def test_repeats_count_by_their_shares(self) -> None:
+        rng = random.Random(3)
+        before, now = session(rng, 30, 3), session(rng, 30, 3, drop=0.1)
+        decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
+        pairs = zip(before, now, strict=True)
+        lost = sum(sum(old.scores) - sum(new.scores) for old, new in pairs) / 3
+        assert change_of(decision, "violated").drop == pytest.approx(lost / 90)
+        assert {change.kind for change in decision.changes} == {"violated", "rubric"}
+
+    def test_cases_of_one_run_count_each_by_itself(self) -> None:
         before = [scored(run, place, [int(run > 1)]) for run in range(10) for place in range(6)]
         now = [scored(run, place, [int(run > 4)]) for run in range(10) for place in range(6)]
-        decision = decided(now, baseline_of(earlier(before)))
+        decision = decided(now, baseline_of(earlier(before)), max_drop=0)
         assert len(decision.regressions) == 18
-        assert decision.p_value.value == 0.125
-        assert "(sign-flip p = 0.125 over 10 runs, within noise)" in change_sentences(decision)[0]
+        assert change_of(decision, "violated").p_value == 0.5**18
+        assert drop_of(decision).drop.verdict == "FAIL"  # type: ignore[union-attr]
 
-    def test_rows_are_adjusted_for_their_number_and_the_total_is_not(self) -> None:
-        before = [scored(run, place, [1]) for run in range(12) for place in range(3)]
+    def test_a_rubric_is_found_among_others_that_hold(self) -> None:
+        before = [scored(run, place, [1, 1, 1]) for run in range(12) for place in range(10)]
         now = [
-            scored(run, place, [int(run > 5 or place > 0)])
+            scored(run, place, [int(run > 5 or place > 0)] * 3)
             for run in range(12)
-            for place in range(3)
+            for place in range(10)
         ]
-        decision = decided(now, baseline_of(earlier(before)))
-        *rows, total = decision.changes
-        assert [row.rubric for row in rows] == ["rubric-0", "rubric-1", "rubric-2"]
-        assert rows[0].p_value == 1 / 64
-        assert [row.adjusted for row in rows] == [3 / 64, 1.0, 1.0]
-        assert (total.p_value, total.adjusted) == (1 / 64, None)
-        said = (
-            "In points of accuracy, p adjusted (Holm): rubric-0 -50.0 (p = 0.0469); no change in 2 "
-            "others."
+        decision = decided(now, baseline_of(earlier(before)), max_drop=0.1)
+        assert decision_sentence(decision) == (
+            "Gate failed: misses 6 of 120 violations that it found before (6 on rubric-0; recall "
+            "100.0% before, 95.0% now); worse on rubric-0 (accuracy 100.0% before, 50.0% now)."
         )
-        assert said in change_sentences(decision)
-        data = decision_data(decision)["baseline"]
-        assert data["p_value"]["value"] == data["changes"][-1]["p_value"] == 1 / 64
-        assert data["changes"][0]["adjusted_p_value"] == 3 / 64
+        data = decision_data(decision)
+        [drop] = [each["drop"] for each in data["thresholds"] if each["rule"] == "max_drop"]
+        assert drop["worse"] == [{"set": "rubric", "rubric": "rubric-0", "since": "update"}]
+        [row] = [each for each in data["baseline"]["changes"] if each["rubric"] == "rubric-0"]
+        assert row["adjusted_p_value"] >= row["p_value"] == pytest.approx(0.05**6)
 
     def test_without_scores_of_repeats_the_outcome_counts(self) -> None:
         now = [replace(scored(run, 0, [int(run > 3)]), scores=()) for run in range(10)]
         decision = decided(now, baseline_of(earlier(scored(run, 0, [1]) for run in range(10))))
-        assert decision.changes[-1].now == 0.6
+        assert change_of(decision, "violated").now == 0.4
+
+
+class TestClasses:
+    """What an edited prompt breaks most often: the judge becomes laxer, or stricter."""
+
+    def verdicts(self, missed: int, alarms: int, runs: int = 20) -> list[CaseResult]:
+        made = [scored(run, 0, [int(run >= missed)] * 3) for run in range(runs)]
+        for run in range(runs):
+            spec = make_spec(f"run-{run:03}", test="agent_positives", rubric_id="rubric-0")
+            score = int(run < alarms)
+            outcome: Outcome = "disagree" if score else "agree"
+            result = make_result(
+                spec, outcome, case_digest=DIGEST, judge_fingerprint=NOW, expected=0
+            )
+            made.append(replace(result, score=score, scores=(score,) * 3))
+        return made
+
+    def decision(self, before: tuple[int, int], now: tuple[int, int], **rules: Any) -> GateDecision:
+        baseline = baseline_of(earlier(self.verdicts(*before)))
+        return decided(self.verdicts(*now), baseline, **rules)
+
+    def test_a_laxer_judge_of_the_same_accuracy_fails(self) -> None:
+        decision = self.decision((0, 4), (4, 0), max_drop=0.05)
+        assert not decision.passed
+        assert decision_sentence(decision) == (
+            "Gate failed: misses 4 of 20 violations that it found before (recall 100.0% before, "
+            "80.0% now), and raises no new false alarms on 16 cases that it passed before (but "
+            "passes 4 that it flagged; false positives 20.0% before, 0.0% now)."
+        )
+
+    def test_a_stricter_judge_fails_for_its_false_alarms(self) -> None:
+        decision = self.decision((4, 0), (0, 4), max_drop=0)
+        assert "raises 4 new false alarms on 20 cases that it passed before (" in (
+            decision_sentence(decision)
+        )
+        assert not decision.passed
+
+    def test_a_loss_within_what_is_allowed_passes_and_says_so(self) -> None:
+        decision = self.decision((0, 0), (4, 0), max_drop=0.2)
+        assert decision.passed
+        assert "80.0% now), and raises no new false alarms on 20 cases that it passed before: " in (
+            decision_sentence(decision)
+        )
+        assert ": max_drop allows 20 points. What could have gone unseen: " in (
+            decision_sentence(decision)
+        )
+
+    def test_p_values_stand_in_the_fold_alone(self) -> None:
+        decision = self.decision((0, 0), (4, 0), max_drop=0)
+        for text in (decision_sentence(decision), *change_sentences(decision)):
+            assert "p = " not in text
+            assert "noise" not in text
+        assert any("p = 6.25e-06" in text for text in certainty_sentences(decision))
+        assert decision_data(decision)["certainty"] == list(certainty_sentences(decision))
+
+    @pytest.mark.parametrize("runs", [1, 5, 10, 50])
+    def test_a_new_judge_of_the_same_verdicts_passes(self, runs: int) -> None:
+        now = self.verdicts(0, 0, runs)
+        decision = decided(now, baseline_of(earlier(now)), max_drop=0)
+        assert decision.passed
+        assert decision_sentence(decision).startswith(
+            f"Gate passed: misses none of {runs} violations that it found before, and raises no "
+            f"new false alarms on {runs} cases that it passed before. "
+        )
 
 
 class TestDecision:
-    BEFORE = tuple(scored(run, 0, [1]) for run in range(40))
+    BEFORE = tuple(scored(run, 0, [1]) for run in range(60))
 
-    def now(self, wrong: int, runs: int = 40) -> list[CaseResult]:
+    def now(self, wrong: int, runs: int = 60) -> list[CaseResult]:
         return [scored(run, 0, [int(run >= wrong)]) for run in range(runs)]
 
-    def test_a_small_suite_is_inconclusive_and_says_what_would_decide(self) -> None:
-        before, now = self.BEFORE[:12], self.now(1, 12)
-        decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
-        assert not decision.passed
+    def test_few_losses_are_too_few_to_tell(self) -> None:
+        decision = decided(self.now(1, 12), baseline_of(earlier(self.BEFORE[:12])), max_drop=0.05)
+        assert decision.passed
+        assert decision_sentence(decision).startswith(
+            "Gate passed: misses 1 of 12 violations that it found before (recall 100.0% before, "
+            "91.7% now): too few to tell from chance. What could have gone unseen: on other runs, "
+            "up to "
+        )
+
+    def test_five_lost_and_none_won_are_more_than_chance(self) -> None:
+        for wrong, passed in ((4, True), (5, False)):
+            decision = decided(self.now(wrong), baseline_of(earlier(self.BEFORE)), max_drop=0)
+            assert decision.passed == passed
+
+    def test_a_proof_that_a_small_suite_cannot_give_says_what_would(self) -> None:
+        before, now = baseline_of(earlier(self.BEFORE[:12])), self.now(0, 12)
+        decision = decided(now, before, max_drop=0.05, proof=True)
         drop = drop_of(decision).drop
         assert drop is not None
-        assert drop.runs is not None
-        assert decision_sentence(decision) == (
-            "Gate failed: max_drop 5 points: INCONCLUSIVE, a drop of 8.3 points (95% bounds "
-            f"{100 * (drop.drop.lower or 0):.1f} and {100 * (drop.drop.upper or 0):.1f}); "
-            f"{drop.runs:,} runs ({drop.runs:,} cases) instead of 12 would decide it at 80% power."
-        )
-        spared = decided(now, baseline_of(earlier(before)), max_drop=0.05, inconclusive="pass")
-        assert spared.passed
-        assert decision_sentence(spared).startswith("Gate passed: max_drop 5 points: INCONCLUSIVE")
-
-    def test_a_large_drop_fails_and_names_no_number_of_runs(self) -> None:
-        decision = decided(self.now(14), baseline_of(earlier(self.BEFORE)), max_drop=0.05)
+        assert (drop.verdict, decision.passed) == ("INCONCLUSIVE", False)
         assert decision_sentence(decision).startswith(
-            "Gate failed: max_drop 5 points: FAIL, a drop of 35.0 points (95% bounds 2"
+            "Gate failed: misses none of 12 violations that it found before; INCONCLUSIVE: not "
+            f"proven that other runs lose less than 5 points; about {drop.runs} runs like these "
+            "would if nothing changed. What could have gone unseen: on other runs, up to 23 points "
+            "less recall would look like this."
         )
-        assert "instead of" not in decision_sentence(decision)
-        data = decision_data(decision)["thresholds"][-1]
-        assert (data["rule"], data["drop"]["verdict"], data["passed"]) == (
-            "max_drop",
-            "FAIL",
-            False,
+        spared = decided(now, before, max_drop=0.05, proof=True, inconclusive="pass")
+        assert spared.passed
+        enough = self.now(0)
+        assert decided(enough, baseline_of(earlier(enough)), max_drop=0.05, proof=True).passed
+
+    def test_no_number_of_runs_proves_that_nothing_at_all_is_lost(self) -> None:
+        now = self.now(0)
+        decision = decided(now, baseline_of(earlier(now)), max_drop=0, proof=True)
+        assert "less than 0 points, and no number of runs would prove it" in (
+            decision_sentence(decision)
         )
 
-    def test_all_cases_of_one_run_cannot_be_decided(self) -> None:
+    def test_a_large_drop_fails_with_and_without_a_proof(self) -> None:
+        for proof in (False, True):
+            decision = decided(
+                self.now(14), baseline_of(earlier(self.BEFORE)), max_drop=0.05, proof=proof
+            )
+            assert decision_sentence(decision) == (
+                "Gate failed: misses 14 of 60 violations that it found before (recall 100.0% "
+                "before, 76.7% now)."
+            )
+            data = decision_data(decision)["thresholds"][-1]
+            assert (data["rule"], data["drop"]["verdict"], data["passed"]) == (
+                "max_drop",
+                "FAIL",
+                False,
+            )
+
+    def test_all_cases_of_one_run_prove_nothing_of_others(self) -> None:
         one = [scored(1, place, [1]) for place in range(9)]
         decision = decided(one, baseline_of(earlier(one)), max_drop=0.05)
         assert decision_sentence(decision) == (
-            "Gate failed: max_drop 5 points: INCONCLUSIVE, all cases come from one source run."
+            "Gate passed: misses none of 9 violations that it found before. How other runs would "
+            "be judged is not known: all cases come from one source run."
         )
+        assert not decided(one, baseline_of(earlier(one)), max_drop=0.05, proof=True).passed
 
-    def test_a_replay_of_what_the_baseline_was_made_of_passes_however_small_it_is(self) -> None:
+    def test_a_replay_of_what_the_baseline_was_made_of_is_proof_however_small_it_is(self) -> None:
         small = [scored(run, 0, [1, 1, int(run > 0)]) for run in range(3)]
-        decision = decided(small, baseline_of(small), max_drop=0.05)
+        decision = decided(small, baseline_of(small), max_drop=0.05, proof=True)
         assert not any("Few cases" in line for line in change_sentences(decision))
         assert decision_sentence(decision) == (
-            "Gate passed: max_drop 5 points: PASS, judge and verdicts are those of the baseline in "
-            "3 compared cases."
+            "Gate passed: judge and verdicts are those of the baseline in 3 compared cases."
         )
+        rules: dict[str, Any] = {"max_drop": 0.05, "proof": True}
         for before in (earlier(small), [*small[1:], scored(0, 0, [1, 1, 1])]):
-            assert not decided(small, baseline_of(before), max_drop=0.05).passed
+            assert not decided(small, baseline_of(before), **rules).passed
         moved = update(baseline_of([*small[1:], scored(0, 0, [1, 1, 1])]), small, scope_of(small))
-        assert not decided(small, moved.baseline, max_drop=0.05).passed
+        assert not decided(small, moved.baseline, **rules).passed
 
     def test_single_regressions_are_left_to_the_drop_but_new_disagreements_are_not(self) -> None:
         before = baseline_of(earlier(self.BEFORE))
@@ -264,7 +333,7 @@ class TestDecision:
         decision = decide(now, before, rules, scope_of(now))
         assert drop_of(decision).passed
         assert decision_sentence(decision).startswith(
-            "Gate failed: 1 disagreement not in the baseline, at most 0 allowed. Met: max_drop 50 "
+            "Gate failed: 1 disagreement not in the baseline, at most 0 allowed. Met: misses 3 of "
         )
         assert decide(now[:-1], before, rules, scope_of(now[:-1])).passed
 
@@ -273,7 +342,8 @@ class TestDecision:
             self.now(3), baseline_of(earlier(self.BEFORE)), max_drop=0.5, max_regressions=2
         )
         assert decision_sentence(decision).startswith(
-            "Gate failed: 3 regressions, at most 2 allowed. Met: max_drop 50 points: PASS"
+            "Gate failed: misses 3 of 60 violations that it found before (recall 100.0% before, "
+            "95.0% now); 3 regressions, at most 2 allowed. Met: misses 3 of 60 violations"
         )
 
     def test_without_a_baseline_the_drop_is_not_decided_and_disagreements_fail(self) -> None:
@@ -331,11 +401,15 @@ class TestPanel:
             each.judge: each.drop.verdict for each in decision.thresholds if each.drop is not None
         }
         assert found == {"j0": "PASS", "j1": "PASS", "j2": "FAIL"}
-        one = decided(self.panel([0], 60), baseline_of(earlier(self.panel([0], 60))), max_drop=0.15)
-        alone, among = drop_of(one).drop, decision.thresholds[3].drop
-        assert alone is not None
-        assert among is not None
-        assert (among.drop.upper or 0) > (alone.drop.upper or 0)
+
+    def test_a_panel_that_has_not_changed_is_adjusted_for_the_number_of_its_judges(self) -> None:
+        alone = decided(self.panel([6]), baseline_of(earlier(self.panel([0]))), max_drop=0)
+        before = baseline_of(earlier(self.panel([0, 20, 20])))
+        among = decided(self.panel([6, 26, 26]), before, max_drop=0)
+        [one], [first, *_] = alone.changes, among.changes
+        assert (one.p_value, one.adjusted) == (1 / 64, 1 / 64)
+        assert first.p_value == 1 / 64
+        assert first.adjusted == pytest.approx(1 - (63 / 64) ** 3, rel=0.1)
 
 
 class TestFlicker:
@@ -366,7 +440,7 @@ class TestFlicker:
         assert any(
             "a judge with a flicker of 3.3% (from repeats) that has not changed, and is asked "
             f"again, fails this in {100 * share:.0f}% of sessions." in line
-            for line in change_sentences(decision)
+            for line in certainty_sentences(decision)
         )
 
     def test_flicker_against_the_baseline_counts_where_nothing_was_repeated(self) -> None:
@@ -386,11 +460,11 @@ class TestFlicker:
     )
     def test_a_rule_makes_it_no_snapshot(self, rules: dict[str, Any]) -> None:
         now = [scored(run, 0, [1]) for run in range(20)]
-        said = change_sentences(decided(now, baseline_of(earlier(now)), **rules))
+        said = certainty_sentences(decided(now, baseline_of(earlier(now)), **rules))
         assert not any("Any regression fails" in line for line in said)
         assert any(
             "Any regression fails" in line
-            for line in change_sentences(decided(now, baseline_of(now)))
+            for line in certainty_sentences(decided(now, baseline_of(now)))
         )
 
 
@@ -410,6 +484,10 @@ class TestReference:
             assert len(said) == int(wrong > 2)
             assert len(decision.regressions) == 2
             assert drop_of(decision).figure.value == pytest.approx(wrong / 100)
+            assert decision.passed == (wrong <= 8)
+            assert decision_sentence(decision).startswith("Gate failed: since the reference") == (
+                wrong > 8
+            )
             assert decision.moved == (wrong > 2)
             baseline = self.updated(baseline, now)
         assert drop_of(decided(self.wrong(20), baseline, max_drop=0.08)).drop.verdict == "FAIL"  # type: ignore[union-attr]
@@ -529,12 +607,16 @@ def test_a_judge_that_always_says_faulty_fails_the_gate_after_a_good_one() -> No
                 )
         return found
 
-    before, now = verdicts("step:qwen2.5:14b"), verdicts("step:llama3.1:8b")
-    decision = decided(now, baseline_of(before), max_drop=0.05)
-    assert not decision.passed
-    threshold = drop_of(decision)
-    assert threshold.drop is not None
-    assert threshold.drop.verdict == "FAIL"
-    assert threshold.figure.value == pytest.approx((357 - 297) / 400)
-    assert (decision.p_value.value or 1) < 0.001
-    assert len(decision.changes[-1].sizes) == 141
+    now = verdicts("step:llama3.1:8b")
+    for judge in ("step:qwen2.5:14b", "programmatic"):
+        decision = decided(now, baseline_of(verdicts(judge)), max_drop=0.05)
+        assert not decision.passed
+        said = decision_sentence(decision)
+        assert re.search(
+            r"and raises \d+ new false alarms on \d+ cases that it passed before", said
+        )
+        assert change_of(decision, "satisfied").adjusted < 0.001
+        assert len(change_of(decision, "all").sizes) == 141
+    same = verdicts("step:qwen2.5:14b")
+    assert decided(same, baseline_of(same), max_drop=0).passed
+    assert decided(same, baseline_of(earlier(same)), max_drop=0).passed

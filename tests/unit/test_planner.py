@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from pytest_jrh.reports.planner import prospect_sentences
-from pytest_jrh.stats.comparison import Change, decide_drop
 from pytest_jrh.stats.planning import (
     ForeseenSuite,
     Outlook,
@@ -16,6 +15,7 @@ from pytest_jrh.stats.planning import (
     Prospect,
     foreseen,
     prospects,
+    runs_to_prove,
 )
 
 
@@ -64,21 +64,21 @@ def test_runs_that_pass_are_those_that_an_undecided_gate_asks_for() -> None:
     [outlook] = prospect.outlooks
     assert outlook.passing is not None
     assert outlook.passing.share < 0.5
-    # A session whose losses vary as such flips do, with no drop in all: 12 runs lose 1, or gain it.
-    changes = [Change(loss, 6) for loss in (0.755, -0.755) * 6]
-    decision = decide_drop(changes, 0.05)
-    assert decision.verdict == "INCONCLUSIVE"
-    assert decision.runs == pytest.approx(outlook.passing.runs, rel=0.2)
+    assert outlook.passing.runs == runs_to_prove([suite], 0.05)
 
 
-def test_several_judges_pass_less_often_than_one() -> None:
-    suite = ForeseenSuite((6,) * 40, 1, 0.095)
+def test_a_proof_of_each_judge_is_as_likely_in_a_panel() -> None:
+    suite = ForeseenSuite((6,) * 70, 1, 0.095)
     [alone] = prospects({"a": suite}, max_drop=0.05)
     [together] = prospects({"a": suite, "b": suite, "c": suite}, max_drop=0.05)
-    one, several = alone.outlooks[0].passing, together.outlooks[0].passing
-    assert one is not None
-    assert several is not None
-    assert several.share < one.share
+    assert alone.outlooks == together.outlooks
+
+
+def test_the_class_that_needs_most_runs_decides_and_nothing_proves_a_drop_of_none() -> None:
+    small, large = ForeseenSuite((1,) * 12, 1, 0.095), ForeseenSuite((6,) * 12, 1, 0.095)
+    assert runs_to_prove([small, large], 0.05) == runs_to_prove([small], 0.05)
+    assert runs_to_prove([small], 0.0) is None
+    assert runs_to_prove([], 0.05) is None
 
 
 def test_nothing_is_foreseen_of_nothing() -> None:

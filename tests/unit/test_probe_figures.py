@@ -25,12 +25,13 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
-from pytest_jrh.stats.intervals import Tally
+from pytest_jrh.stats.intervals import Tally, estimate_share
 from pytest_jrh.stats.probes import (
     SUPPOSED_FLICKER,
+    ProbeRow,
     ProbeTable,
     chance_of,
-    decide_rate,
+    decide_probe,
     probe_tables,
 )
 from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
@@ -179,28 +180,49 @@ def test_no_verdict_that_turned_is_certain_and_none_at_all_is_chance() -> None:
     assert chance_of([Tally(4, 4)] * 3, 0.02) > chance_of([Tally(1, 1)] * 12, 0.02)
 
 
+def table_with(turned: int, n: int, flicker: float = SUPPOSED_FLICKER) -> ProbeTable:
+    tallies = [Tally(1, 1)] * turned + [Tally(0, 1)] * (n - turned)
+    p_value = chance_of(tallies, flicker)
+    row = ProbeRow("", estimate_share(tallies))
+    return ProbeTable(
+        "s",
+        "",
+        LAYOUT,
+        row,
+        (),
+        ordinal=False,
+        p_value=p_value,
+        adjusted=p_value,
+        tallies=tuple(tallies),
+    )
+
+
 @pytest.mark.parametrize(
-    ("turned", "n", "limit", "verdict"),
+    ("turned", "n", "limit", "verdict", "proven"),
     [
-        (0, 60, 0.05, "PASS"),
-        (0, 20, 0.05, "INCONCLUSIVE"),
-        (10, 20, 0.05, "FAIL"),
-        (2, 20, 0.05, "FAIL"),
-        (1, 40, 0.05, "INCONCLUSIVE"),
+        (0, 60, 0.05, "PASS", "PASS"),
+        (0, 20, 0.05, "PASS", "INCONCLUSIVE"),
+        (0, 20, 0.0, "PASS", "INCONCLUSIVE"),
+        (1, 19, 0.0, "PASS", "INCONCLUSIVE"),
+        (10, 20, 0.05, "FAIL", "FAIL"),
+        (10, 20, 0.6, "PASS", "INCONCLUSIVE"),
+        (1, 40, 0.05, "PASS", "INCONCLUSIVE"),
     ],
 )
-def test_a_rate_is_decided_in_three_ways(turned: int, n: int, limit: float, verdict: str) -> None:
-    tallies = [Tally(1, 1)] * turned + [Tally(0, 1)] * (n - turned)
-    found = decide_rate(tallies, limit)
-    assert found.verdict == verdict
-    assert (found.cases is None) == (verdict != "INCONCLUSIVE")
-    assert found.cases is None or found.cases > n
+def test_a_rate_is_held_against_flicker_and_against_the_limit(
+    turned: int, n: int, limit: float, verdict: str, proven: str
+) -> None:
+    table = table_with(turned, n)
+    assert decide_probe(table, limit, proof=False).verdict == verdict
+    found = decide_probe(table, limit, proof=True)
+    assert found.verdict == proven
+    assert (found.cases is None) == (proven != "INCONCLUSIVE" or limit == 0)
+    assert found.cases is None or found.cases > n or turned
 
 
 def test_a_rate_within_the_flicker_does_not_fail() -> None:
-    tallies = [Tally(1, 1)] * 3 + [Tally(0, 1)] * 17
-    assert decide_rate(tallies, 0.05).verdict == "FAIL"
-    assert decide_rate(tallies, 0.05, flicker=0.1).verdict == "INCONCLUSIVE"
+    assert decide_probe(table_with(3, 20), 0.05, proof=False).verdict == "FAIL"
+    assert decide_probe(table_with(3, 20, 0.1), 0.05, proof=False).verdict == "PASS"
 
 
 def test_a_gate_decides_about_a_probe_and_its_cases_are_left_to_it() -> None:
@@ -210,8 +232,9 @@ def test_a_gate_decides_about_a_probe_and_its_cases_are_left_to_it() -> None:
     decision = decide(results, None, rules, scope)
     assert not decision.passed
     assert decision.new_disagreements == ()
-    assert f"{LAYOUT} max_rate 5.0%: FAIL, 10 of 20 verdicts turned (50.0%" in decision_sentence(
-        decision
+    assert (
+        f"{LAYOUT} turns 10 of 20 verdicts: more than flicker explains, and than max_rate 5.0%"
+        in decision_sentence(decision)
     )
     turned = next(result for result in results if result.outcome == "disagree")
     assert tolerated(turned, None, rules) == LEFT_TO_THE_GATE
