@@ -327,7 +327,8 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
         if survey.spec.suite == suite.name and survey.is_judged and not survey.spec.variant
         if not survey.beside
     ]
-    outlook = prospects(foreseen(cases, suite.repeats_of), suite.gate.max_drop)
+    proven = suite.gate.max_drop if suite.gate.proof else None
+    outlook = prospects(foreseen(cases, suite.repeats_of), proven)
     lines = all_wrapped(prospect_sentences(outlook), width)
     head = f"suite {suite.name}, compared with a baseline"
     return ["", head, *lines] if lines else []

@@ -478,11 +478,12 @@ def certainty_sentences(decision: GateDecision) -> Iterator[str]:
         yield f"{_set_name(change)}: {losses}, {_rate(change)}: p = {change.p_value:.3g}{adjusted}."
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
-    runs = max(len(change.sizes) for change in decision.changes)
-    yield (
-        f"What could have gone unseen is a one-sided 95% bound over {counted(runs, 'run')}, which "
-        "supposes that a change breaks whole runs."
-    )
+    if any(unseen_sentences(decision)):
+        runs = max(len(change.sizes) for change in decision.changes)
+        yield (
+            f"What could have gone unseen is a one-sided 95% bound over {counted(runs, 'run')}, "
+            "which supposes that a change breaks whole runs."
+        )
     if decision.is_snapshot:
         yield snapshot_sentence(decision.flickers)
 

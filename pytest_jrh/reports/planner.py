@@ -52,7 +52,7 @@ def _of_one(prospect: Prospect, *, advise: bool) -> Iterator[str]:
         shares = _by_flips(passings, _share, _share_too)
         needed = _until_passing(passings) if advise else ""
         yield (
-            f"gate.max_drop of {_points(prospect.max_drop)}: a judge that has not changed passes "
+            f"gate.proof of {_points(prospect.max_drop)}: a judge that has not changed passes "
             f"{shares}{needed}."
         )
 

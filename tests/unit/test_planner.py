@@ -111,7 +111,7 @@ def test_sentences_with_a_known_flicker_and_a_gate() -> None:
     assert text(Prospect(("strict", "mild"), suite, 0.01, 0.01, (outlook,))) == (
         "strict, mild (54 cases from 18 runs, 3 repeats, flicker 4.0%): a drop of 20 points is "
         "found in 80% of sessions. A drop of 1 point takes about 93 runs like these. "
-        "gate.max_drop of 1 point: a judge that has not changed passes in 3% of sessions; 80% "
+        "gate.proof of 1 point: a judge that has not changed passes in 3% of sessions; 80% "
         "takes 55 runs like these, or repeats: 5. This assumes that a change "
         "breaks cases of one run together, with a correlation of 0.3."
     )
