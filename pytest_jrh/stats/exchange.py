@@ -221,7 +221,7 @@ def _ways(exchanges: Sequence[_Exchanges], seed: int) -> Iterator[tuple[Numbers,
     for _ in range(_DRAWS // _DRAWN_AT_ONCE):
         drawn = np.empty((len(exchanges), _DRAWN_AT_ONCE))
         for of_kind in alike.values():
-            rises, shares = exchanges[of_kind[0]]
+            rises, of_rise = exchanges[of_kind[0]]
             uniform = rng.random_sample((len(of_kind), _DRAWN_AT_ONCE))
-            drawn[of_kind] = rises[np.searchsorted(np.cumsum(shares)[:-1], uniform)]
+            drawn[of_kind] = rises[np.searchsorted(np.cumsum(of_rise)[:-1], uniform)]
         yield drawn, equal
