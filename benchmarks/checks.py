@@ -62,12 +62,6 @@ def error_of(share: float, sessions: int) -> float:
     return 100 * math.sqrt(share * (1 - share) / sessions)
 
 
-def error_of_mean(shares: Iterable[float], sessions: int) -> float:
-    """The standard error of the mean of shares of as many sessions each, in points."""
-    errors = [error_of(share, sessions) for share in shares]
-    return math.hypot(*errors) / len(errors)
-
-
 def mean(values: Iterable[float]) -> float:
     """The mean of at least one value."""
     given = list(values)

@@ -3,71 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.intervals import right_counts
 from pytest_jrh.stats.comparison import sign_flip_p
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
-    Sums,
     Tally,
-    estimate_bias,
     estimate_flicker,
-    estimate_kappa,
-    estimate_mean_error,
     estimate_share,
     false_alarm_of_snapshot,
 )
 
 Counts = npt.NDArray[np.int64]
-ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
-CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
-LEVELS = 5
-
-
-def right_counts(
-    rng: np.random.Generator, sessions: int, runs: int, size: int, accuracy: float, icc: float
-) -> Counts:
-    """How many cases of each run are right, by session and run: beta-binomial."""
-    if not icc or size == 1:
-        return rng.binomial(size, accuracy, (sessions, runs))
-    both = (1 - icc) / icc
-    return rng.binomial(size, rng.beta(accuracy * both, (1 - accuracy) * both, (sessions, runs)))
-
-
-def share_coverage(runs: int, size: int, sessions: int) -> dict[tuple[float, float], float]:
-    """How often the interval of an accuracy holds it, by correlation and accuracy."""
-    rng = np.random.default_rng([runs, size])
-    known: dict[bytes, Estimate] = {}
-    return {
-        (icc, accuracy): _covered(
-            right_counts(rng, sessions, runs, size, accuracy, icc), size, accuracy, known
-        )
-        for icc in (CORRELATIONS if size > 1 else CORRELATIONS[:1])
-        for accuracy in ACCURACIES
-    }
-
-
-def cell_coverage(runs: int, size: int, icc: float, accuracy: float, sessions: int) -> float:
-    """The coverage of one cell again, by other sessions."""
-    rng = np.random.default_rng([runs, size, int(10 * icc), int(100 * accuracy), 2])
-    right = right_counts(rng, sessions, runs, size, accuracy, icc)
-    return _covered(right, size, accuracy, {})
-
-
-def _covered(right: Counts, size: int, accuracy: float, known: dict[bytes, Estimate]) -> float:
-    hits = 0
-    # The order of the runs makes no difference.
-    for session in np.sort(right, axis=1):
-        key = session.tobytes()
-        if key not in known:
-            known[key] = estimate_share(Tally(int(each), size) for each in session)
-        hits += holds(known[key], accuracy)
-    return hits / len(right)
 
 
 def holds(bounds: Estimate, truth: float) -> bool:
@@ -84,7 +36,8 @@ def epochs_coverage(icc: float, sessions: int) -> tuple[float, float]:
     for runs, size in ((40, 3), (120, 1)):
         hits = []
         for accuracy in (0.7, 0.8, 0.9, 0.95):
-            for right in right_counts(rng, sessions, runs, size, accuracy, icc):
+            sizes = np.full(runs, size)
+            for right in right_counts(rng, sessions, sizes, accuracy, icc):
                 hits.append(holds(estimate_share(Tally(int(e), size) for e in right), accuracy))
         covered.append(float(np.mean(hits)))
     return covered[0], covered[1]
@@ -109,63 +62,6 @@ def rising_bounds(tries: int) -> int:
 def _bounds(right: Counts, sizes: Counts) -> tuple[float, float]:
     bounds = estimate_share(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
     return bounds.lower or 0.0, 1.0 if bounds.upper is None else bounds.upper
-
-
-def answers(
-    rng: np.random.Generator, sessions: int, runs: int, wrong: float, *, binary: bool, up: float
-) -> tuple[Counts, Counts]:
-    """Labels and answers of three cases per test, six in a run, with a correlation of 0.3.
-
-    A sixth of the errors on a scale are by two levels, and a share `up` of them upwards.
-    """
-    both = 0.7 / 0.3
-    shape = (sessions, runs, 6)
-    errs = rng.random(shape) < rng.beta(wrong * both, (1 - wrong) * both, (sessions, runs, 1))
-    if binary:
-        labels = np.broadcast_to(np.array([0, 0, 0, 1, 1, 1]), shape)
-        return labels, np.where(errs, 1 - labels, labels)
-    labels = (np.arange(6) + rng.integers(0, LEVELS, (sessions, runs, 1))) % LEVELS
-    by = np.where(rng.random(shape) < 1 / 6, 2, 1) * np.where(rng.random(shape) < up, 1, -1)
-    return labels, np.clip(labels + errs * by, 0, LEVELS - 1)
-
-
-def _kappa(sums: Sums) -> float:
-    chance = sums.n * (sums.label_squares + sums.answer_squares) - 2 * sums.labels * sums.answers
-    return 1 - sums.n * sums.square_errors / chance
-
-
-Bounded = Callable[[Sequence[Sums]], Estimate]
-FIGURES: dict[str, tuple[Bounded, Callable[[Sums], float], bool]] = {
-    "kappa": (estimate_kappa, _kappa, True),
-    "weighted kappa": (estimate_kappa, _kappa, False),
-    "mean error": (estimate_mean_error, lambda s: s.errors / s.n, False),
-    "bias": (estimate_bias, lambda s: s.signed_errors / s.n, False),
-}
-WRONG = (0.5, 0.3, 0.2, 0.1, 0.05)
-
-
-def figure_coverage(name: str, runs: int, sessions: int) -> dict[tuple[float, float], float]:
-    """How often the interval of a figure holds it where there is one, by share wrong and up."""
-    bounded, figure, binary = FIGURES[name]
-    rng = np.random.default_rng([runs, len(name)])
-    covered = {}
-    for wrong in WRONG if not binary else WRONG[1:]:
-        for up in (0.5,) if binary else (0.5, 0.8, 1.0):
-            many = partial(answers, rng, wrong=wrong, binary=binary, up=up)
-            [whole] = _clusters(*many(1, 60_000))
-            truth = figure(Sums(*map(sum, zip(*whole, strict=True))))
-            found = [bounded(clusters) for clusters in _clusters(*many(sessions, runs))]
-            there = [holds(bounds, truth) for bounds in found if bounds.lower is not None]
-            covered[wrong, up] = sum(there) / len(there)
-    return covered
-
-
-def _clusters(labels: Counts, given: Counts) -> Iterator[list[Sums]]:
-    error = given - labels
-    each = (labels, labels**2, given, given**2, error**2, abs(error), error)
-    sums = np.stack([np.full(labels.shape[:2], labels.shape[2]), *(x.sum(axis=2) for x in each)], 2)
-    for session in sums.tolist():
-        yield [Sums(*cluster) for cluster in session]
 
 
 def rejections(runs: int, size: int, moved: float, sessions: int) -> tuple[float, float]:

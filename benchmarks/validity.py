@@ -9,18 +9,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import gate, planning, simulations
-from benchmarks.checks import Check, error_of, error_of_mean, mean, table
+from benchmarks import gate, intervals, planning, simulations
+from benchmarks.checks import Check, error_of, table
 from benchmarks.measure import Line
 
 RESULTS = Path(__file__).with_name("VALIDITY.md")
-RUNS = (5, 10, 20, 50, 100, 200)
-SIZES = (1, 2, 3, 6, 12)
 MOVED = tuple(
     (runs, size, moved) for runs in (10, 20, 50) for size in (1, 6, 12) for moved in (0.1, 0.3)
 )
-# The lowest of hundreds of cells is low by chance too: so many of the lowest are simulated again.
-_AGAIN, _AGAIN_SESSIONS = 6, 8_000
 
 
 def lines() -> list[Line]:
@@ -28,7 +24,7 @@ def lines() -> list[Line]:
     parts: dict[str, Callable[[Executor], tuple[str, list[Check]]]] = {
         "planner": planning.section,
         "shares": _shares,
-        "figures": _figures,
+        "figures": intervals.figures,
         "tests": _tests,
         "gate": gate.section,
         "repeats": _repeats,
@@ -57,58 +53,10 @@ def lines() -> list[Line]:
 
 
 def _shares(pool: Executor) -> tuple[str, list[Check]]:
-    designs = [(runs, size) for runs in RUNS for size in SIZES]
-    sessions = [2_000 if size == 1 else 600 for _, size in designs]
-    covered = dict(
-        zip(
-            designs,
-            pool.map(simulations.share_coverage, *zip(*designs, strict=True), sessions),
-            strict=True,
-        )
-    )
-    means = {design: 100 * mean(cells.values()) for design, cells in covered.items()}
-    number = dict(zip(designs, sessions, strict=True))
-    cells = {
-        (*design, *cell): 100 * share
-        for design, found in covered.items()
-        for cell, share in found.items()
-    }
-    rows = [
-        (
-            str(runs),
-            *(
-                f"{means[runs, size]:.1f} ({100 * min(covered[runs, size].values()):.1f})"
-                for size in SIZES
-            ),
-        )
-        for runs in RUNS
-    ]
-    lowest = min(means, key=lambda key: means[key])
-    again = sorted(cells, key=lambda key: cells[key])[:_AGAIN]
-    found = pool.map(
-        simulations.cell_coverage, *zip(*again, strict=True), [_AGAIN_SESSIONS] * _AGAIN
-    )
-    sure = dict(zip(again, found, strict=True))
-    worst = min(sure, key=lambda key: sure[key])
+    text, checks = intervals.shares(pool)
     epochs = list(pool.map(simulations.epochs_coverage, (0.3, 0.6), (1_000, 1_000)))
-    checks = [
-        Check(
-            "coverage of a share's interval, lowest row",
-            means[lowest],
-            94,
-            "least",
-            f"{lowest[0]} runs of {lowest[1]}",
-            error_of_mean(covered[lowest].values(), number[lowest]),
-        ),
-        Check(
-            "coverage of a share's interval, lowest cell",
-            100 * sure[worst],
-            86,
-            "least",
-            f"{worst[0]} runs of {worst[1]}, correlation {worst[2]}, accuracy {worst[3]}; the "
-            f"{_AGAIN} lowest cells of {len(cells)} simulated again, {_AGAIN_SESSIONS:,} sessions",
-            error_of(sure[worst], _AGAIN_SESSIONS),
-        ),
+    return text, [
+        *checks,
         Check(
             "bounds that rise with a mistake, of 20,000",
             simulations.rising_bounds(20_000),
@@ -124,40 +72,6 @@ def _shares(pool: Executor) -> tuple[str, list[Check]]:
             max(math.hypot(error_of(one, 4_000), error_of(two, 4_000)) for one, two in epochs),
         ),
     ]
-    body = (
-        "## Shares\n\nCoverage of the 95% interval, mean and lowest over correlations of 0 to 0.6 "
-        "inside of runs and accuracies of 0.5 to 0.99, by runs and cases a run. The lowest is "
-        "of 600 sessions (one case a run: 2,000), so that it may be low by chance.\n\n"
-    )
-    return body + table(("runs", *(f"{size} a run" for size in SIZES)), rows), checks
-
-
-def _figures(pool: Executor) -> tuple[str, list[Check]]:
-    keys = [(name, runs) for name in simulations.FIGURES for runs in (10, 20, 200)]
-    sessions = [800 if runs == 200 else 3_000 for _, runs in keys]
-    found = dict(
-        zip(
-            keys,
-            pool.map(simulations.figure_coverage, *zip(*keys, strict=True), sessions),
-            strict=True,
-        )
-    )
-    rows, checks = [], []
-    for ((name, runs), cells), many in zip(found.items(), sessions, strict=True):
-        low, high = 100 * min(cells.values()), 100 * max(cells.values())
-        average = 100 * mean(cells.values())
-        rows.append((name, str(runs), f"{average:.1f}", f"{low:.1f}", f"{high:.1f}"))
-        what = f"coverage of the interval of {name}, {runs} runs"
-        error = error_of_mean(cells.values(), many)
-        checks += [
-            Check(what, average, 93, "least", error=error),
-            Check(what, average, 97, "most", error=error),
-        ]
-    body = (
-        "## Kappa, weighted kappa, mean error, bias\n\nThree cases per test of each run, "
-        "correlation 0.3: mean, lowest and highest over judges that are wrong in 5 to 50%.\n\n"
-    )
-    return body + table(("figure", "runs", "mean", "lowest", "highest"), rows), checks
 
 
 def _tests(pool: Executor) -> tuple[str, list[Check]]:
