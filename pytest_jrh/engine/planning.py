@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
 from pytest_jrh.core.text import all_wrapped, counted, dollars, shortened
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec, StageName
     from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
     from pytest_jrh.recording.tapes import Lookup
+    from pytest_jrh.stats.planning import CaseClass
 
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
@@ -322,7 +324,9 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
     """What a comparison of a suite with a baseline can show; nothing where no case is judged."""
     suite = ready.suite
     cases = [
-        PlannedCase(survey.spec.judge or "", survey.spec.cluster_id, survey.scores)
+        PlannedCase(
+            survey.spec.judge or "", _class_of(survey.spec), survey.spec.cluster_id, survey.scores
+        )
         for survey in surveys
         if survey.spec.suite == suite.name and survey.is_judged and not survey.spec.variant
         if not survey.beside
@@ -332,6 +336,15 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
     lines = all_wrapped(prospect_sentences(outlook), width)
     head = f"suite {suite.name}, compared with a baseline"
     return ["", head, *lines] if lines else []
+
+
+def _class_of(spec: CaseSpec) -> CaseClass:
+    """The class of a case's label; of a natural run no label is read here."""
+    if spec.target_score is None and KINDS[spec.test].figures == ("recall",):
+        return "violated"
+    if spec.target_score is None and KINDS[spec.test].figures == ("false_positive_rate",):
+        return "satisfied"
+    return "all"
 
 
 def plan_lines(

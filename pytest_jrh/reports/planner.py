@@ -2,146 +2,82 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import percent
-from pytest_jrh.stats.planning import CORRELATION, MORE_REPEATS, SUPPOSED_FLIPS
+from pytest_jrh.stats.planning import CORRELATION, CORRELATIONS, SUPPOSED_FLIP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pytest_jrh.stats.planning import Outlook, Passing, Prospect
+    from pytest_jrh.stats.planning import ClassProspect, Prospect
 
 
-_Outlook = TypeVar("_Outlook")
 _ROUNDED_FROM = 100
-_NEARLY_ALL = 0.995
+_CASES = {"violated": "violated case", "satisfied": "satisfied case", "all": "case"}
 
 
-def prospect_sentences(
-    prospects: Sequence[Prospect], *, advise: bool = True, unknown_said: bool = False
-) -> Iterator[str]:
-    """Say which drop is found, what finds the drop that is asked for, and how often an unchanged
-    judge passes `gate.max_drop`; where to `advise`, also what makes it pass.
-
-    What is assumed of runs with several cases is said once. `unknown_said` is that a text says
-    already that the flicker is not known.
-    """
+def prospect_sentences(prospects: Sequence[Prospect]) -> Iterator[str]:
+    """Say which drop is found, and how many runs prove that there is none, with what is assumed."""
     for prospect in prospects:
-        yield from _of_one(prospect, advise=advise)
-    if any(size > 1 for prospect in prospects for size in prospect.suite.sizes):
-        yield (
-            "This assumes that a change breaks cases of one run together, with a correlation of "
-            f"{CORRELATION}."
-        )
-    if not unknown_said and any(len(prospect.outlooks) > 1 for prospect in prospects):
-        yield (
-            "How many verdicts flip is not known, as no case was judged more than once "
-            "(evaluation_config.repeats)."
-        )
+        names = ", ".join(one_line(judge) for judge in prospect.judges if judge)
+        for number, of_class in enumerate(prospect.classes):
+            text = _found(of_class)
+            yield f"{names}: {text}" if names and not number else text[0].upper() + text[1:]
+        yield _proof(prospect)
+        suite = prospect.classes[0].suite
+        if suite.flicker is None:
+            yield (
+                f"{SUPPOSED_FLIP:.0%} of verdicts are taken to flip by themselves, as no case was "
+                "judged more than once (evaluation_config.repeats)."
+            )
 
 
-def _of_one(prospect: Prospect, *, advise: bool) -> Iterator[str]:
-    outlooks = prospect.outlooks
-    yield f"{_subject(prospect)}: {_by_flips(outlooks, _visible, _visible_too)}."
-    runs = _by_flips(outlooks, _runs, _number)
-    yield f"A drop of {_points(prospect.goal)} takes {runs}{_with_repeats(outlooks)}."
-    passings = [outlook.passing for outlook in outlooks if outlook.passing is not None]
-    if prospect.max_drop is not None and passings:
-        shares = _by_flips(passings, _share, _share_too)
-        needed = _until_passing(passings) if advise else ""
-        yield (
-            f"gate.proof of {_points(prospect.max_drop)}: a judge that has not changed passes "
-            f"{shares}{needed}."
-        )
-
-
-def _subject(prospect: Prospect) -> str:
-    suite = prospect.suite
-    parts = [f"{counted(suite.cases, 'case')} from {counted(len(suite.sizes), 'run')}"]
-    if suite.repeats > 1:
-        parts.append(f"{suite.repeats} repeats")
+def _found(of_class: ClassProspect) -> str:
+    suite = of_class.suite
+    cases = counted(suite.cases, _CASES[of_class.kind])
+    judged = f", {suite.repeats} repeats" if suite.repeats > 1 else ""
     if suite.flicker is not None:
-        parts.append(f"flicker {percent(suite.flicker)}")
-    if names := [one_line(judge) for judge in prospect.judges if judge]:
-        return f"{', '.join(names)} ({', '.join(parts)})"
-    return ", ".join(parts)
+        judged += f", flicker {percent(suite.flicker)}"
+    among = f"of {cases} from {counted(len(suite.sizes), 'run')}{judged}"
+    drops = dict(zip(CORRELATIONS, of_class.drops, strict=True))
+    drop = drops[CORRELATION]
+    if drop is None:
+        return f"{among}, no drop is found in 80% of sessions."
+    assumed = ""
+    if max(suite.sizes) > 1:
+        low, *_, high = of_class.drops
+        assumed = (
+            f", if what breaks in one run correlates by {CORRELATION} ({_range(low, high)} for "
+            f"{CORRELATIONS[0]:g} to {CORRELATIONS[-1]:g})"
+        )
+    return f"{among}, a drop of {_points(drop)} is found in 80% of sessions{assumed}."
 
 
-def _by_flips(
-    outlooks: Sequence[_Outlook],
-    whole: Callable[[_Outlook], str],
-    other: Callable[[_Outlook], str],
-) -> str:
-    """What holds; where the flicker is not known, what would hold with none and with some."""
-    first, *others = outlooks
-    if all(whole(outlook) == whole(first) for outlook in others):
-        return whole(first)
-    [second] = others
-    return f"{whole(first)} if no verdict flips, {other(second)} if {SUPPOSED_FLIPS[1]:.0%} do"
+def _range(low: float | None, high: float | None) -> str:
+    upper = "none" if high is None else _points(high)
+    return upper if low is None or high == low else f"{_whole(low)} to {upper}"
 
 
-def _visible(outlook: Outlook) -> str:
-    if outlook.visible is None:
-        return "no drop is found in 80% of sessions"
-    return f"a drop of {_whole_points(outlook.visible)} is found in 80% of sessions"
-
-
-def _visible_too(outlook: Outlook) -> str:
-    return "none" if outlook.visible is None else f"one of {_whole_points(outlook.visible)}"
-
-
-def _runs(outlook: Outlook) -> str:
-    if outlook.runs is None:
-        return "more than 100,000 runs"
-    return f"about {counted(_rounded(outlook.runs), 'run')} like these"
-
-
-def _number(outlook: Outlook) -> str:
-    return "more than 100,000" if outlook.runs is None else f"about {_rounded(outlook.runs):,}"
-
-
-def _with_repeats(outlooks: Sequence[Outlook]) -> str:
-    runs = outlooks[-1].repeated_runs
-    return "" if runs is None else f" ({_rounded(runs):,} with repeats: {MORE_REPEATS})"
-
-
-def _share(passing: Passing) -> str:
-    return f"in {_whole(passing.share)} of sessions"
-
-
-def _share_too(passing: Passing) -> str:
-    return f"in {_whole(passing.share)}"
-
-
-def _until_passing(passings: Sequence[Passing]) -> str:
-    """What would make 80% of it, where it is less."""
-    if not any(passing.runs for passing in passings):
-        return ""
-    needed = [passing.runs for passing in passings]
-    *_, last = passings
-    runs = " or ".join(f"{_rounded(number):,}" for number in dict.fromkeys(needed) if number)
-    repeats = f", or repeats: {last.repeats}" if last.repeats else ""
-    return f"; 80% takes {runs} runs like these{repeats}"
+def _proof(prospect: Prospect) -> str:
+    runs = "more than 100,000 runs"
+    if prospect.runs is not None:
+        runs = f"about {counted(_rounded(prospect.runs), 'run')} like these"
+    return (
+        f"To prove that no more than {_points(prospect.goal)} are lost (gate.proof) takes {runs}, "
+        "if nothing has changed."
+    )
 
 
 def _rounded(number: int) -> int:
-    """Two digits of a large number: simulated sessions say no more."""
+    """Two digits of a large number: more is not known."""
     return number if number < _ROUNDED_FROM else int(float(f"{number:.2g}"))
 
 
-def _whole_points(share: float) -> str:
-    """Points without decimals, which simulated sessions and a guessed correlation do not give."""
-    return _points(max(1, round(100 * share)) / 100)
+def _whole(share: float) -> int:
+    return max(1, round(100 * share))
 
 
 def _points(share: float) -> str:
-    number = f"{100 * share:.1f}".removesuffix(".0")
-    return "1 point" if number == "1" else f"{number} points"
-
-
-def _whole(share: float) -> str:
-    if share >= _NEARLY_ALL:
-        return "over 99%"
-    return f"{share:.0%}" if share >= 1 - _NEARLY_ALL else "under 1%"
+    return counted(_whole(share), "point")

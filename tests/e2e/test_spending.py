@@ -263,8 +263,10 @@ def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
         if " openai/gpt-4.1-mini " in line
     }
     assert [rows[stage][2:4] for stage in ("planner", "verifier", "judge")] == [["0", "4"]] * 3
-    assert "4 cases from 2 runs: no drop is found in 80% of sessions" in planned.stdout
-    assert "How many verdicts flip is not known" in planned.stdout
+    assert "violated cases from 2 runs, no drop is found in 80% of sessions" in " ".join(
+        planned.stdout.split()
+    )
+    assert "5% of verdicts are taken to flip" in planned.stdout
     pytest_in(files, server, "--jrh-record-mode=once")
     for stage, row in rows.items():
         low, high = (int(row[3]), int(row[5])) if row[4] == "to" else (int(row[3]), int(row[3]))

@@ -2,131 +2,186 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from dataclasses import replace
 
 import pytest
 
 from pytest_jrh.reports.planner import prospect_sentences
+from pytest_jrh.stats.comparison import Change, unseen_drop
+from pytest_jrh.stats.exchange import CaseErrors, compare_sets
 from pytest_jrh.stats.planning import (
+    CaseClass,
+    ClassProspect,
     ForeseenSuite,
-    Outlook,
-    Passing,
     PlannedCase,
     Prospect,
     foreseen,
+    power,
     prospects,
     runs_to_prove,
+    visible_drop,
 )
 
 
-def cases(judge: str, runs: int, size: int, *scores: int) -> list[PlannedCase]:
-    return [PlannedCase(judge, run, scores) for run in range(runs) for _ in range(size)]
+def cases(
+    judge: str, runs: int, size: int, *scores: int, kind: CaseClass = "violated"
+) -> list[PlannedCase]:
+    return [PlannedCase(judge, kind, run, scores) for run in range(runs) for _ in range(size)]
 
 
-def test_cases_are_counted_by_judge_and_run_and_repeats_tell_the_flicker() -> None:
-    found = foreseen(
-        [*cases("a", 3, 2), *cases("b", 2, 1, 1, 0, 1), *cases("b", 1, 4, 0, 0)], lambda _: 3
+def test_cases_are_counted_by_judge_class_and_run_and_repeats_tell_the_flicker() -> None:
+    planned = foreseen(
+        [
+            *cases("a", 3, 2),
+            *cases("a", 2, 1, kind="satisfied"),
+            *cases("b", 2, 1, 1, 0, 1),
+            *cases("b", 1, 4, 0, 0),
+        ],
+        lambda _: 3,
     )
-    assert found["a"] == ForeseenSuite((2, 2, 2), 3, None)
-    assert found["b"].sizes == (1, 5)
-    assert found["b"].flicker == pytest.approx(2 / 3 * 2 / 6)
-    assert found["b"].cases == 6
+    assert planned["a"] == (
+        ("violated", ForeseenSuite((2, 2, 2), 3, None)),
+        ("satisfied", ForeseenSuite((1, 1), 3, None)),
+    )
+    [(_, suite)] = planned["b"]
+    assert suite.sizes == (1, 5)
+    assert suite.flicker == pytest.approx(2 / 3 * 2 / 6)
 
 
 def test_judges_that_are_alike_share_a_prospect() -> None:
-    [both] = prospects(foreseen([*cases("a", 30, 2), *cases("b", 30, 2)], lambda _: 1))
+    [both] = prospects(foreseen([*cases("a", 10, 2), *cases("b", 10, 2)], lambda _: 1))
     assert both.judges == ("a", "b")
-    none, some = both.outlooks
-    assert none.flicker == 0
-    assert some.flicker == pytest.approx(0.095)
-    assert none.visible is not None
-    assert some.visible is not None
-    assert none.visible < some.visible
-    assert none.runs is not None
-    assert some.runs is not None
-    assert some.repeated_runs is not None
-    assert none.runs < some.repeated_runs < some.runs
-    assert none.repeated_runs is None
+    assert both.goal == 0.05
+    [violated] = both.classes
+    low, guessed, high = violated.drops
+    assert low is not None
+    assert guessed is not None
+    assert high is not None
+    assert low <= 1.03 * guessed <= 1.06 * high
 
 
-def test_a_known_flicker_gives_one_outlook() -> None:
-    suite = ForeseenSuite((6,) * 30, 3, 0.095)
-    [prospect] = prospects({"": suite})
-    [outlook] = prospect.outlooks
-    assert outlook.flicker == 0.095
-    assert (outlook.repeated_runs, outlook.passing) == (None, None)
-    assert prospect.goal == 0.05
+def brute_force(suite: ForeseenSuite, drop: float, sessions: int = 150) -> float:
+    """The share of sessions, drawn verdict by verdict, in which the gate's test finds a drop."""
+    rng, found = random.Random(3), 0
+    share = min(1.0, drop / (1 - 2 * suite.flip))
+    for _ in range(sessions):
+        errors = []
+        for size in suite.sizes:
+            chance = rng.betavariate(share * 7 / 3, (1 - share) * 7 / 3)
+            for _ in range(size):
+                wrong = 1 - suite.flip if rng.random() < chance else suite.flip
+                before = tuple(int(rng.random() < suite.flip) for _ in range(suite.repeats))
+                now = tuple(int(rng.random() < wrong) for _ in range(suite.repeats))
+                errors.append(CaseErrors(before, now))
+        [test] = compare_sets(errors, [range(len(errors))])
+        found += test.p_value <= 0.025
+    return found / sessions
 
 
-def test_runs_that_pass_are_those_that_an_undecided_gate_asks_for() -> None:
-    suite = ForeseenSuite((6,) * 12, 1, 0.095)
-    [prospect] = prospects({"": suite}, max_drop=0.05)
-    [outlook] = prospect.outlooks
-    assert outlook.passing is not None
-    assert outlook.passing.share < 0.5
-    assert outlook.passing.runs == runs_to_prove([suite], 0.05)
+@pytest.mark.parametrize(
+    ("sizes", "flip", "repeats", "drop"),
+    [((1,) * 20, 0.0, 1, 0.35), ((2,) * 10, 0.1, 3, 0.25), ((6,) * 9, 0.05, 3, 0.1)],
+)
+def test_power_is_that_of_the_gates_test(
+    sizes: tuple[int, ...], flip: float, repeats: int, drop: float
+) -> None:
+    suite = ForeseenSuite(sizes, repeats, 2 * flip * (1 - flip))
+    # Three standard errors of 150 sessions.
+    assert power(suite, drop) == pytest.approx(brute_force(suite, drop), abs=0.12)
 
 
-def test_a_proof_of_each_judge_is_as_likely_in_a_panel() -> None:
-    suite = ForeseenSuite((6,) * 70, 1, 0.095)
-    [alone] = prospects({"a": suite}, max_drop=0.05)
-    [together] = prospects({"a": suite, "b": suite, "c": suite}, max_drop=0.05)
-    assert alone.outlooks == together.outlooks
+def test_visible_drop_is_where_power_is_eighty_percent() -> None:
+    suite = ForeseenSuite((1, 3, 6) * 5, flicker=0.05)
+    drop = visible_drop(suite)
+    assert drop is not None
+    assert power(suite, drop) == pytest.approx(0.8, abs=0.04)
 
 
-def test_the_class_that_needs_most_runs_decides_and_nothing_proves_a_drop_of_none() -> None:
-    small, large = ForeseenSuite((1,) * 12, 1, 0.095), ForeseenSuite((6,) * 12, 1, 0.095)
-    assert runs_to_prove([small, large], 0.05) == runs_to_prove([small], 0.05)
-    assert runs_to_prove([small], 0.0) is None
-    assert runs_to_prove([], 0.05) is None
+@pytest.mark.parametrize("repeats", [1, 3, 5])
+@pytest.mark.parametrize("sizes", [(1,) * 20, (2,) * 10, (1, 3, 6) * 5])
+def test_more_flicker_never_finds_a_smaller_drop(sizes: tuple[int, ...], repeats: int) -> None:
+    drops = [
+        visible_drop(ForeseenSuite(sizes, repeats, flicker)) or 1.0
+        for flicker in (0.0, 0.05, 0.1, 0.2, 0.3)
+    ]
+    # But for the simulation itself.
+    assert all(more > 0.97 * less for less, more in itertools.pairwise(drops))
+
+
+def test_suite_that_is_too_small_sees_no_drop() -> None:
+    assert visible_drop(ForeseenSuite(())) is None
+    assert visible_drop(ForeseenSuite((1,) * 4)) is None
+    assert visible_drop(ForeseenSuite((1,) * 40, flicker=0.5)) is None
+
+
+@pytest.mark.parametrize(("sizes", "flip", "repeats"), [((6,) * 10, 0.05, 3), ((1,) * 10, 0.02, 1)])
+def test_runs_prove_that_nothing_has_changed(
+    sizes: tuple[int, ...], flip: float, repeats: int
+) -> None:
+    suite = ForeseenSuite(sizes, repeats, 2 * flip * (1 - flip))
+    runs = runs_to_prove([suite], 0.05)
+    assert runs is not None
+    rng, passed = random.Random(5), 0
+    for _ in range(200):
+        changes = []
+        for size in suite.times(runs).sizes:
+            flips = [rng.random() < flip for _ in range(2 * size * repeats)]
+            loss = sum(flips[::2]) - sum(flips[1::2])
+            changes.append(Change(loss / repeats, size))
+        upper = unseen_drop(changes).upper
+        passed += upper is not None and upper < 0.05
+    assert passed / 200 == pytest.approx(0.8, abs=0.1)
+
+
+def test_both_classes_have_to_be_proven() -> None:
+    suite = ForeseenSuite((3,) * 20, 3, 0.1)
+    one, both = runs_to_prove([suite], 0.05), runs_to_prove([suite, suite], 0.05)
+    assert one is not None
+    assert both is not None
+    assert one < both
+
+
+def test_no_runs_prove_that_nothing_at_all_is_lost() -> None:
+    assert runs_to_prove([ForeseenSuite((3,) * 20)], 0) is None
+    assert runs_to_prove([ForeseenSuite((3,) * 20)], 1e-6) is None
+    assert runs_to_prove([ForeseenSuite(())], 0.05) is None
 
 
 def test_nothing_is_foreseen_of_nothing() -> None:
     assert prospects(foreseen([], lambda _: 1)) == []
 
 
-SUITE = ForeseenSuite((3,) * 18)
-NO_FLIPS = Outlook(0.0, 0.176, 61, None, None)
-FLIPS = Outlook(0.095, 0.2251, 168, 93, None)
+SUITE = ForeseenSuite((3,) * 9)
 
 
-def text(prospect: Prospect) -> str:
-    return " ".join(prospect_sentences([prospect]))
+def text(*classes: ClassProspect, runs: int | None = 168, judges: tuple[str, ...] = ("",)) -> str:
+    return " ".join(prospect_sentences([Prospect(judges, classes, 0.05, runs)]))
 
 
-def test_sentences_without_a_known_flicker() -> None:
-    assert text(Prospect(("",), SUITE, 0.05, None, (NO_FLIPS, FLIPS))) == (
-        "54 cases from 18 runs: a drop of 18 points is found in 80% of sessions if no verdict "
-        "flips, one of 23 points if 5% do. A drop of 5 points takes about 61 runs like these if "
-        "no verdict flips, about 170 if 5% do (93 with repeats: 3). This assumes "
-        "that a change breaks cases of one run together, with a correlation of 0.3. How many "
-        "verdicts flip is not known, as no case was judged more than once "
-        "(evaluation_config.repeats)."
+def test_sentences_state_what_they_assume() -> None:
+    violated = ClassProspect("violated", SUITE, (0.251, 0.304, 0.38))
+    satisfied = ClassProspect("satisfied", replace(SUITE, sizes=(1,) * 9), (0.5, 0.5, 0.5))
+    assert text(violated, satisfied) == (
+        "Of 27 violated cases from 9 runs, a drop of 30 points is found in 80% of sessions, if "
+        "what breaks in one run correlates by 0.3 (25 to 38 points for 0 to 0.6). Of 9 satisfied "
+        "cases from 9 runs, a drop of 50 points is found in 80% of sessions. To prove that no "
+        "more than 5 points are lost (gate.proof) takes about 170 runs like these, if nothing has "
+        "changed. 5% of verdicts are taken to flip by themselves, as no case was judged more than "
+        "once (evaluation_config.repeats)."
     )
 
 
-def test_sentences_with_a_known_flicker_and_a_gate() -> None:
-    suite = ForeseenSuite((3,) * 18, 3, 0.04)
-    outlook = Outlook(0.04, 0.2, 93, None, Passing(0.032, 55, 5))
-    assert text(Prospect(("strict", "mild"), suite, 0.01, 0.01, (outlook,))) == (
-        "strict, mild (54 cases from 18 runs, 3 repeats, flicker 4.0%): a drop of 20 points is "
-        "found in 80% of sessions. A drop of 1 point takes about 93 runs like these. "
-        "gate.proof of 1 point: a judge that has not changed passes in 3% of sessions; 80% "
-        "takes 55 runs like these, or repeats: 5. This assumes that a change "
-        "breaks cases of one run together, with a correlation of 0.3."
+def test_sentences_with_a_known_flicker_and_what_no_number_finds() -> None:
+    suite = ForeseenSuite((3,) * 9, 3, 0.04)
+    found = ClassProspect("all", suite, (0.1, 0.2, None))
+    assert text(found, judges=("strict", "mild")).startswith(
+        "strict, mild: of 27 cases from 9 runs, 3 repeats, flicker 4.0%, a drop of 20 points is "
+        "found in 80% of sessions, if what breaks in one run correlates by 0.3 (10 to none for 0 "
+        "to 0.6). To prove"
     )
-
-
-def test_sentences_of_what_passes_already_and_of_what_no_number_decides() -> None:
-    sure = replace(FLIPS, repeated_runs=None, passing=Passing(0.9991, None, None))
-    said = text(Prospect(("",), replace(SUITE, flicker=0.095), 0.05, 0.05, (sure,)))
-    assert "a judge that has not changed passes in over 99% of sessions." in said
-    none = Outlook(0.0, None, None, None, Passing(0.0, 39, None))
-    some = Outlook(0.095, None, None, None, Passing(0.06, 92, None))
-    said = text(Prospect(("",), ForeseenSuite((1,)), 0.05, 0.05, (none, some)))
-    assert "1 case from 1 run: no drop is found in 80% of sessions. A drop of" in said
-    assert "A drop of 5 points takes more than 100,000 runs." in said
-    assert (
-        "passes in under 1% of sessions if no verdict flips, in 6% if 5% do; 80% takes 39 or 92 "
-        "runs like these."
-    ) in said
+    assert "flip by themselves" not in text(found)
+    none = text(ClassProspect("all", suite, (None, None, None)), runs=None)
+    assert none.startswith("Of 27 cases from 9 runs, 3 repeats, flicker 4.0%, no drop is found")
+    assert "takes more than 100,000 runs" in none
