@@ -59,7 +59,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
     assert result.outlines[start + 1 : start + 19] == [
         "                                          95%",
         "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
-        "rubric-1              5     80.0%   27.5-97.7   50.0%  0.0%   0.55   50.0%",
+        "rubric-1              5     80.0%   15.9-98.8   50.0%  0.0%   0.55   50.0%",
         "  agent_perturbation  2     50.0%    9.5-90.5   50.0%     -      -       -",
         "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
         "95% intervals of rubric-1: recall 9.5-90.5, FPR 0.0-56.1, paired 9.5-90.5; none",
@@ -144,7 +144,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     result.stdout.no_fnmatch_line("jrh: suite*")
     start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
     assert result.outlines[start + 1 : -1] == [
-        "tiny: 5 verdicts, accuracy 80.0% (27.5-97.7), 1 wrong, 2 without a case, 1 unscored",
+        "tiny: 5 verdicts, accuracy 80.0% (15.9-98.8), 1 wrong, 2 without a case, 1 unscored",
         "Not green: 1 case unscored.",
         "1 case unrecorded. With an API key, this records only what is missing:",
         "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
