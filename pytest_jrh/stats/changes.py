@@ -4,6 +4,7 @@ what an update of the baseline does to its figures.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -134,15 +135,17 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
     errors = [errors_of(pair, since) for pair in pairs]
     sets = list(_sets(pairs))
     tests = compare_sets(errors, [places for *_, places in sets])
+    # Integers are as exact as fractions, and much faster.
+    unit = math.lcm(*(len(scores) for case in errors for scores in case))
+    before = [_in_parts(case.before, unit) for case in errors]
+    now = [_in_parts(case.now, unit) for case in errors]
     changes = []
     for (kind, judge, rubric, places), test in zip(sets, tests, strict=True):
         members = [pairs[place] for place in places]
-        of_set = [errors[place] for place in places]
-        before = _mean(Fraction(sum(case.before), len(case.before)) for case in of_set)
-        now = _mean(Fraction(sum(case.now), len(case.now)) for case in of_set)
         right = [_was_right(pair, since) for pair in members]
         outcomes = list(zip(members, right, strict=True))
-        clusters = _losses(members, of_set)
+        losses = [now[place] - before[place] for place in places]
+        clusters = _losses(members, losses, unit)
         changes.append(
             SetChange(
                 kind=kind,
@@ -150,8 +153,8 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
                 judge=judge,
                 rubric=rubric,
                 ordinal=_is_ordinal(members),
-                before=float(before),
-                now=float(now),
+                before=sum(before[place] for place in places) / (unit * len(places)),
+                now=sum(now[place] for place in places) / (unit * len(places)),
                 lost=tuple(
                     pair.now.case_id
                     for pair, was_right in outcomes
@@ -210,16 +213,15 @@ def _was_right(pair: Pair, since: Since) -> bool:
     return pair.before.outcome == "agree"
 
 
-def _losses(pairs: Sequence[Pair], errors: Sequence[CaseErrors]) -> list[Change]:
+def _in_parts(errors: tuple[int, ...], unit: int) -> int:
+    """The mean error, in parts of a unit that the number of verdicts divides."""
+    return sum(errors) * (unit // len(errors))
+
+
+def _losses(pairs: Sequence[Pair], losses: Sequence[int], unit: int) -> list[Change]:
     """What each cluster has lost, in the order of its first case."""
-    lost = (
-        (
-            pair.now.spec.cluster_id,
-            Fraction(sum(case.now), len(case.now)) - Fraction(sum(case.before), len(case.before)),
-        )
-        for pair, case in zip(pairs, errors, strict=True)
-    )
-    return [Change(sum(cluster, Fraction()), len(cluster)) for cluster in by_cluster(lost)]
+    clusters = by_cluster(zip((pair.now.spec.cluster_id for pair in pairs), losses, strict=True))
+    return [Change(Fraction(sum(cluster), unit), len(cluster)) for cluster in clusters]
 
 
 def has_moved(pairs: Iterable[Pair]) -> bool:

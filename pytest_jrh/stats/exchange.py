@@ -63,7 +63,9 @@ class SetTest:
 
 
 class _Exchanges(NamedTuple):
-    """What the error of a case may have risen by, in parts of a common unit, and how likely."""
+    """What the error of a case, or of several together, may have risen by, in parts of a common
+    unit and from the lowest on, and how likely each is.
+    """
 
     rises: Integers
     shares: Numbers
@@ -88,7 +90,7 @@ def compare_sets(
     observed = np.array([_rise(cases[place], unit) for place in moved])
     row_of = {place: row for row, place in enumerate(moved)}
     rows = [[row_of[place] for place in members if place in row_of] for members in sets]
-    tails = [_Tail.of([exchanges[row] for row in members]) for members in rows]
+    tails = [_Tail.of(_sums([exchanges[row] for row in members])) for members in rows]
     p_values = [
         float(tail.at(observed[members].sum())) for tail, members in zip(tails, rows, strict=True)
     ]
@@ -132,33 +134,42 @@ def _dealt(errors: tuple[int, ...], now: int, unit: int) -> _Exchanges:
     return _Exchanges(np.array(rises), np.array(counts) / math.comb(len(errors), now))
 
 
-class _Tail(NamedTuple):
-    """The probability that the rises of a set's cases add up to a sum or more, for each sum from
-    the lowest on, in steps.
+def _sums(exchanges: Sequence[_Exchanges]) -> _Exchanges:
+    """What the rises of several cases may add up to, in equal steps: all exchanges convolved, those
+    that are alike by squaring.
     """
+    import numpy as np
+
+    alike = Counter(map(id, exchanges))
+    distinct = {id(exchange): exchange for exchange in exchanges}
+    gaps = [np.diff(exchange.rises) for exchange in distinct.values()]
+    step = math.gcd(*(int(gap) for of_case in gaps for gap in of_case)) or 1
+    shares = np.ones(1)
+    lowest = 0
+    for key, number in alike.items():
+        rises, probabilities = distinct[key]
+        lowest += number * int(rises[0])
+        table = np.zeros((int(rises[-1]) - int(rises[0])) // step + 1)
+        table[(rises - rises[0]) // step] = probabilities
+        shares = np.convolve(shares, _power(table, number))
+    return _Exchanges(lowest + step * np.arange(len(shares)), shares)
+
+
+class _Tail(NamedTuple):
+    """The probability of a sum or more, for each sum from the lowest on, in steps."""
 
     lowest: int
     step: int
     shares: Numbers
 
     @classmethod
-    def of(cls, exchanges: Sequence[_Exchanges]) -> _Tail:
-        """Convolve the exchanges of all cases, those that are alike by squaring."""
+    def of(cls, sums: _Exchanges) -> _Tail:
+        """Add up how likely each sum in equal steps is, from the highest on."""
         import numpy as np
 
-        alike = Counter(map(id, exchanges))
-        distinct = {id(exchange): exchange for exchange in exchanges}
-        gaps = [np.diff(exchange.rises) for exchange in distinct.values()]
-        step = math.gcd(*(int(gap) for of_case in gaps for gap in of_case)) or 1
-        shares = np.ones(1)
-        lowest = 0
-        for key, number in alike.items():
-            rises, probabilities = distinct[key]
-            lowest += number * int(rises[0])
-            table = np.zeros((int(rises[-1]) - int(rises[0])) // step + 1)
-            table[(rises - rises[0]) // step] = probabilities
-            shares = np.convolve(shares, _power(table, number))
-        return cls(lowest, step, np.minimum(1.0, np.cumsum(shares[::-1])[::-1]))
+        rises, shares = sums
+        step = int(rises[1] - rises[0]) if len(rises) > 1 else 1
+        return cls(int(rises[0]), step, np.minimum(1.0, np.cumsum(shares[::-1])[::-1]))
 
     def at(self, sums: Integers) -> Numbers:
         """The probability of each sum, or of more."""
@@ -184,15 +195,25 @@ def _smallest_p_values(
     tails: Sequence[_Tail],
     seed: int,
 ) -> tuple[Numbers, Numbers]:
-    """The smallest p of all sets, for each way of exchanging verdicts, and how likely each is."""
+    """The smallest p of all sets, for each way of exchanging verdicts, and how likely each is.
+
+    What counts of cases that are in the same sets is their sum alone, so that it is exchanged.
+    """
     import numpy as np
 
-    # Sums of integers are exact in floats, whose products are much faster.
-    members = np.zeros((len(rows), len(exchanges)))
+    sets_of_row: dict[int, list[int]] = {}
     for number, of_set in enumerate(rows):
-        members[number, of_set] = 1
+        for row in of_set:
+            sets_of_row.setdefault(row, []).append(number)
+    groups: dict[tuple[int, ...], list[_Exchanges]] = {}
+    for row, numbers in sets_of_row.items():
+        groups.setdefault(tuple(numbers), []).append(exchanges[row])
+    # Sums of integers are exact in floats, whose products are much faster.
+    members = np.zeros((len(rows), len(groups)))
+    for group, numbers in enumerate(groups):
+        members[list(numbers), group] = 1
     smallest, weights = [], []
-    for rises, shares in _ways(exchanges, seed):
+    for rises, shares in _ways([_sums(of_group) for of_group in groups.values()], seed):
         sums = np.rint(members @ rises).astype(np.int64)
         p_values = [tail.at(of_set) for tail, of_set in zip(tails, sums, strict=True)]
         smallest.append(np.min(p_values, axis=0))
@@ -201,7 +222,7 @@ def _smallest_p_values(
 
 
 def _ways(exchanges: Sequence[_Exchanges], seed: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Ways of exchanging verdicts, a column each with the rise of every case, and their shares."""
+    """Ways of exchanging verdicts, a column each with every rise, and their shares."""
     import numpy as np
 
     if math.prod(len(exchange.rises) for exchange in exchanges) <= _MOST_COUNTED:
@@ -215,13 +236,10 @@ def _ways(exchanges: Sequence[_Exchanges], seed: int) -> Iterator[tuple[Numbers,
     # Of all of numpy's generators this one gives the same numbers with every version.
     rng = np.random.RandomState(seed)
     equal = np.full(_DRAWN_AT_ONCE, 1 / _DRAWS)
-    alike: dict[int, list[int]] = {}
-    for row, exchange in enumerate(exchanges):
-        alike.setdefault(id(exchange), []).append(row)
+    up_to = [np.cumsum(exchange.shares)[:-1] for exchange in exchanges]
     for _ in range(_DRAWS // _DRAWN_AT_ONCE):
         drawn = np.empty((len(exchanges), _DRAWN_AT_ONCE))
-        for of_kind in alike.values():
-            rises, of_rise = exchanges[of_kind[0]]
-            uniform = rng.random_sample((len(of_kind), _DRAWN_AT_ONCE))
-            drawn[of_kind] = rises[np.searchsorted(np.cumsum(of_rise)[:-1], uniform)]
+        for row, (exchange, bounds) in enumerate(zip(exchanges, up_to, strict=True)):
+            uniform = rng.random_sample(_DRAWN_AT_ONCE)
+            drawn[row] = exchange.rises[np.searchsorted(bounds, uniform)]
         yield drawn, equal

@@ -98,7 +98,8 @@ def coverage(
     baseline: Baseline, comparison: Comparison, results: Iterable[CaseResult], scope: Scope
 ) -> Coverage:
     """Say how much of the baseline's cases of one suite is in a comparison; see `Coverage`."""
-    lines = {case_id for case_id in baseline.cases if suite_of(case_id) in scope.suites}
+    suites = scope.suites
+    lines = {case_id for case_id in baseline.cases if suite_of(case_id) in suites}
     judged = {result.case_id for result in results if result.outcome in JUDGED}
     compared = (judged & lines) - comparison.not_comparable.keys()
     return Coverage(
