@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import argparse
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.checks import Check, error_of, table
+from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short, update
-from pytest_jrh.stats.gate import GateDecision, decide
+from pytest_jrh.stats.gate import DropDecision, GateDecision, decide
 
 Shares = npt.NDArray[np.float64]
 Verdicts = npt.NDArray[np.int64]
 DIGEST, EARLIER, NOW = "d" * 64, "e" * 64, "a" * 64
 SESSIONS = 300
+# The highest of many cells is high by chance, too: other sessions of it, times so many.
+_AGAIN = 5
+LLMBAR_PROMPTS = ("vanilla", "vanilla_norules", "cot", "metrics_reference", "swap")
 _FLIPS = (0.0, 0.02, 0.05, 0.15)
 _RUNS = (5, 10, 33, 100)
 _BROKEN = (("cases", 0.0), ("runs, 0.3", 0.3), ("runs, 0.6", 0.6), ("whole runs", 1.0))
@@ -162,24 +168,27 @@ class _Session:
 
 def results_of(made: _Made, verdicts: Verdicts, judge: str = NOW) -> list[CaseResult]:
     """The results of a session with these verdicts."""
-    results = []
-    for spec, name, label, scores in zip(
-        made.specs, made.ids, made.labels.tolist(), verdicts.tolist(), strict=True
-    ):
-        score = _majority(scores)
-        results.append(
-            CaseResult(
-                spec,
-                name,
-                "agree" if score == label else "disagree",
-                expected=label,
-                score=score,
-                case_digest=DIGEST,
-                judge_fingerprint=judge,
-                scores=tuple(scores),
-            )
-        )
-    return results
+    cases = zip(made.specs, made.ids, made.labels.tolist(), verdicts.tolist(), strict=True)
+    return [_result(spec, name, label, scores, judge) for spec, name, label, scores in cases]
+
+
+def _result(spec: CaseSpec, name: str, label: int, scores: Sequence[int], judge: str) -> CaseResult:
+    score = _majority(scores)
+    return CaseResult(
+        spec,
+        name,
+        "agree" if score == label else "disagree",
+        expected=label,
+        score=score,
+        case_digest=DIGEST,
+        judge_fingerprint=judge,
+        scores=tuple(scores),
+    )
+
+
+def _drop(decision: GateDecision) -> DropDecision:
+    [drop] = [threshold.drop for threshold in decision.thresholds if threshold.drop is not None]
+    return drop
 
 
 def _majority(scores: Sequence[int]) -> int | None:
@@ -187,24 +196,35 @@ def _majority(scores: Sequence[int]) -> int | None:
     return None if ones == len(scores) else int(ones > len(scores))
 
 
-def verdict_shares(suite: Suite, change: Change, number: int, **rules: Any) -> dict[str, float]:
+def verdict_shares(
+    suite: Suite, change: Change, number: int, seed: int = 0, **rules: Any
+) -> dict[str, float]:
     """The shares of sessions that PASS, FAIL and are INCONCLUSIVE."""
     counts = {"PASS": 0, "FAIL": 0, "INCONCLUSIVE": 0}
-    for session in sessions(suite, change, number):
-        decision = session.decide(**rules)
-        [drop] = [each.drop for each in decision.thresholds if each.drop is not None]
-        counts[drop.verdict] += 1
+    for session in sessions(suite, change, number, seed):
+        counts[_drop(session.decide(**rules)).verdict] += 1
     return {verdict: count / number for verdict, count in counts.items()}
 
 
-def failed(suite: Suite, change: Change, number: int) -> float:
+def failed(suite: Suite, change: Change, seed: int = 0) -> float:
     """The share of sessions that fail with `max_drop: 0`."""
-    return verdict_shares(suite, change, number, max_drop=0)["FAIL"]
+    return verdict_shares(suite, change, SESSIONS, seed, max_drop=0)["FAIL"]
 
 
-def proven(suite: Suite, change: Change, number: int) -> float:
+def proven(suite: Suite, change: Change, seed: int = 0) -> float:
     """The share of sessions that pass with `max_drop: 0.05` and `proof: true`."""
-    return verdict_shares(suite, change, number, max_drop=0.05, proof=True)["PASS"]
+    return verdict_shares(suite, change, SESSIONS, seed, max_drop=0.05, proof=True)["PASS"]
+
+
+def _again(
+    pool: Executor,
+    simulated: Callable[[Suite, Change, int], float],
+    suite: Suite,
+    change: Change,
+) -> float:
+    """Simulate other sessions of a cell that was the highest of many, which it may be by chance."""
+    shares = pool.map(simulated, [suite] * _AGAIN, [change] * _AGAIN, range(1, _AGAIN + 1))
+    return mean(shares)
 
 
 def accepted_until_red(repeats: int, seed: int) -> int:
@@ -226,6 +246,43 @@ def accepted_until_red(repeats: int, seed: int) -> int:
     return 21
 
 
+def llmbar_decisions(file: Path) -> list[tuple[str, ...]]:
+    """What the gate says of GPT-4 under each prompt of LLMBar, held against `vanilla`: prompt,
+    recall with false positives, and the decisions for `max_drop` of 0 and 0.05 without and with
+    `proof`.
+    """
+    with file.open(encoding="utf-8", newline="") as lines:
+        cases = list(csv.DictReader(lines))
+    before = _llmbar_results(cases, "vanilla", EARLIER)
+    scope = Scope.of(result.case_id for result in before)
+    baseline = update(Baseline(), before, scope).baseline
+    rows = []
+    for prompt in LLMBAR_PROMPTS:
+        results = _llmbar_results(cases, prompt, NOW)
+        recall = mean(result.score == 1 for result in results if result.expected == 1)
+        alarms = mean(result.score == 1 for result in results if result.expected == 0)
+        verdicts = []
+        for proof in (False, True):
+            for max_drop in (0, 0.05):
+                rules = GateRules(max_drop=max_drop, proof=proof)
+                verdicts.append(_drop(decide(results, baseline, rules, scope)).verdict)
+        rows.append((prompt, f"{100 * recall:.1f}, {100 * alarms:.1f}", *verdicts))
+    return rows
+
+
+def _llmbar_results(
+    cases: Sequence[Mapping[str, str]], prompt: str, judge: str
+) -> list[CaseResult]:
+    """The runs are LLMBar's pairs, its subsets the rubrics, each pair a case in either order."""
+    results = []
+    for case in cases:
+        label, score = int(case["label"]), int(case[prompt])
+        test = "agent_perturbation" if label else "agent_positives"
+        spec = CaseSpec("llmbar", test, case["subset"], case["case"], 1, cluster=case["item"])
+        results.append(_result(spec, case_id(spec), label, [score], judge))
+    return results
+
+
 def section(pool: Executor) -> tuple[str, list[Check]]:
     """All tables of the gate, and what must hold of them."""
     parts = [_unchanged(pool), _changed(pool), _proofs(pool), _updates(pool)]
@@ -237,10 +294,10 @@ def _unchanged(pool: Executor) -> tuple[str, list[Check]]:
     cells = [
         (runs, repeats, flip, False) for runs in _RUNS for repeats in (1, 3, 5) for flip in _FLIPS
     ]
-    cells += [(33, repeats, 0.05, True) for repeats in (1, 3, 5)]
+    cells += [(runs, repeats, 0.05, True) for runs in (10, 33) for repeats in (1, 3, 5)]
     suites = [Suite(runs, 3 if runs < _RUNS[-1] else 1) for runs, *_ in cells]
     changes = [Change(flip, repeats, mixed=mixed) for _, repeats, flip, mixed in cells]
-    shares = list(pool.map(failed, suites, changes, [SESSIONS] * len(cells)))
+    shares = list(pool.map(failed, suites, changes))
     found = dict(zip(cells, shares, strict=True))
     rows = [
         (
@@ -257,21 +314,16 @@ def _unchanged(pool: Executor) -> tuple[str, list[Check]]:
     ]
     flickering = {cell: share for cell, share in found.items() if cell[2]}
     highest = max(flickering, key=lambda cell: flickering[cell])
-    # The highest of many cells is high by chance, too.
-    again = verdict_shares(
-        Suite(highest[0], 3 if highest[0] < _RUNS[-1] else 1),
-        Change(highest[2], highest[1], mixed=highest[3]),
-        5 * SESSIONS,
-        max_drop=0,
-    )["FAIL"]
-    mean = sum(flickering.values()) / len(flickering)
+    number = cells.index(highest)
+    again = _again(pool, failed, suites[number], changes[number])
+    average = mean(flickering.values())
     checks = [
         Check(
             "gate: an unchanged judge FAILs, mean of all cells that flicker",
-            100 * mean,
+            100 * average,
             5,
             "most",
-            error=error_of(mean, SESSIONS * len(flickering)),
+            error=error_of(average, SESSIONS * len(flickering)),
         ),
         Check(
             "gate: an unchanged judge FAILs, highest cell",
@@ -279,7 +331,7 @@ def _unchanged(pool: Executor) -> tuple[str, list[Check]]:
             5,
             "most",
             f"{highest[0]} runs, {highest[1]} repeats, {highest[2]:.0%} flip; simulated again",
-            error_of(again, 5 * SESSIONS),
+            error_of(again, _AGAIN * SESSIONS),
         ),
         Check(
             "gate: an unchanged judge FAILs where nothing flickers",
@@ -312,7 +364,7 @@ def _changed(pool: Executor) -> tuple[str, list[Check]]:
         for repeats in (1, 3)
     ]
     _, suites, changes = zip(*cells, strict=True)
-    shares = list(pool.map(failed, suites, changes, [SESSIONS] * len(cells)))
+    shares = list(pool.map(failed, suites, changes))
     rows = [
         (name, str(suite.runs), str(change.repeats), f"{100 * share:.1f}")
         for (name, suite, change), share in zip(cells, shares, strict=True)
@@ -353,7 +405,7 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         Change(flip, repeats, recall=drop, together=together)
         for flip, repeats, _, _, together, drop in cells
     ]
-    shares = list(pool.map(proven, suites, changes, [SESSIONS] * len(cells)))
+    shares = list(pool.map(proven, suites, changes))
     found = dict(zip(cells, shares, strict=True))
     rows = []
     for flip, repeats, name in dict.fromkeys((cell[0], cell[1], cell[3]) for cell in cells):
@@ -365,19 +417,16 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         rows.append((name, f"{flip:.0%}", str(repeats), *passed))
     broken = {cell: share for cell, share in found.items() if cell[-1]}
     highest = max(broken, key=lambda cell: broken[cell])
-    flip, repeats, runs, name, together, drop = highest
-    again = proven(
-        Suite(runs, 3, both=False),
-        Change(flip, repeats, recall=drop, together=together),
-        4 * SESSIONS,
-    )
+    flip, _, runs, name, *_ = highest
+    number = cells.index(highest)
+    again = _again(pool, proven, suites[number], changes[number])
     check = Check(
         "gate.proof: a drop of max_drop PASSes, highest cell",
         100 * again,
         6,
         "most",
         f"{name}, {runs} runs, {flip:.0%} flip; simulated again",
-        error_of(again, 4 * SESSIONS),
+        error_of(again, _AGAIN * SESSIONS),
     )
     body = (
         "## The gate: proof\n\nPASS in so many of 100 sessions with `max_drop: 0.05` and `proof: "
@@ -405,3 +454,16 @@ def _updates(pool: Executor) -> tuple[str, list[Check]]:
         "orders of the cases.\n\n"
     )
     return body + table(("repeats", "FAIL first", "FAIL last"), rows), checks
+
+
+def main() -> None:
+    """Print what the gate says of the prompts of LLMBar: `python -m benchmarks.gate FILE.csv`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=main.__doc__)
+    parser.add_argument("file", type=Path, help="the verdicts of GPT-4, llmbar-gpt4.csv")
+    titles = ("prompt", "recall, false positives", "`max_drop: 0`", "`0.05`")
+    titles += ("`0`, `proof`", "`0.05`, `proof`")
+    print(table(titles, llmbar_decisions(parser.parse_args().file)))
+
+
+if __name__ == "__main__":
+    main()
