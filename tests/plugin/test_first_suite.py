@@ -16,8 +16,9 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from tests.plugin.recorded import lenient_about_order_1002
 from tests.support.fork_server import commands
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import built_log, run
 
 ROOT = Path(__file__).parents[2]
@@ -166,6 +167,28 @@ def test_what_init_says_to_commit_replays_in_a_clone(project: tuple[Path, list[s
         assert replayed.returncode == 0, replayed.stdout
         assert "0 calls made" in replayed.stdout
         assert outcomes(clone / "junit.xml") == recorded
+
+
+@pytest.mark.timeout(2 * _LONGEST)
+def test_what_is_wrong_when_a_suite_is_recorded_is_accepted_and_stays_green(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = built_log([run(1), run(2)])
+    assert main(["init", "support", "--log", str(log)]) == 0
+    capsys.readouterr()
+    fill_in(tmp_path / "inputs" / "data" / "support" / "rubrics.yml")
+    pytest_command = f"pytest --jrh-config={CONFIG} -p no:cacheprovider"
+    with ModelServer(override(Obedient(), judge=lenient_about_order_1002)) as server:
+        env = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_KEY": "sk-test"}
+        recorded = shell(tmp_path, f"{pytest_command} --jrh-record-mode=once", env)
+    assert "1 failed, 3 passed" in recorded.stdout, recorded.stdout + recorded.stderr
+    first = shell(tmp_path, f"{pytest_command} {BASELINE} --jrh-update-baseline")
+    assert first.returncode == 0, first.stdout + first.stderr
+    assert "accepted into the baseline, though wrong (1):" in first.stdout
+    again = shell(tmp_path, f"{pytest_command} {BASELINE}")
+    assert again.returncode == 0, again.stdout
+    assert "3 passed, 1 xfailed" in again.stdout
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,13 @@ def test_a_bad_value_says_what_was_there_and_what_may_be_there(
         assert hint in (problem.hint or "")
 
 
+def test_a_limit_of_a_drop_that_is_no_number_is_one_problem(folder: Folder) -> None:
+    data = changed("gate", {"max_drop": "abc", "proof": True, "inconclusive": "pass"})
+    [problem] = folder.problems(data)
+    assert problem.key == "gate.max_drop"
+    assert 'got "abc"; must be a number from 0 and below 1' in problem.message
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "a\\b", "..", ".", "a\nb", "x" * 300])
 def test_names_that_would_leave_their_folder_are_refused(folder: Folder, name: str) -> None:
     problem = folder.problem(changed("admin.module_name", name))

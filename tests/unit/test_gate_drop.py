@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.gate import llmbar_decisions
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
@@ -620,3 +621,51 @@ def test_a_judge_that_always_says_faulty_fails_the_gate_after_a_good_one() -> No
     same = verdicts("step:qwen2.5:14b")
     assert decided(same, baseline_of(same), max_drop=0).passed
     assert decided(same, baseline_of(earlier(same)), max_drop=0).passed
+
+
+LLMBAR = DATA.parent / "strong-judges" / "llmbar-gpt4.csv"
+
+
+@pytest.mark.skipif(not LLMBAR.is_file(), reason="../shared/data/strong-judges")
+def test_the_documented_decisions_about_gpt4_are_those_of_the_gate() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
+    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    documented = {row[0].removesuffix("` itself"): row[1:] for row in rows if len(row) == 6}
+    for prompt, *cells in llmbar_decisions(LLMBAR):
+        assert documented[prompt] == cells
+
+
+def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
+    """The file was written by the package of commit 596c9c9, in two updates of which the second
+    accepted a miss in run 1: 3 repeats, single verdicts and a panel.
+    """
+    baseline = load(Path(__file__).parents[1] / "support" / "baseline_of_596c9c9.json")
+    digests = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+
+    def judged(broken: int) -> list[CaseResult]:
+        results = []
+        for run in range(1, 6):
+            missed = run <= broken
+            spec = make_spec(f"run-{run}")
+            result = make_result(spec, "disagree" if missed else "agree", **digests)
+            scores = (int(not missed),) * 3
+            results.append(replace(result, score=scores[0], scores=scores))
+            right = make_spec(f"run-{run}", rubric_id="tone", test="agent_positives")
+            results.append(make_result(right, "agree", **digests))
+        for judge in ("kind", "strict"):
+            spec = make_spec("run-1", rubric_id="tone", judge=judge)
+            results.append(replace(make_result(spec, "agree", **digests), scores=(1, 1, 0)))
+        return results
+
+    for broken, verdict in ((0, "PASS"), (1, "PASS"), (4, "FAIL")):
+        results = judged(broken)
+        scope = Scope.of(result.case_id for result in results)
+        decision = decide(results, baseline, GateRules(max_drop=0), scope)
+        assert decision.comparison is not None
+        assert (decision.comparison.compared, decision.not_comparable) == (12, {})
+        assert decision.moved
+        drops = {threshold.judge: threshold.drop for threshold in decision.thresholds}
+        assert (drops[""] and drops[""].verdict) == verdict
+    assert {change.since for change in decision.changes} == {"update", "reference"}
+    found = {change.since: len(change.lost) for change in decision.changes if not change.judge}
+    assert found == {"update": 3, "reference": 4}
