@@ -210,10 +210,10 @@ def _smallest_p_values(
         groups.setdefault(tuple(numbers), []).append(exchanges[row])
     # Sums of integers are exact in floats, whose products are much faster.
     members = np.zeros((len(rows), len(groups)))
-    for group, numbers in enumerate(groups):
-        members[list(numbers), group] = 1
+    for group, of_group in enumerate(groups):
+        members[list(of_group), group] = 1
     smallest, weights = [], []
-    for rises, shares in _ways([_sums(of_group) for of_group in groups.values()], seed):
+    for rises, shares in _ways([_sums(alike) for alike in groups.values()], seed):
         sums = np.rint(members @ rises).astype(np.int64)
         p_values = [tail.at(of_set) for tail, of_set in zip(tails, sums, strict=True)]
         smallest.append(np.min(p_values, axis=0))

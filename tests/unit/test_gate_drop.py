@@ -640,7 +640,7 @@ def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
     accepted a miss in run 1: 3 repeats, single verdicts and a panel.
     """
     baseline = load(Path(__file__).parents[1] / "support" / "baseline_of_596c9c9.json")
-    digests = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
 
     def judged(broken: int) -> list[CaseResult]:
         results = []
