@@ -460,8 +460,8 @@ def main() -> None:
     """Print what the gate says of the prompts of LLMBar: `python -m benchmarks.gate FILE.csv`."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=main.__doc__)
     parser.add_argument("file", type=Path, help="the verdicts of GPT-4, llmbar-gpt4.csv")
-    titles = ("prompt", "recall, false positives", "`max_drop: 0`", "`0.05`")
-    titles += ("`0`, `proof`", "`0.05`, `proof`")
+    limits = ("`max_drop: 0`", "`0.05`", "`0`, `proof`", "`0.05`, `proof`")
+    titles = ("prompt", "recall, false positives", *limits)
     print(table(titles, llmbar_decisions(parser.parse_args().file)))
 
 
