@@ -98,10 +98,14 @@ _CONSTANTS = (
 class OwnSource:
     """A judge's own code: the digest of all that it is, and the text of its function alone, which
     is what earlier versions of this package looked at.
+
+    `namesakes` are the modules that it imports from its folder while Python has one of that name
+    from elsewhere: the file in its folder, and the one that runs.
     """
 
     digest: str
     function: str
+    namesakes: tuple[tuple[str, str], ...] = ()
 
 
 def own_source(
@@ -110,14 +114,16 @@ def own_source(
     arguments: object = None,
     *,
     module_file: str | None = None,
+    imports_from: Path | None = None,
 ) -> OwnSource:
     """Read a judge's own code; the digest is equal where two sessions run the same.
 
     `folders` are those in which it may name files, beside the folders of its modules; `arguments`
     are values that it is called with. `module_file` is the module that it was taken from, which may
-    make it of what other modules have.
+    make it of what other modules have. `imports_from` is the folder that its modules import their
+    neighbours from.
     """
-    files = _Files(tuple(dict.fromkeys(folders)))
+    files = _Files(tuple(dict.fromkeys(folders)), imports_from)
     values = _Values(files)
     if module_file is not None:
         files.add_code(module_file)
@@ -125,20 +131,22 @@ def own_source(
     files.follow()
     parts = {"values": contents, "files": sorted(files.read), "packages": sorted(files.packages)}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return OwnSource(digest, source_of(code))
+    return OwnSource(digest, source_of(code), tuple(sorted(files.namesakes)))
 
 
 class _Files:
     """The files that code reaches.
 
     `read` has each with the name that the code has for it and its digest, `packages` the installed
-    ones that its modules import, with their versions.
+    ones that its modules import, with their versions. `namesakes` are as in `OwnSource`.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], imports_from: Path | None = None) -> None:
         self.read: set[tuple[str, str]] = set()
         self.packages: set[str] = set()
+        self.namesakes: set[tuple[str, str]] = set()
         self.folders = folders
+        self._imports_from = imports_from
         self._pending: list[Path] = []
         self._followed: set[Path] = set()
         self._digests: dict[Path, str] = {}
@@ -339,6 +347,8 @@ class _Files:
         for number, part in enumerate(parts, start=1):
             if number == 1 and not dots:
                 spec = _top_spec(part, [importer.parent, *self.folders])
+                if importer.parent == self._imports_from and spec is not None:
+                    self._note_namesake(part, spec, importer.parent)
             else:
                 spec = PathFinder.find_spec(part, folders)
             if spec is None:
@@ -352,6 +362,13 @@ class _Files:
                 self.add(path, "." * dots + ".".join(parts[:number]))
                 packages += map(Path, folders)
         return packages
+
+    def _note_namesake(self, name: str, runs: ModuleSpec, folder: Path) -> None:
+        if name in sys.stdlib_module_names or not runs.has_location:
+            return
+        beside = PathFinder.find_spec(name, [str(folder)])
+        if beside is not None and beside.has_location and beside.origin != runs.origin:
+            self.namesakes.add((str(beside.origin), str(runs.origin)))
 
     def _add_package(self, path: Path) -> None:
         """Count the version of the installed package that a module is of; Python's own has none."""

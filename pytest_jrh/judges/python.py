@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import inspect
+import os
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -150,8 +151,20 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     assert section.python is not None
     function = imported(section.python, key="judge.python", role="the judge")
     # Imported before, with its mistakes named.
-    module = _module(section.python.strip().rpartition(":")[0])
-    source = own_source(function, settings.folders, module_file=getattr(module, "__file__", None))
+    module_name = section.python.strip().rpartition(":")[0]
+    module_file = getattr(_module(module_name), "__file__", None)
+    imports_from = Path(module_name).parent if module_name.endswith(".py") else None
+    source = own_source(
+        function, settings.folders, module_file=module_file, imports_from=imports_from
+    )
+    for beside, runs in source.namesakes:
+        raise _refused(
+            f"{shown_path(section.python, ':')!r} imports {shown(Path(beside).stem)} from its "
+            f"folder, but a module of that name was imported before, from "
+            f"{shown_path(runs, os.sep)}",
+            "judge.python",
+            "rename one of the two modules, or make packages of their folders",
+        )
     return PythonJudge(settings, function, shown_path(section.python, ":"), source)
 
 

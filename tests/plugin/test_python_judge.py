@@ -202,6 +202,23 @@ def test_a_changed_helper_is_no_judge_whose_verdict_is_recorded(
     assert summary(anew) == "6 failed, 2 skipped", anew.stdout
 
 
+def test_a_helper_that_would_be_another_files_is_a_usage_error(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged("from helper import SCORE\ndef judge(case):\n    return SCORE\n")
+    beside = made.suite.config.parent / "helper.py"
+    beside.write_text("SCORE = 0\n", encoding="utf-8")
+    other = pytester.mkdir("other") / "helper.py"
+    other.write_text("SCORE = 1\n", encoding="utf-8")
+    pytester.makeconftest("import sys\nsys.path.append('other')\nimport helper\n")
+    done = run_pytest(pytester.path, made.suite.option)
+    assert done.code == pytest.ExitCode.USAGE_ERROR
+    assert (
+        "'judges.py:judge' imports \"helper\" from its folder, but a module of that name was "
+        "imported before, from other/helper.py"
+    ) in " ".join(done.stderr.split())
+
+
 def test_a_declared_version_stands_for_the_code(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
