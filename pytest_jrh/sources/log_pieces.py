@@ -504,6 +504,9 @@ def _check_list(data: mmap.mmap, span: Span, samples: list[Span]) -> None:
         raise DamagedError("`samples` must be a list")
     for number, (before, right) in enumerate(between):
         inside = 0 < number < len(between) - 1
-        fits = (_COMMA if inside else _BLANK).fullmatch(data, before, right)
+        if inside:
+            fits = _COMMA.fullmatch(data, before, right)
+        else:
+            fits = _BLANK.fullmatch(data, before, right)
         if not fits:
             raise DamagedError(f"`samples` must be a list of objects, see byte {before}")

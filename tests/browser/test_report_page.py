@@ -168,7 +168,7 @@ def test_table_filters_sorts_and_leads_to_the_cases_and_back(opened: Any, report
     page.wait_for_selector("#case .card")
     page.click("a[rel=next]")
     page.wait_for_selector("#case p.muted >> text=agent_positives::tone")
-    page.click("text=all cases")
+    page.click("a[rel=up]")
     page.wait_for_selector("#overview:not([hidden])")
     assert len(rows(page)) == 4
 
@@ -346,7 +346,7 @@ def test_thousand_cases_open_and_filter(opened: Any, tmp_path: Path) -> None:
     assert path.stat().st_size < 30_000_000
     page = opened(path, f"#case-{case_key(made[-1].case_id)}")
     page.wait_for_selector("#case .turn")
-    page.click("text=all cases")
+    page.click("a[rel=up]")
     page.fill("input[name=text]", "run-100 late")
     page.select_option("select[name=rubric]", "c")
     assert len(rows(page)) == 2

@@ -147,7 +147,7 @@ def test_cases_that_hold_secrets_run_frozen_as_they_ran_live(
     recorded = pytester.runpytest(
         *arguments, "--jrh-record-mode=new_episodes", "--jrh-update-baseline"
     )
-    recorded.assert_outcomes(passed=3, failed=1)
+    recorded.assert_outcomes(passed=3, xfailed=1)
     server.stop()
     (suite.data / "runs.eval").unlink(missing_ok=True)
     for name in (None, "OPENAI_API_KEY", "DEPLOY_TOKEN"):
