@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.intervals import right_counts
-from pytest_jrh.stats.comparison import sign_flip_p
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
@@ -62,25 +60,6 @@ def rising_bounds(tries: int) -> int:
 def _bounds(right: Counts, sizes: Counts) -> tuple[float, float]:
     bounds = estimate_share(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
     return bounds.lower or 0.0, 1.0 if bounds.upper is None else bounds.upper
-
-
-def rejections(runs: int, size: int, moved: float, sessions: int) -> tuple[float, float]:
-    """How often the sign-flip test, and McNemar's on cases, reject where runs move by chance."""
-    rng = np.random.default_rng([runs, size, int(100 * moved)])
-    ours = theirs = 0
-    for _ in range(sessions):
-        signs = np.where(rng.random(runs) < moved, rng.choice((-1, 1), runs), 0) * size
-        ours += sign_flip_p(signs.tolist()) < 0.05
-        lost, won = int(signs[signs > 0].sum()), int(-signs[signs < 0].sum())
-        theirs += mcnemar(lost, won) < 0.05
-    return ours / sessions, theirs / sessions
-
-
-def mcnemar(lost: int, won: int) -> float:
-    """Two-sided exact p-value of a split at least this uneven (McNemar 1947), of single cases."""
-    changed = lost + won
-    tail = sum(math.comb(changed, number) for number in range(min(lost, won) + 1))
-    return min(1.0, 2 * tail / (1 << changed))
 
 
 def losses(

@@ -14,9 +14,6 @@ from benchmarks.checks import Check, error_of, table
 from benchmarks.measure import Line
 
 RESULTS = Path(__file__).with_name("VALIDITY.md")
-MOVED = tuple(
-    (runs, size, moved) for runs in (10, 20, 50) for size in (1, 6, 12) for moved in (0.1, 0.3)
-)
 
 
 def lines() -> list[Line]:
@@ -25,7 +22,6 @@ def lines() -> list[Line]:
         "planner": planning.section,
         "shares": _shares,
         "figures": intervals.figures,
-        "tests": _tests,
         "gate": gate.section,
         "repeats": _repeats,
     }
@@ -35,7 +31,7 @@ def lines() -> list[Line]:
             started = time.perf_counter()
             done[name] = part(pool)
             print(f"  {name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    sections = [done[name] for name in ("shares", "figures", "tests", "gate", "repeats", "planner")]
+    sections = [done[name] for name in ("shares", "figures", "gate", "repeats", "planner")]
     checks = [check for _, found in sections for check in found]
     head = (
         "# Do the figures hold?\n\nWritten by `python -m benchmarks validity`: judges of known "
@@ -72,25 +68,6 @@ def _shares(pool: Executor) -> tuple[str, list[Check]]:
             max(math.hypot(error_of(one, 4_000), error_of(two, 4_000)) for one, two in epochs),
         ),
     ]
-
-
-def _tests(pool: Executor) -> tuple[str, list[Check]]:
-    found = list(pool.map(simulations.rejections, *zip(*MOVED, strict=True), [5_000] * len(MOVED)))
-    rows = [
-        (str(runs), str(size), f"{moved:.0%}", f"{100 * ours:.1f}", f"{100 * theirs:.1f}")
-        for (runs, size, moved), (ours, theirs) in zip(MOVED, found, strict=True)
-    ]
-    highest, theirs = 100 * max(ours for ours, _ in found), 100 * max(each for _, each in found)
-    check = Check(
-        "an unchanged judge is rejected by the sign-flip test",
-        highest,
-        6.5,
-        "most",
-        f"McNemar: up to {theirs:.1f}",
-        error_of(highest / 100, 5_000),
-    )
-    body = "## Unchanged judges rejected at 5%\n\nWhole runs move at random, so many of them.\n\n"
-    return body + table(("runs", "a run", "moved", "sign-flip", "McNemar"), rows), [check]
 
 
 def _repeats(pool: Executor) -> tuple[str, list[Check]]:

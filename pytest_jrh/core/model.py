@@ -651,6 +651,11 @@ class CaseResult:
         return most_frequent(self.base_scores)
 
     @property
+    def all_scores(self) -> tuple[int, ...]:
+        """The scores of all repeats, also where there was one."""
+        return self.scores or (() if self.score is None else (self.score,))
+
+    @property
     def repeated(self) -> bool:
         """Whether the case was judged more than once."""
         return len(self.scores) > 1

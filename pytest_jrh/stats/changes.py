@@ -116,9 +116,7 @@ def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
     before = pair.before.all_scores
     if since == "reference" and pair.before.reference:
         before = pair.before.reference
-    now, label = pair.now.scores, pair.now.expected
-    if not now and pair.now.score is not None:
-        now = (pair.now.score,)
+    now, label = pair.now.all_scores, pair.now.expected
     if label is None or not before or not now:
         return CaseErrors(
             (int(pair.before.outcome != "agree"),), (int(pair.now.outcome != "agree"),)

@@ -411,13 +411,9 @@ def is_replay(pairs: Sequence[Pair]) -> bool:
     return all(
         pair.same_judge
         and not pair.before.reference
-        and sorted(pair.before.all_scores) == sorted(pair.now.scores or _once(pair.now))
+        and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
         for pair in pairs
     )
-
-
-def _once(result: CaseResult) -> tuple[int, ...]:
-    return () if result.score is None else (result.score,)
 
 
 def _lost(pair: Pair) -> bool:
