@@ -402,8 +402,8 @@ def undecided_sentence(decision: GateDecision) -> str | None:
     if not decision.drop_undecided:
         return None
     return (
-        "gate.max_drop is not decided, because there is no baseline; until --jrh-baseline=FILE "
-        "names one, each disagreement fails its item."
+        "gate.max_drop is not decided, because there is no baseline: each disagreement fails its "
+        "item. --jrh-baseline=FILE --jrh-update-baseline writes one."
     )
 
 

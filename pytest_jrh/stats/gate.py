@@ -524,7 +524,7 @@ class GateDecision:
     compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
-    `max_drop` is set without a baseline, and `is_snapshot` that any regression fails, as no rule
+    `max_drop` is set without a baseline, which is not written either, and `is_snapshot` that any regression fails, as no rule
     says how many, or how much. `coverage` says how much of the baseline was compared, None without
     one; `undecided` are keys of the gate that decide about a test of which no case was selected.
     """
@@ -666,7 +666,7 @@ def decide(
         changes=compared.changes,
         moved=comparison is not None and has_moved(comparison.pairs),
         flickers=compared.flickers,
-        drop_undecided=rules.max_drop is not None and comparison is None,
+        drop_undecided=rules.max_drop is not None and comparison is None and not accepts,
         is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
         coverage=compared.covered,
         undecided=tuple(_undecided(rules, applied)) if received else (),
