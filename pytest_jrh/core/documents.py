@@ -283,8 +283,8 @@ def _document(file: str, tree: Tree) -> Document:
     return Document(file, tree.data, tree.lines, tree.texts, tuple(tree.problems))
 
 
-def read_text(path: Path, file: str) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark.
+def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
+    """Return the text of a UTF-8 file of at most `limit` bytes, without a byte order mark.
 
     Raises InputError where it is not a readable UTF-8 file.
     """
@@ -295,8 +295,8 @@ def read_text(path: Path, file: str) -> str:
             kind = "is not a regular file" if path.exists() else "no such file"
             raise InputError(Problem(kind, file))
         size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise InputError(Problem(f"has {size:,} bytes; at most {MAX_BYTES:,} are read", file))
+        if size > limit:
+            raise InputError(Problem(f"has {size:,} bytes; at most {limit:,} are read", file))
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)

@@ -12,16 +12,17 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import listed, printable, read_text, shown
+from pytest_jrh.core.documents import MAX_BYTES, listed, printable, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -87,20 +88,33 @@ def read_rows(path: Path, *, file: str) -> LabelFile:
     `file` is how messages name it. What is wrong with a line is in `problems`; raises `InputError`
     for a file that cannot be read at all.
     """
-    try:
-        text = storable(read_text(path, file))[0]
-    except InputError as error:
-        raise _with_format(error, path) from None
+    text = storable(table_text(path, file))[0]
     if not text.strip():
         raise InputError(Problem(f"is empty; must have the columns {' and '.join(_NEEDED)}", file))
     table = LabelFile(file)
-    if text.lstrip().startswith("{"):
+    if is_json_lines(text):
         _read_json_lines(text, table)
     else:
         _read_csv(text, table)
     if not table.rows and not table.problems:
         table.problem("has no label: there is no line below the names of the columns", 1)
     return table
+
+
+def table_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
+    """The text of a table of at most `limit` bytes.
+
+    Raises `InputError` for a file that cannot be read at all.
+    """
+    try:
+        return read_text(path, file, limit)
+    except InputError as error:
+        raise _with_format(error, path) from None
+
+
+def is_json_lines(text: str) -> bool:
+    """Whether the text of a table is JSON lines, not CSV."""
+    return text.lstrip().startswith("{")
 
 
 def _with_format(error: InputError, path: Path) -> InputError:
@@ -119,15 +133,39 @@ def _with_format(error: InputError, path: Path) -> InputError:
 
 
 def _read_csv(text: str, table: LabelFile) -> None:
+    names: Sequence[str] | None = None
+    for line, cells in read_cells(text, table, _NAMES):
+        if names is None:
+            names = _heads(cells, table, line)
+            if names is None:
+                return
+        else:
+            _add(dict(zip(names, cells, strict=False)), table, line)
+
+
+def read_cells(
+    text: str, table: LabelFile, names: Collection[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows of CSV, each with its line: first the names of the columns, then those that are not
+    blank; what cannot be read is a problem of the table.
+
+    The separator is that which finds most of `names` in the first line.
+    """
     lines, start = text.splitlines(keepends=True), 0
     if lines[0].strip().casefold().startswith("sep=") and len(lines) > 1:
         # What Excel puts before the names of the columns.
         start = 1
-    separator = max(_SEPARATORS, key=lambda separator: len(_known(lines[start].split(separator))))
+
+    def columns_by(separator: str) -> tuple[int, int]:
+        cells = lines[start].split(separator)
+        known_names = {cell.strip().strip('"').casefold() for cell in cells} & {*names}
+        return len(known_names), len(cells)
+
+    separator = max(_SEPARATORS, key=columns_by)
     reader = csv.reader(
         io.StringIO("".join(lines[start:]), newline=""), delimiter=separator, strict=True
     )
-    names: Sequence[str] | None = None
+    width = 0
     line = start + 1
     while True:
         try:
@@ -137,24 +175,18 @@ def _read_csv(text: str, table: LabelFile) -> None:
             return
         if cells is None:
             return
-        if names is None:
-            names = _heads(cells, table, line)
-            if names is None:
-                return
+        if not width:
+            width = len(cells)
+            yield line, cells
+        elif len(cells) > width and any(cell.strip() for cell in cells):
+            table.problem(
+                f"has {len(cells)} cells, and there are {width} columns",
+                line,
+                hint='put a text with a separator in it between double quotes: "..."',
+            )
         elif any(cell.strip() for cell in cells):
-            if len(cells) > len(names):
-                table.problem(
-                    f"has {len(cells)} cells, and there are {len(names)} columns",
-                    line,
-                    hint='put a text with a separator in it between double quotes: "..."',
-                )
-            else:
-                _add(dict(zip(names, cells, strict=False)), table, line)
+            yield line, cells
         line = start + reader.line_num + 1
-
-
-def _known(cells: Sequence[str]) -> set[str]:
-    return {cell.strip().strip('"').casefold() for cell in cells} & set(_NAMES)
 
 
 def _heads(cells: Sequence[str], table: LabelFile, line: int) -> list[str] | None:
@@ -226,9 +258,9 @@ def read_objects(text: str, table: LabelFile) -> Iterator[tuple[int, dict[str, A
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    counts = Counter(name for name, _ in pairs)
+    for name, count in counts.items():
+        if count > 1:
             raise ValueError(f"duplicate key {shown(name)}")
     return dict(pairs)
 
@@ -313,22 +345,22 @@ class NoLabelError(ValueError):
         return nearest_hint(self._text, self._choices)
 
 
-def label_value(raw: object, scale: Sequence[int]) -> int:
-    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `WORDS`.
+def label_value(raw: object, scale: Sequence[int], words: Mapping[str, int] = WORDS) -> int:
+    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `words`.
 
     Raises `NoLabelError` with what may stand there.
     """
     text = as_text(raw)
     if not text:
-        raise NoLabelError(f"the label is empty; must be {_expected(scale)}")
-    number = _whole(raw)
+        raise NoLabelError(f"the label is empty; must be {_expected(scale, words)}")
+    number = whole_number(raw)
     if scale:
         if number in scale and not isinstance(raw, bool):
             return int(number or 0)
-        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}")
-    score = WORDS.get(text.casefold(), WORDS.get(str(number)))
+        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale, words)}")
+    score = words.get(text.casefold(), words.get(str(number)))
     if score is None:
-        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale)}", text, WORDS)
+        raise NoLabelError(f"got {shown(raw)}; must be {_expected(scale, words)}", text, words)
     return score
 
 
@@ -359,11 +391,11 @@ def as_text(raw: object) -> str:
             return str(raw).strip()
 
 
-def _expected(scale: Sequence[int]) -> str:
+def _expected(scale: Sequence[int], words: Iterable[str]) -> str:
     if scale:
         return f"a score from {scale[0]} to {scale[-1]}"
-    *words, last = WORDS
-    return f"{', '.join(words)} or {last}"
+    *first_words, last = words
+    return f"{', '.join(first_words)} or {last}"
 
 
 def _number(raw: object) -> float | None:
@@ -378,7 +410,7 @@ def _number(raw: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _whole(raw: object) -> int | None:
-    """An integer, also as a spreadsheet writes one: `1.0`."""
+def whole_number(raw: object) -> int | None:
+    """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
     number = _number(raw)
     return int(number) if number is not None and number.is_integer() else None
