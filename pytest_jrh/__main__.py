@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
+from pytest_jrh.cli.check import check_file, declare_check
 from pytest_jrh.cli.mutate import declare_mutate, mutate_suite
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
@@ -36,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         commands.add_parser("merge", help="merge the shards of a suite, and decide about the whole")
     )
     _declare_init(commands.add_parser("init", help="write the files of a new suite"))
+    declare_check(
+        commands.add_parser(
+            "check", help="check a table of verdicts against its labels: figures, gate, reports"
+        )
+    )
     declare_mutate(
         commands.add_parser(
             "mutate", help="change the judge's prompt, and see which changes the suite notices"
@@ -66,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
+    if options.command == "check":
+        return check_file(options)
     if options.command == "init":
         return _init(options)
     if options.command == "schema":

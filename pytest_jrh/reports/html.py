@@ -237,7 +237,9 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
         "filters": listed.filters(),
         "triage": listed.triage(),
         "all_cases": f"{len(session.results):,}",
-        "spending": " | ".join(
+        "spending": ""
+        if session.is_table
+        else " | ".join(
             spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
         ),
         "remarks": block_values(

@@ -250,10 +250,11 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
             blocks += gate_cases(decision, session)
     blocks += [*topics.recording_blocks(session), *topics.panel_blocks(session)]
     write_blocks(page, blocks)
-    spent = " | ".join(
-        spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
-    )
-    page.block([f"{spent}\n"])
+    if not session.is_table:
+        spent = " | ".join(
+            spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
+        )
+        page.block([f"{spent}\n"])
     for section in every_section:
         write_blocks(page, topics.more_figures(section))
     with session.records.reading() as read:

@@ -98,7 +98,8 @@ class Session:
 
     `records` says where the made cases lie, `model` is that of the judges, under which an Inspect
     log is listed, and rubric files are named relative to `folder`. Reports hold none of the
-    `redactor`'s secrets.
+    `redactor`'s secrets. `is_table` says that verdicts are from a table: no case was made and no
+    call, so that nothing is said of what they cost.
     """
 
     results: Sequence[CaseResult]
@@ -118,6 +119,7 @@ class Session:
     redactor: Redactor = field(default_factory=Redactor)
     folder: Path | None = None
     model: str = ""
+    is_table: bool = False
 
     @cached_property
     def table(self) -> StatisticsTable:

@@ -310,6 +310,8 @@ def session_lines(
     if recording := topics.recording_blocks(session):
         blocks.append(Section("", tuple(recording)))
     lines += block_lines([*blocks, *topics.panel_blocks(session)], width, verbose=verbose)
+    if session.is_table:
+        return lines
     spent = spending_lines(session.spending, width)
     return [*lines, Styled(""), *map(Styled, spent)]
 

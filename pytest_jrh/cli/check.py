@@ -1,0 +1,321 @@
+"""`python -m pytest_jrh check`: from a table of labels and verdicts to figures, a decision and
+reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.text import Styled, counted, log_line, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_jrh.engine.checking import CheckedTable, CheckSettings
+
+
+_REPORTS = {".html": "report", ".md": "summary", ".json": ""}
+"""What a report is by the end of its name, as `Report.option`; empty for JSON."""
+_COLUMNS = {
+    "label": "what people said",
+    "case": "what names a case",
+    "rubric": "which criterion a row is about",
+    "cluster": "what rows have in common that are not independent: a run, a task",
+    "repeat": "tells apart the rows of a judge that judged a case more than once",
+    "judge": "names the judge of a row, where each judge has rows of its own",
+}
+
+
+def declare_check(check: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    check.add_argument(
+        "table", metavar="TABLE", help="CSV (commas, semicolons, tabs) or JSON lines"
+    )
+    columns = check.add_argument_group(
+        "columns", "found by common names where they are not named here"
+    )
+    for name, help_text in _COLUMNS.items():
+        columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
+    columns.add_argument(
+        "--verdict",
+        metavar="COL",
+        action="append",
+        default=[],
+        help="what a judge said; several: give it once for each judge",
+    )
+    check.add_argument(
+        "--map",
+        metavar="WORD=VALUE",
+        action="append",
+        default=[],
+        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
+    )
+    check.add_argument(
+        "--scale", metavar="LOW-HIGH", help="the scores of an ordinal scale, such as 1-5"
+    )
+    check.add_argument(
+        "--baseline",
+        metavar="COL_OR_FILE",
+        default="",
+        help="earlier verdicts on the same cases, that those of the judge are held against",
+    )
+    check.add_argument(
+        "--max-drop",
+        metavar="X",
+        help="how much the judge may lose since the baseline: 0.05 is 5 points",
+    )
+    check.add_argument(
+        "--proof",
+        action="store_true",
+        help="pass only where a larger drop than --max-drop is excluded",
+    )
+    check.add_argument(
+        "--report",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="write a report: FILE.html, FILE.md or FILE.json; may be given several times",
+    )
+
+
+def check_file(options: argparse.Namespace) -> int:
+    """Check the table, print the figures, and write the reports.
+
+    Returns 0, or 1 where the gate fails or a report could not be written, and 4 for a mistake.
+    """
+    from pytest_jrh.core.errors import InputError
+    from pytest_jrh.engine.checking import check
+    from pytest_jrh.sources.verdict_tables import read_table
+
+    try:
+        settings = _settings(options)
+        reports = _reports(options)
+        table = read_table(Path(options.table), options.table)
+        checked = check(table, settings)
+        if not checked.session.table.overall.counts.n:
+            raise InputError(table.problem(_nothing_to_count(checked)))
+    except InputError as error:
+        sys.stderr.write("".join(f"{_safe(line)}\n" for line in str(error).split("\n")))
+        return 4
+    problems = list(_write(reports, checked))
+    width = shutil.get_terminal_size().columns
+    lines = [*_columns_lines(checked, width), "", *_ending(checked, reports, problems, width)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0 if checked.passed and not problems else 1
+
+
+def _safe(line: str) -> str:
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    return f"{indent}{log_line(line)}"
+
+
+def _nothing_to_count(checked: CheckedTable) -> str:
+    cases = counted(len(checked.table.cases), "case")
+    unlabelled = f"{len(checked.unlabelled):,} of {cases} have no label"
+    return f"no row has both a label and a verdict: {unlabelled}"
+
+
+def _settings(options: argparse.Namespace) -> CheckSettings:
+    from pytest_jrh.engine.checking import CheckSettings
+
+    if options.max_drop is not None and not options.baseline:
+        raise _mistake("--max-drop", "needs a baseline to hold the verdicts against", "--baseline")
+    if options.proof and options.max_drop is None:
+        raise _mistake("--proof", "needs a drop to exclude", "--max-drop")
+    return CheckSettings(
+        columns={name: getattr(options, name) for name in _COLUMNS},
+        verdicts=tuple(options.verdict),
+        map=_mapping(options.map),
+        scale=_scale(options.scale),
+        baseline=options.baseline,
+        max_drop=_drop(options.max_drop),
+        proof=options.proof,
+    )
+
+
+def _mistake(option: str, message: str, needed: str = "") -> Exception:
+    from pytest_jrh.core.errors import InputError, Problem
+
+    return InputError(Problem(message, key=option, hint=f"add {needed}" if needed else None))
+
+
+def _mapping(texts: Sequence[str]) -> dict[str, Any]:
+    from pytest_jrh.core.documents import shown
+
+    mapping: dict[str, Any] = {}
+    for text in texts:
+        word, equals, value = text.rpartition("=")
+        if not equals or not word.strip():
+            raise _mistake("--map", f"got {shown(text)}; must be WORD=VALUE, such as good=0")
+        if mapping.setdefault(word.strip(), value.strip()) != value.strip():
+            raise _mistake("--map", f"got {shown(word)} twice, with two values")
+    return mapping
+
+
+def _scale(text: str | None) -> tuple[int, int] | None:
+    from pytest_jrh.core.documents import shown
+
+    if text is None:
+        return None
+    match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
+    scale = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < scale[1] - scale[0] <= 100:  # noqa: PLR2004 - levels
+        raise _mistake(
+            "--scale", f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
+        )
+    return scale
+
+
+def _drop(text: str | None) -> float | None:
+    from pytest_jrh.core.documents import shown
+
+    if text is None:
+        return None
+    try:
+        drop = float(text)
+    except ValueError:
+        drop = -1
+    if not 0 <= drop < 1:
+        raise _mistake(
+            "--max-drop",
+            f"got {shown(text)}; must be a number from 0 and below 1 (0.05: 5 points)",
+        )
+    return drop
+
+
+def _reports(options: argparse.Namespace) -> list[Path]:
+    from pytest_jrh.core.documents import shown
+
+    paths = [Path(name) for name in dict.fromkeys(options.report)]
+    inputs = {Path(name).resolve() for name in (options.table, options.baseline) if name}
+    for path in paths:
+        if path.suffix.lower() not in _REPORTS:
+            message = f"got {shown(str(path))}; must end in {', '.join(_REPORTS)}"
+            raise _mistake("--report", message)
+        if path.resolve() in inputs:
+            raise _mistake("--report", f"got {shown(str(path))}, which is the table itself")
+    return paths
+
+
+def _write(paths: Sequence[Path], checked: CheckedTable) -> Iterator[str]:
+    """Write the reports; gives what went wrong."""
+    from pytest_jrh.core.files import atomic_write
+    from pytest_jrh.reports.writing import REPORTS
+    from pytest_jrh.store.outputs import cause
+
+    by_option = {report.option: report for report in REPORTS if report.option}
+    for path in paths:
+        option = _REPORTS[path.suffix.lower()]
+        try:
+            if option:
+                by_option[option].write(path, checked.session)
+            else:
+                atomic_write(path, json.dumps(check_data(checked), indent=2) + "\n")
+        except OSError as error:
+            yield f"{path} was not written: {cause(error)}."
+
+
+def check_data(checked: CheckedTable) -> dict[str, Any]:
+    """What was found, as values: which column was taken for what, the figures of each judge, how
+    the judges agree, and the gate's decision.
+    """
+    from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
+    from pytest_jrh.reports.session import scales
+    from pytest_jrh.stats.statistics import tabulate
+
+    session = checked.session
+    by_judge: dict[str, list[Any]] = {}
+    for result in session.results:
+        by_judge.setdefault(result.judge, []).append(result)
+    only = checked.table.judges[0]
+    return {
+        "format": 1,
+        "table": checked.table.file,
+        "columns": checked.columns.taken(),
+        "scale": list(checked.table.scale) or [0, 1],
+        "words": {str(score): list(words) for score, words in checked.table.meanings.items()},
+        "cases": len(checked.table.cases),
+        "unlabelled": len(checked.unlabelled),
+        "judges": {
+            judge or only: table_data(tabulate(results, scales(session.rubrics)))
+            for judge, results in by_judge.items()
+        },
+        "panels": [panel_data(panel) for panel in session.panels],
+        "gate": None if checked.decision is None else decision_data(checked.decision),
+    }
+
+
+def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
+    """What was taken for what."""
+    table = checked.table
+    parts = [f"{role}: {column}" for role, column in checked.columns.taken().items()]
+    unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
+    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)
+    meanings = {0: "satisfied", 1: "violated"}
+    words = []
+    for score, texts in table.meanings.items():
+        meaning = "" if table.scale else f" ({meanings[score]})"
+        shown_texts = ", ".join(text for text in texts[:_MOST_WORDS])
+        words.append(f"{shown_texts} = {score}{meaning}")
+    if any(texts != (str(score),) for score, texts in table.meanings.items()) or not table.scale:
+        lines += wrapped(log_line("; ".join(words)), width)
+    if checked.unlabelled:
+        count = counted(len(checked.unlabelled), "case")
+        lines += wrapped(f"{count} without a label: in no figure below.", width)
+    return lines
+
+
+_MOST_WORDS = 6
+
+
+def _ending(
+    checked: CheckedTable, reports: Sequence[Path], problems: Sequence[str], width: int
+) -> Iterator[str]:
+    from pytest_jrh.reports.ending import Concluded, ending_lines
+    from pytest_jrh.reports.report import Display
+
+    folder = Path.cwd()
+    failed = [path for path in reports if any(text.startswith(f"{path} ") for text in problems)]
+    written = tuple(path for path in reports if path not in failed)
+    concluded = Concluded(checked.session, checked.passed, written)
+    display = Display(folder, workspace=folder, width=width)
+    lines: list[Styled] = ending_lines(concluded, display, notices=problems)
+    yield from (line.text for line in lines)
+    yield ""
+    yield from wrapped(_next_step(checked), width)
+
+
+def _next_step(checked: CheckedTable) -> str:
+    """How the table becomes a suite, which judges runs again and not only what was said of them."""
+    from pytest_jrh.core.files import file_name_part
+    from pytest_jrh.sources.label_files import COLUMNS
+
+    columns, table = checked.columns, checked.table
+    name = file_name_part(Path(table.file).stem)
+    fits = (
+        columns.case.casefold() in COLUMNS["run_id"]
+        and columns.label.casefold() in COLUMNS["label"]
+    )
+    command = shlex.join(
+        [
+            "python",
+            "-m",
+            "pytest_jrh",
+            "init",
+            name,
+            "--labels",
+            table.file if fits else "LABELS.csv",
+        ]
+    )
+    needs = "" if fits else " LABELS.csv is this table with its columns named run_id and label."
+    return log_line(
+        f"A suite that asks the judge anew needs the runs themselves: {command} --log RUNS, where "
+        f"RUNS is an Inspect log or conversations.{needs}"
+    )

@@ -1,0 +1,353 @@
+"""A table of verdicts checked as a session is: the same figures, warnings, gate and reports, and no
+config, model or recording.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.cases.ids import case_id
+from pytest_jrh.cases.tests import AGENT_LABELS
+from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import CaseResult, CaseSpec, Label, Rubric, ScoreLevel, most_frequent
+from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.reports.session import Session
+from pytest_jrh.sources.verdict_tables import (
+    OPTIONS,
+    Scores,
+    TableCase,
+    VerdictTable,
+    cases_of,
+    choose_columns,
+    read_table,
+    rows_as_table,
+)
+from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.gate import decide
+from pytest_jrh.store.labels import Grounds
+
+if TYPE_CHECKING:
+    from pytest_jrh.engine.generate import Reliability
+    from pytest_jrh.sources.verdict_tables import Columns, RawTable
+    from pytest_jrh.stats.gate import GateDecision
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSettings:
+    """How a table is read, and what it is held against.
+
+    `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `map` gives scores for
+    words, and `scale` the lowest and the highest score of an ordinal table; None where its values
+    say it. `baseline` is a column, a judge of a table in long form, or a file; empty for none.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    verdicts: tuple[str, ...] = ()
+    map: Mapping[str, Any] = field(default_factory=dict)
+    scale: tuple[int, int] | None = None
+    baseline: str = ""
+    max_drop: float | None = None
+    proof: bool = False
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """What a table of verdicts came to.
+
+    `session` is what reports are made of; `unlabelled` are the cases without a label, which count
+    in no figure of accuracy.
+    """
+
+    table: VerdictTable
+    session: Session
+    unlabelled: tuple[TableCase, ...] = ()
+
+    @property
+    def columns(self) -> Columns:
+        """Which column was taken for what."""
+        return self.table.columns
+
+    @property
+    def results(self) -> Sequence[CaseResult]:
+        """What each case came to under each judge."""
+        return self.session.results
+
+    @property
+    def decision(self) -> GateDecision | None:
+        """The gate's decision; None without a baseline."""
+        return next(iter(self.session.decisions.values()), None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are figures, and the gate, where there is one, passed."""
+        return self.session.table.overall.counts.n > 0 and self.session.passed is not False
+
+    @cached_property
+    def judges(self) -> Mapping[str, Reliability]:
+        """The figures of each judge, by its name."""
+        # It brings the whole pipeline, which the command has no need of.
+        from pytest_jrh.engine.generate import reliability
+
+        names = self.table.judges
+        by_judge: dict[str, list[CaseResult]] = {name: [] for name in names}
+        for result in self.results:
+            by_judge[result.judge or names[0]].append(result)
+        return {name: reliability(results) for name, results in by_judge.items() if results}
+
+
+def check_table(
+    rows: str | Path | Iterable[Mapping[str, Any]],
+    *,
+    verdict: str | Sequence[str] = (),
+    map: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
+    scale: tuple[int, int] | None = None,
+    baseline: str = "",
+    max_drop: float | None = None,
+    proof: bool = False,
+    **columns: str,
+) -> CheckedTable:
+    """Check the verdicts of a table against its labels.
+
+    `rows` is a file (CSV or JSON lines), or rows as mappings. `columns` are `label`, `case`,
+    `rubric`, `cluster`, `repeat` and `judge`; what is not named is found by common names. Raises
+    `InputError` for what cannot be understood.
+    """
+    for role in columns:
+        if role not in OPTIONS:
+            raise TypeError(f"check_table() got an unexpected keyword argument {role!r}")
+    settings = CheckSettings(
+        columns=columns,
+        verdicts=(verdict,) if isinstance(verdict, str) else tuple(verdict),
+        map=map or {},
+        scale=scale,
+        baseline=baseline,
+        max_drop=max_drop,
+        proof=proof,
+    )
+    if isinstance(rows, str | Path):
+        return check(read_table(Path(rows), str(rows)), settings)
+    return check(rows_as_table(rows, "rows"), settings)
+
+
+def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
+    """Check a table that was read; see `check_table`."""
+    earlier_table, column = _baseline_source(table, settings)
+    columns = choose_columns(
+        table,
+        named=settings.columns,
+        verdicts=settings.verdicts,
+        baseline=column,
+        mapping=settings.map,
+    )
+    verdicts = [(name, "verdict") for name in columns.verdicts]
+    of_tables = [(table, [(columns.label, "label"), *verdicts])]
+    earlier_columns = None
+    if column:
+        earlier_columns = replace(columns, verdicts=(column,), reasoning="")
+        of_tables[0][1].append((column, "verdict"))
+    elif earlier_table is not None:
+        earlier_columns = _columns_of_baseline(earlier_table, columns, settings)
+        its_verdicts = [(name, "verdict") for name in earlier_columns.verdicts]
+        its_label = [(earlier_columns.label, "label")] if earlier_columns.label else []
+        of_tables.append((earlier_table, [*its_label, *its_verdicts]))
+    scale = settings.scale
+    scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
+    scores.settle(of_tables)
+    read = cases_of(table, columns, scores)
+    earlier = None
+    if earlier_columns is not None:
+        earlier = cases_of(earlier_table or table, earlier_columns, scores)
+    elif settings.baseline:
+        read, earlier = _judge_as_baseline(read, settings.baseline)
+    return _checked(read, earlier, settings)
+
+
+def _baseline_source(table: RawTable, settings: CheckSettings) -> tuple[RawTable | None, str]:
+    """The table that the baseline is in, where it is another, and its column, where it is one."""
+    name = settings.baseline
+    if not name:
+        return None, ""
+    if name in table.columns:
+        return None, name
+    path = Path(name)
+    if path.exists():
+        return read_table(path, name), ""
+    judge = settings.columns.get("judge") or next(
+        (column for column in table.columns if column.casefold() == "judge"), ""
+    )
+    judges = {str(value) for value in table.values(judge)} if judge else set[str]()
+    if name in judges:
+        return None, ""
+    hint = nearest_hint(name, [*table.columns, *judges], "column")
+    message = f"{name!r} is no column, and no such file"
+    raise InputError(Problem(message, table.file, key="--baseline", hint=hint))
+
+
+def _columns_of_baseline(
+    earlier_table: RawTable, columns: Columns, settings: CheckSettings
+) -> Columns:
+    """Those of the table itself where the file has them too; its labels are not needed."""
+    named = {
+        role: getattr(columns, role)
+        for role in OPTIONS
+        if role != "verdict" and getattr(columns, role) in earlier_table.columns
+    }
+    verdicts = [name for name in columns.verdicts if name in earlier_table.columns]
+    return choose_columns(
+        earlier_table, named=named, verdicts=verdicts, mapping=settings.map, labelled=False
+    )
+
+
+def _judge_as_baseline(table: VerdictTable, judge: str) -> tuple[VerdictTable, VerdictTable]:
+    """The other judges of a table in long form, and the one that they are held against."""
+    others = {}
+    of_judge = {}
+    for key, case in table.cases.items():
+        kept = {name: verdicts for name, verdicts in case.verdicts.items() if name != judge}
+        others[key] = replace(case, verdicts=kept)
+        of_judge[key] = replace(case, verdicts={judge: case.verdicts.get(judge, {})})
+    return replace(table, cases=others), replace(table, cases=of_judge)
+
+
+def _checked(
+    table: VerdictTable, earlier: VerdictTable | None, settings: CheckSettings
+) -> CheckedTable:
+    suite = Path(table.file).stem or table.file
+    judges = table.judges
+    made = _Maker(suite, table, several=len(judges) > 1)
+    results: list[CaseResult] = []
+    before: list[CaseResult] = []
+    unlabelled = []
+    nodes: dict[str, str] = {}
+    votes: list[tuple[int, ...]] = []
+    for key, case in table.cases.items():
+        label = made.label(case)
+        if label is None:
+            unlabelled.append(case)
+            continue
+        votes.append(label.votes)
+        earlier_case = earlier.cases.get(key) if earlier is not None else None
+        for judge in case.verdicts:
+            result = made.result(case, label, judge, case.scores(judge))
+            results.append(result)
+            nodes[result.case_id] = made.node(case, judge)
+            scores = _earlier_scores(earlier_case, judge)
+            if scores:
+                before.append(made.result(case, label, judge, scores, _EARLIER))
+    decisions = {}
+    if earlier is not None:
+        scope = Scope.of(result.case_id for result in results)
+        baseline = update(Baseline(), before, scope).baseline
+        rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
+        decisions[suite] = decide(results, baseline, rules, scope)
+    session = Session(
+        tuple(results),
+        decisions=decisions,
+        nodes=nodes,
+        rubrics=made.rubrics,
+        grounds={suite: Grounds(ordinal=bool(table.scale), votes=tuple(votes))},
+        is_table=True,
+    )
+    return CheckedTable(table, session, tuple(unlabelled))
+
+
+def _earlier_scores(case: TableCase | None, judge: str) -> tuple[int, ...]:
+    """What the baseline has of a case: of the same judge, or else of its only one."""
+    if case is None:
+        return ()
+    names = [*case.verdicts]
+    if judge not in names and len(names) == 1:
+        judge = names[0]
+    return case.scores(judge)
+
+
+_NOW, _EARLIER = "a" * 64, "e" * 64
+
+
+class _Maker:
+    """Makes results of the cases of a table."""
+
+    def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
+        self.rubrics: dict[tuple[str, str], Rubric] = {}
+        self._suite = suite
+        self._table = table
+        self._several = several
+        self._digests: dict[int, str] = {}
+
+    def label(self, case: TableCase) -> Label | None:
+        """The label of a case, with the votes of all annotators."""
+        votes = tuple(case.labels.values())
+        return Label(votes, "people", case.split) if votes else None
+
+    def node(self, case: TableCase, judge: str) -> str:
+        """What reports call a case: its line and its name."""
+        place = f"{self._table.file}:{case.line}"
+        name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
+        return f"{place}{name} [{judge}]" if self._several else f"{place}{name}"
+
+    def result(
+        self,
+        case: TableCase,
+        label: Label,
+        judge: str,
+        scores: tuple[int, ...],
+        fingerprint: str = _NOW,
+    ) -> CaseResult:
+        """What a case came to, by these verdicts of a judge, one a repeat."""
+        key, scale = case.key, self._table.scale
+        rubric = key.rubric or self._table.columns.label
+        if (self._suite, rubric) not in self.rubrics:
+            levels = tuple(ScoreLevel(score, "") for score in scale)
+            self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
+        spec = CaseSpec(
+            self._suite,
+            AGENT_LABELS.name,
+            rubric,
+            key.case,
+            key.epoch,
+            target_score=label.lowest if scale else None,
+            judge=judge if self._several else None,
+            cluster=case.cluster,
+        )
+        result = CaseResult(
+            spec,
+            case_id(spec),
+            "no_case",
+            expected=label.value,
+            labelled_by="people",
+            detail=label.dispute or "",
+            skip_kind="disputed_label",
+        )
+        if label.value is None:
+            return result
+        result = replace(
+            result,
+            verified=True,
+            case_digest=self._digest(label.value),
+            judge_fingerprint=fingerprint,
+            reasoning=case.reasonings.get(judge, ""),
+            skip_kind=None,
+        )
+        if not scores:
+            place = f"{self._table.file}:{case.line}"
+            detail = f"{place}: the verdict of {judge} is empty"
+            return replace(result, outcome="invalid_response", detail=detail)
+        score = most_frequent(scores)
+        return replace(
+            result,
+            outcome="agree" if score == label.value else "disagree",
+            score=score,
+            scores=scores if len(scores) > 1 else (),
+        )
+
+    def _digest(self, label: int) -> str:
+        """What changes with a case: of a table, its label is all that is known of it."""
+        if label not in self._digests:
+            self._digests[label] = hashlib.sha256(f"label {label}".encode()).hexdigest()
+        return self._digests[label]

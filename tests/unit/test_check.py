@@ -1,0 +1,134 @@
+"""`python -m pytest_jrh check`: from a table of verdicts to figures, a decision and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.engine.checking import check_table
+
+STRONG = Path(__file__).resolve().parents[3] / "shared" / "data" / "strong-judges"
+AGENT_JUDGE = STRONG / "agent-as-a-judge.csv"
+LLMBAR = STRONG / "llmbar-gpt4.csv"
+needs_data = pytest.mark.skipif(not STRONG.is_dir(), reason="../shared/data/strong-judges")
+
+ROWS = """case,label,verdict
+a,1,1
+b,1,0
+c,0,0
+d,0,0
+"""
+
+
+def written(tmp_path: Path, text: str, name: str = "verdicts.csv") -> Path:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@needs_data
+def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> None:
+    checked = check_table(AGENT_JUDGE)
+    assert checked.columns.cluster == "task"
+    figures = checked.judges["verdict"].figures
+    values = {name: figures[name].value for name in ("kappa", "recall", "false_positive_rate")}
+    assert {name: round(value or 0, 3) for name, value in values.items()} == {
+        "kappa": 0.778,
+        "recall": 0.908,
+        "false_positive_rate": 0.125,
+    }
+    assert len({result.spec.cluster_id for result in checked.results}) == 55
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("prompt", "drop", "proof", "verdict"),
+    [
+        ("vanilla_norules", 0.05, False, "FAIL"),
+        ("cot", 0.0, False, "FAIL"),
+        ("cot", 0.05, False, "PASS"),
+        ("cot", 0.05, True, "INCONCLUSIVE"),
+        ("swap", 0.05, True, "PASS"),
+    ],
+)
+def test_the_decision_about_a_prompt_is_that_of_the_documentation(
+    prompt: str, drop: float, proof: bool, verdict: str
+) -> None:
+    """As in docs/gate.md, with LLMBar's subsets as rubrics and its pairs as clusters."""
+    checked = check_table(
+        LLMBAR,
+        verdict=prompt,
+        baseline="vanilla",
+        rubric="subset",
+        cluster="item",
+        max_drop=drop,
+        proof=proof,
+    )
+    assert checked.decision is not None
+    [found] = [
+        threshold.drop for threshold in checked.decision.thresholds if threshold.drop is not None
+    ]
+    assert found.verdict == verdict
+    assert checked.passed == (verdict == "PASS")
+
+
+def test_the_command_prints_figures_and_writes_what_it_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, ROWS)
+    reports = [f"--report=r{end}" for end in (".html", ".md", ".json")]
+    assert main(["check", "verdicts.csv", *reports]) == 0
+    printed = capsys.readouterr().out
+    assert "verdicts.csv: columns label: label, verdict: verdict, case: case" in printed
+    assert "accuracy" in printed
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "r.html",
+        "r.json",
+        "r.md",
+        "verdicts.csv",
+    ]
+    data = json.loads(Path("r.json").read_text())
+    assert data["judges"]["verdict"]["overall"]["n"] == 4
+
+
+def test_a_baseline_decides_and_its_failure_is_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
+    assert main(["check", str(path), "--baseline", "old"]) == 1
+    assert "1 regression" in capsys.readouterr().out
+    earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
+    assert main(["check", str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
+    capsys.readouterr()
+
+
+def test_an_empty_verdict_is_counted_and_never_a_verdict(tmp_path: Path) -> None:
+    checked = check_table(written(tmp_path, ROWS + "e,1,\nf,,1\n"))
+    outcomes = [result.outcome for result in checked.results]
+    assert outcomes == ["agree", "disagree", "agree", "agree", "invalid_response"]
+    assert [case.key.case for case in checked.unlabelled] == ["f"]
+
+
+def test_an_unknown_word_is_named_with_its_line_and_the_option(tmp_path: Path) -> None:
+    path = written(tmp_path, "case,label,verdict\na,good,bad\nb,bad,bad\n")
+    with pytest.raises(InputError) as caught:
+        check_table(path)
+    assert 'verdicts.csv:2: label: got "good"; must be 0, 1' in str(caught.value)
+    assert "--map good=0 (satisfied) or --map good=1 (violated)" in str(caught.value)
+    assert check_table(path, map={"good": 0, "bad": 1}).passed
+
+
+def test_rows_of_a_program_are_checked_as_a_file_is() -> None:
+    rows: list[dict[str, object]] = [
+        {"case": "a", "human": 1, "judge": True},
+        {"case": "b", "human": 0, "judge": "pass"},
+    ]
+    checked = check_table(rows)
+    assert checked.judges["judge"].figures["accuracy"].value == 1
+    with pytest.raises(InputError, match="rows:3: judge: got"):
+        check_table([*rows, {"case": "c", "human": 1, "judge": [1]}])
