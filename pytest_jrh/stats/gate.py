@@ -524,9 +524,10 @@ class GateDecision:
     compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
-    `max_drop` is set without a baseline, which is not written either, and `is_snapshot` that any regression fails, as no rule
-    says how many, or how much. `coverage` says how much of the baseline was compared, None without
-    one; `undecided` are keys of the gate that decide about a test of which no case was selected.
+    `max_drop` is set without a baseline, which is not written either, and `is_snapshot` that any
+    regression fails, as no rule says how many, or how much. `coverage` says how much of the
+    baseline was compared, None without one; `undecided` are keys of the gate that decide about a
+    test of which no case was selected.
     """
 
     active: bool
