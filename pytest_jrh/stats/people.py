@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
 
 FEWEST_LABELS = 20
 """With fewer labels of people, no figure is corrected."""
-# What the sample did not show may still be there: a third of a discordant case of each kind, as in
-# the neutral prior of a share (Kerman 2011, Electron J Stat 5:1450-1470). By simulation half a case
-# covers too much, and a quarter too little.
-_UNSEEN_VARIANCE = 2 / 3
 _FEWEST_CLUSTERS = 2
 _UNSEEN = "people labelled no such case"
 
@@ -64,12 +61,37 @@ class Anchored:
     raw: float | None = None
 
 
+class _Unseen(NamedTuple):
+    """What a sample did not show and may still be there, in labelled cases: what it adds to the
+    variance of their sum, and how many of either kind are added to shrink a share that gives it.
+    """
+
+    variance: float
+    cases: float
+
+
+# A third of a discordant case of each kind, as in the neutral prior of a share (Kerman 2011,
+# Electron J Stat 5:1450-1470). By simulation half a case covers too much, and a quarter too little.
+_OF_FIGURES = _Unseen(2 / 3, 1)
+# With as much in both, a rate of which no label shows a violation is known as well as by these
+# labels alone. By simulation the above covers as little as 89% there, and a third of a case more
+# than 98% of rates near one half.
+_OF_RATES = _Unseen(1 / 2, 1 / 2)
+
+
 @dataclass(frozen=True, slots=True)
 class _Mean:
-    """A mean over all cases, and what each case adds to it beyond the mean."""
+    """A mean over all cases, and what each cluster adds to it beyond the mean."""
 
     value: float
     influence: Sequence[float]
+
+
+def anchored_violations(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+    """The share of all cases that are violated by people's labels; each case's own label is what
+    the judge says of it, so that `raw` is the judge's share of violations.
+    """
+    return _anchored(clusters, lambda _answer, label: label == 1, None, _OF_RATES)
 
 
 def anchored_accuracy(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
@@ -99,29 +121,31 @@ def _anchored(
     clusters: Iterable[Sequence[CheckedCase]],
     counts: Callable[[int, int], bool],
     among: Callable[[int, int], bool] | None,
+    unseen: _Unseen = _OF_FIGURES,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
     filled = [list(cluster) for cluster in clusters if cluster]
-    cases = [case for cluster in filled for case in cluster]
+    cases = list(chain.from_iterable(filled))
     labelled = sum(case.people is not None for case in cases)
     raw = _raw(cases, counts, among)
     if why := _missing(filled, labelled):
         return Anchored(Estimate(n=len(cases), why=why), raw)
-    upper = _mean(cases, counts)
+    upper = _mean(filled, counts)
     value, influence, scale = upper.value, upper.influence, 1.0
     if among is not None:
-        lower = _mean(cases, among)
+        lower = _mean(filled, among)
         scale = lower.value
         if scale <= 0 or not any(_by_people(case, among) for case in cases):
             return Anchored(Estimate(n=len(cases), why=_UNSEEN), raw)
         value = upper.value / scale
-        # The linear part of a ratio (Taylor): what a case adds to it.
+        # The linear part of a ratio (Taylor): what a cluster adds to it.
         influence = [
             (one - value * other) / scale
             for one, other in zip(upper.influence, lower.influence, strict=True)
         ]
     value = min(max(value, 0.0), 1.0)
-    bounds = _bounds(filled, influence, value, labelled * scale)
+    t = t_quantile((1 + LEVEL) / 2, min(len(filled), labelled) - 1)
+    bounds = _bounds(influence, value, labelled * scale, t, unseen)
     return Anchored(Estimate(value, *bounds, n=len(cases)), raw)
 
 
@@ -137,22 +161,19 @@ def _raw(
 
 
 def _bounds(
-    clusters: Sequence[Sequence[CheckedCase]],
-    influence: Sequence[float],
-    value: float,
-    labelled: float,
+    influence: Sequence[float], value: float, labelled: float, t: float, unseen: _Unseen
 ) -> tuple[float, float]:
     """Wilson's interval on the number of cases that would give the estimate its variance, with
     Student's t.
 
     A share near its end has a skewed distribution, which a symmetric interval misses: by
-    simulation it covered as little as 85%. `labelled` are the cases of people in the figure.
+    simulation it covered as little as 85%. `labelled` are the cases of people in the figure. The
+    squares are of what clusters add, as these and not cases are independent.
     """
-    variance = _variance(clusters, influence) + _UNSEEN_VARIANCE / labelled**2
-    number = sum(case.people is not None for cluster in clusters for case in cluster)
-    t = t_quantile((1 + LEVEL) / 2, min(len(clusters), number) - 1)
+    squares = math.fsum(part * part for part in influence)
+    variance = squares * len(influence) / (len(influence) - 1) + unseen.variance / labelled**2
     # Shrunk a little, since a share that is all or nothing would have no variance of its own.
-    shrunk = (value * labelled + 1) / (labelled + 2)
+    shrunk = (value * labelled + unseen.cases) / (labelled + 2 * unseen.cases)
     lower, upper = wilson(value, t * t * variance / (shrunk * (1 - shrunk)))
     return max(lower, 0.0), min(upper, 1.0)
 
@@ -170,28 +191,29 @@ def _by_people(case: CheckedCase, counts: Callable[[int, int], bool]) -> bool:
     return case.people is not None and counts(case.answer, case.people)
 
 
-def _mean(cases: Sequence[CheckedCase], counts: Callable[[int, int], bool]) -> _Mean:
+def _mean(clusters: Sequence[Sequence[CheckedCase]], counts: Callable[[int, int], bool]) -> _Mean:
     """The mean over all cases by the suite's labels, corrected by the cases with labels of people.
 
     Each labelled case is corrected with a weight that the others give (a jackknife of PPI++'s), so
     that the estimate is unbiased; two pseudo pairs, one of each discordant kind, steady it.
     """
-    predicted = [float(counts(case.answer, case.label)) for case in cases]
+    predicted = [sum(counts(case.answer, case.label) for case in cluster) for cluster in clusters]
+    number = sum(map(len, clusters))
+    mean = sum(predicted) / number
+    labelled = [[case for case in cluster if case.people is not None] for cluster in clusters]
     pairs = [
-        (float(_by_people(case, counts)), guess)
-        for case, guess in zip(cases, predicted, strict=True)
-        if case.people is not None
+        (float(_by_people(case, counts)), float(counts(case.answer, case.label)))
+        for case in chain.from_iterable(labelled)
     ]
     weights = _weights(pairs)
-    mean = fmean(predicted)
     rests = [true - weight * guess for (true, guess), weight in zip(pairs, weights, strict=True)]
     weight, rest = fmean(weights), fmean(rests)
-    corrected = iter(rests)
-    influence = [
-        weight * (guess - mean) / len(cases)
-        + ((next(corrected) - rest) / len(rests) if case.people is not None else 0.0)
-        for case, guess in zip(cases, predicted, strict=True)
-    ]
+    corrections = iter(rests)
+    influence = []
+    for cluster, guesses, checked_cases in zip(clusters, predicted, labelled, strict=True):
+        correction = sum(islice(corrections, len(checked_cases))) - rest * len(checked_cases)
+        beyond_mean = guesses - mean * len(cluster)
+        influence.append(weight * beyond_mean / number + correction / len(rests))
     return _Mean(weight * mean + rest, influence)
 
 
@@ -209,13 +231,6 @@ def _weights(pairs: Sequence[tuple[float, float]]) -> list[float]:
         variance = sum_guess - sum_guess * sum_guess / number
         weights.append(min(max(covariance / variance, 0.0), 1.0))
     return weights
-
-
-def _variance(clusters: Sequence[Sequence[CheckedCase]], influence: Sequence[float]) -> float:
-    """Squares of the clusters' sums, as clusters and not cases are independent."""
-    parts = iter(influence)
-    squares = sum(sum(next(parts) for _ in cluster) ** 2 for cluster in clusters)
-    return squares * len(clusters) / (len(clusters) - 1)
 
 
 _NO_SCORE = -1

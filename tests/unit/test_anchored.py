@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 
+from benchmarks import rates
 from benchmarks.anchoring import Cell, simulated
+from pytest_jrh.stats.intervals import Tally, estimate_share
 from pytest_jrh.stats.people import (
     CheckedCase,
     anchored_accuracy,
     anchored_false_positive_rate,
     anchored_recall,
+    anchored_violations,
 )
 
 
@@ -60,3 +65,74 @@ def test_a_simulation_finds_no_bias_where_the_raw_figure_has_one() -> None:
     assert found.raw_bias > 0.06
     assert abs(found.bias) < 0.02
     assert found.covered > 0.85
+
+
+def judged(answer: int, people: int | None, number: int) -> list[list[CheckedCase]]:
+    """Cases of so many clusters: what the judge says, and the label where there is one."""
+    return cases(answer, answer, people, number)
+
+
+def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
+    # Of what the judge calls violated, half is; of the rest nothing.
+    clusters = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
+    clusters += [*judged(1, None, 800), *judged(0, None, 1_200)]
+    rate = anchored_violations(clusters)
+    assert rate.raw == pytest.approx(0.4, abs=0.001)
+    assert rate.estimate.value == pytest.approx(0.2, abs=0.01)
+    assert rate.estimate.lower is not None
+    assert rate.estimate.upper is not None
+    assert 0.1 < rate.estimate.lower < 0.15
+    assert 0.26 < rate.estimate.upper < 0.31
+    assert rate.estimate.n == 2_060
+
+
+def test_the_rate_of_cases_that_all_have_a_label_is_that_of_the_labels() -> None:
+    clusters = [*judged(1, 1, 20), *judged(0, 1, 10), *judged(1, 0, 15), *judged(0, 0, 55)]
+    rate = anchored_violations(clusters).estimate
+    alone = estimate_share([Tally(1, 1)] * 30 + [Tally(0, 1)] * 70)
+    assert rate.value == pytest.approx(0.3, abs=0.001)
+    assert rate.lower == pytest.approx(alone.lower, abs=0.01)
+    assert rate.upper == pytest.approx(alone.upper, abs=0.01)
+
+
+def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
+    # With many labels the weight is the slope of labels on verdicts, whichever case is left out.
+    numbers = {(1, 1): 300, (1, 0): 100, (0, 1): 60, (0, 0): 540}
+    clusters = [judged(*pair, number) for pair, number in numbers.items()]
+    rest = [*judged(1, None, 3_000), *judged(0, None, 3_000)]
+    rate = anchored_violations([*chain.from_iterable(clusters), *rest]).estimate
+    weight = (300 / 1_000 - 0.36 * 0.4) / (0.4 * 0.6)
+    assert rate.value == pytest.approx(0.36 + weight * (3_400 / 7_000 - 0.4), abs=0.001)
+
+
+@pytest.mark.parametrize(
+    "clusters",
+    [
+        pytest.param([*judged(1, 1, 10), *judged(1, 0, 20), *judged(1, None, 500)], id="constant"),
+        pytest.param([*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], id="no label"),
+        pytest.param(
+            [*judged(1, 1, 10), *judged(0, 1, 20), *judged(0, None, 500)], id="all labels"
+        ),
+        pytest.param(
+            [[CheckedCase(1, 1, 1)] * 4_000, *judged(0, 0, 30), *judged(1, None, 30)],
+            id="one large cluster",
+        ),
+    ],
+)
+def test_a_rate_is_within_its_interval_and_this_within_the_possible(
+    clusters: list[list[CheckedCase]],
+) -> None:
+    rate = anchored_violations(clusters).estimate
+    assert rate.value is not None
+    assert rate.lower is not None
+    assert rate.upper is not None
+    assert 0 <= rate.lower <= rate.value <= rate.upper <= 1
+    assert rate.lower < rate.upper
+
+
+def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:
+    found = rates.simulated(rates.Cell(size=5, icc=0.2, rate=0.1, labelled=60), sessions=60)
+    assert found.judge_bias > 0.07
+    assert abs(found.bias) < 0.01
+    assert found.covered > 0.85
+    assert found.width < found.width_alone

@@ -1,0 +1,203 @@
+"""How often an agent violates, from the judge's verdicts on all runs and labels of a few: bias,
+coverage and width of the corrected rate, beside the labels alone and the judge alone.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from itertools import product
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.checks import Check, error_of, table
+from benchmarks.simulations import holds
+from pytest_jrh.stats.intervals import Tally, estimate_share
+from pytest_jrh.stats.people import CheckedCase, anchored_violations
+
+Flags = npt.NDArray[np.int64]
+CASES = 2_000
+# Cases of a task, and how alike they are.
+TASKS = ((1, 0.0), (5, 0.2), (40, 0.1))
+RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
+LABELLED = (30, 60, 200)
+_SESSIONS, _AGAIN_SESSIONS, _AGAIN = 100, 1_000, 2
+# A judge's errors differ by task, evenly between these.
+_ERRORS = (0.05, 0.2)
+
+
+class Cell(NamedTuple):
+    """Cases of a task and their correlation, how many cases are violated, and labels."""
+
+    size: int
+    icc: float
+    rate: float
+    labelled: int
+
+
+class Held(NamedTuple):
+    """Bias of the corrected rate with its standard error, coverage and median width; coverage and
+    width of the labels alone, and the bias of the judge alone.
+    """
+
+    bias: float
+    error: float
+    covered: float
+    width: float
+    covered_alone: float
+    width_alone: float
+    judge_bias: float
+
+
+def simulated(cell: Cell, sessions: int) -> Held:
+    """The corrected rate in so many sessions of one design."""
+    rng = np.random.default_rng([cell.size, int(1000 * cell.rate), cell.labelled, sessions])
+    checked = {
+        (answer, people): CheckedCase(answer, answer, people)
+        for answer, people in product((0, 1), (0, 1, None))
+    }
+    starts = range(0, CASES, cell.size)
+    errors, controls, judge_errors = [], [], []
+    widths, widths_alone = [], []
+    hits = hits_alone = 0
+    for _ in range(sessions):
+        true, answers = verdicts(rng, cell)
+        is_labelled = np.zeros(CASES, dtype=bool)
+        is_labelled[rng.choice(CASES, cell.labelled, replace=False)] = True
+        flags = zip(answers.tolist(), true.tolist(), is_labelled.tolist(), strict=True)
+        cases = [
+            checked[answer, label if has_label else None] for answer, label, has_label in flags
+        ]
+        bounds = anchored_violations([cases[at : at + cell.size] for at in starts]).estimate
+        by_task = true.reshape(-1, cell.size)
+        labels = is_labelled.reshape(-1, cell.size)
+        tallies = zip((by_task & labels).sum(axis=1), labels.sum(axis=1), strict=True)
+        alone = estimate_share(Tally(int(count), int(n)) for count, n in tallies)
+        hits += holds(bounds, cell.rate)
+        hits_alone += holds(alone, cell.rate)
+        widths.append((bounds.upper or 0.0) - (bounds.lower or 0.0))
+        widths_alone.append((alone.upper or 0.0) - (alone.lower or 0.0))
+        errors.append((bounds.value or 0.0) - cell.rate)
+        judge_errors.append(float(answers.mean()) - cell.rate)
+        # Both are 0 on average, whatever the estimator does.
+        controls.append(
+            (
+                float(true[is_labelled].mean()) - cell.rate,
+                float(answers.mean() - answers[is_labelled].mean()),
+            )
+        )
+    bias, error = controlled_mean(errors, controls)
+    return Held(
+        bias,
+        error,
+        hits / sessions,
+        median(widths),
+        hits_alone / sessions,
+        median(widths_alone),
+        fmean(judge_errors),
+    )
+
+
+def verdicts(rng: np.random.Generator, cell: Cell) -> tuple[Flags, Flags]:
+    """What is true of all cases, and what the judge says of them, task by task."""
+    shape = (CASES // cell.size, cell.size)
+    rates = np.full(shape[0], cell.rate)
+    if cell.icc:
+        both = (1 - cell.icc) / cell.icc
+        rates = rng.beta(cell.rate * both, (1 - cell.rate) * both, shape[0])
+    true = rng.random(shape) < rates[:, None]
+    wrong = rng.random(shape) < rng.uniform(*_ERRORS, shape[0])[:, None]
+    return true.astype(int).ravel(), (true ^ wrong).astype(int).ravel()
+
+
+def controlled_mean(
+    values: list[float], controls: list[tuple[float, float]]
+) -> tuple[float, float]:
+    """The mean of values and its standard error, less what controls with mean 0 explain of it."""
+    columns = np.column_stack([np.ones(len(values)), np.array(controls)])
+    solution, *_ = np.linalg.lstsq(columns, np.array(values), rcond=None)
+    rest = np.array(values) - columns @ solution
+    return float(solution[0]), float(rest.std(ddof=columns.shape[1]) / np.sqrt(len(values)))
+
+
+def section(pool: Executor) -> tuple[str, list[Check]]:
+    """The table of the corrected rate, and what must hold of it."""
+    cells = [Cell(*task, rate, n) for task, rate, n in product(TASKS, RATES, LABELLED)]
+    rows = dict(zip(cells, pool.map(simulated, cells, [_SESSIONS] * len(cells)), strict=True))
+    lowest = sorted(cells, key=lambda cell: rows[cell].covered)[:_AGAIN]
+    # Few labels beside a judge that helps: by longer simulations these are covered most often.
+    highest = [cell for cell in cells if (cell.rate, cell.labelled) == (RATES[-1], LABELLED[0])]
+    again = [*lowest, *highest]
+    found = zip(again, pool.map(simulated, again, [_AGAIN_SESSIONS] * len(again)), strict=True)
+    covered = {cell: held.covered for cell, held in found}
+    most = max(rows, key=lambda cell: abs(rows[cell].bias))
+    checks = [
+        Check(
+            "corrected rate: largest bias",
+            100 * abs(rows[most].bias),
+            0.5,
+            "most",
+            _where(most),
+            100 * rows[most].error,
+        )
+    ]
+    least = min(lowest, key=lambda cell: covered[cell])
+    highest_cell = max(highest, key=lambda cell: covered[cell])
+    detail = f"simulated again, {_AGAIN_SESSIONS:,} sessions"
+    checks += [
+        Check(
+            "corrected rate: lowest coverage",
+            100 * covered[least],
+            92,
+            "least",
+            f"{_where(least)}; the {_AGAIN} lowest of {len(cells)} cells {detail}",
+            error_of(covered[least], _AGAIN_SESSIONS),
+        ),
+        Check(
+            "corrected rate: highest coverage",
+            100 * covered[highest_cell],
+            98,
+            "most",
+            f"{_where(highest_cell)}; {detail}",
+            error_of(covered[highest_cell], _AGAIN_SESSIONS),
+        ),
+    ]
+    body = (
+        f"## The agent's rate of violations\n\n{CASES:,} runs with verdicts, by how many belong to "
+        "one task, by the share that is violated, and by how many have a label, drawn at random. "
+        f"The judge is wrong in {_ERRORS[0]:.0%} to {_ERRORS[1]:.0%}, depending on the task. Bias, "
+        "coverage and median width of the corrected rate; coverage and width of the labels alone; "
+        f"bias of the judge's share. {_SESSIONS} sessions a cell.\n\n"
+    )
+    titles = (
+        "runs a task",
+        "violated",
+        "labels",
+        "bias",
+        "coverage",
+        "width",
+        "labels alone",
+        "width",
+        "judge alone, bias",
+    )
+    return body + table(titles, [_row(cell, rows[cell]) for cell in cells]), checks
+
+
+def _where(cell: Cell) -> str:
+    return f"{cell.size} a task, {cell.rate:.0%} violated, {cell.labelled} labels"
+
+
+def _row(cell: Cell, held: Held) -> tuple[str, ...]:
+    return (
+        str(cell.size),
+        f"{cell.rate:.0%}",
+        str(cell.labelled),
+        f"{100 * held.bias:+.2f}",
+        f"{100 * held.covered:.1f}",
+        f"{100 * held.width:.1f}",
+        f"{100 * held.covered_alone:.1f}",
+        f"{100 * held.width_alone:.1f}",
+        f"{100 * held.judge_bias:+.1f}",
+    )
