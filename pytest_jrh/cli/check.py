@@ -69,7 +69,8 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--max-drop",
         metavar="X",
-        help="how much the judge may lose since the baseline: 0.05 is 5 points",
+        help="how much the judge may lose since the baseline, beside its flicker: 0.05 is 5 points "
+        "(default: 0)",
     )
     check.add_argument(
         "--proof",
@@ -173,11 +174,11 @@ def _scale(text: str | None) -> tuple[int, int] | None:
     return scale
 
 
-def _drop(text: str | None) -> float | None:
+def _drop(text: str | None) -> float:
     from pytest_jrh.core.documents import shown
 
     if text is None:
-        return None
+        return 0.0
     try:
         drop = float(text)
     except ValueError:
@@ -256,14 +257,16 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
     """What was taken for what."""
     table = checked.table
     parts = [f"{role}: {column}" for role, column in checked.columns.taken().items()]
-    unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
-    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)
+    if checked.baseline:
+        parts.append(f"baseline: {checked.baseline}")
+    unused = [column for column in table.unused if column != checked.baseline]
+    rest = f"; not used: {', '.join(unused)}" if unused else ""
+    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{rest}"), width)
     meanings = {0: "satisfied", 1: "violated"}
     words = []
     for score, texts in table.meanings.items():
-        meaning = "" if table.scale else f" ({meanings[score]})"
-        shown_texts = ", ".join(text for text in texts[:_MOST_WORDS])
-        words.append(f"{shown_texts} = {score}{meaning}")
+        meaning = score if table.scale else meanings[score]
+        words.append(f"{', '.join(texts[:_MOST_WORDS])} = {meaning}")
     if any(texts != (str(score),) for score, texts in table.meanings.items()) or not table.scale:
         lines += wrapped(log_line("; ".join(words)), width)
     if checked.unlabelled:

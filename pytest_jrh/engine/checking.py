@@ -44,7 +44,8 @@ class CheckSettings:
 
     `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `map` gives scores for
     words, and `scale` the lowest and the highest score of an ordinal table; None where its values
-    say it. `baseline` is a column, a judge of a table in long form, or a file; empty for none.
+    say it. `baseline` is a column, a judge of a table in long form, or a file; empty for none, and
+    then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +53,7 @@ class CheckSettings:
     map: Mapping[str, Any] = field(default_factory=dict)
     scale: tuple[int, int] | None = None
     baseline: str = ""
-    max_drop: float | None = None
+    max_drop: float = 0.0
     proof: bool = False
 
 
@@ -61,12 +62,13 @@ class CheckedTable:
     """What a table of verdicts came to.
 
     `session` is what reports are made of; `unlabelled` are the cases without a label, which count
-    in no figure of accuracy.
+    in no figure of accuracy. `baseline` is the column or file of the earlier verdicts.
     """
 
     table: VerdictTable
     session: Session
     unlabelled: tuple[TableCase, ...] = ()
+    baseline: str = ""
 
     @property
     def columns(self) -> Columns:
@@ -108,7 +110,7 @@ def check_table(
     map: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     scale: tuple[int, int] | None = None,
     baseline: str = "",
-    max_drop: float | None = None,
+    max_drop: float = 0.0,
     proof: bool = False,
     **columns: str,
 ) -> CheckedTable:
@@ -254,7 +256,7 @@ def _checked(
         grounds={suite: Grounds(ordinal=bool(table.scale), votes=tuple(votes))},
         is_table=True,
     )
-    return CheckedTable(table, session, tuple(unlabelled))
+    return CheckedTable(table, session, tuple(unlabelled), settings.baseline)
 
 
 def _earlier_scores(case: TableCase | None, judge: str) -> tuple[int, ...]:

@@ -99,8 +99,14 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
 def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
+    lost = "".join(f"lost{number},1,0,1\n" for number in range(8))
+    path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
     assert main(["check", str(path), "--baseline", "old"]) == 1
+    printed = capsys.readouterr().out
+    assert "Gate failed: misses 8 of 9 violations that it found before" in printed
+    assert "baseline: old\n" in printed
+    path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
+    assert main(["check", str(path), "--baseline", "old"]) == 0
     assert "1 regression" in capsys.readouterr().out
     earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
     assert main(["check", str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
