@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -26,7 +23,6 @@ DIGEST, EARLIER, NOW = "d" * 64, "e" * 64, "a" * 64
 SESSIONS = 300
 # The highest of many cells is high by chance, too: other sessions of it, times so many.
 _AGAIN = 5
-LLMBAR_PROMPTS = ("vanilla", "vanilla_norules", "cot", "metrics_reference", "swap")
 _FLIPS = (0.0, 0.02, 0.05, 0.15)
 _RUNS = (5, 10, 33, 100)
 _BROKEN = (("cases", 0.0), ("runs, 0.3", 0.3), ("runs, 0.6", 0.6), ("whole runs", 1.0))
@@ -246,43 +242,6 @@ def accepted_until_red(repeats: int, seed: int) -> int:
     return 21
 
 
-def llmbar_decisions(file: Path) -> list[tuple[str, ...]]:
-    """What the gate says of GPT-4 under each prompt of LLMBar, held against `vanilla`: prompt,
-    recall with false positives, and the decisions for `max_drop` of 0 and 0.05 without and with
-    `proof`.
-    """
-    with file.open(encoding="utf-8", newline="") as lines:
-        cases = list(csv.DictReader(lines))
-    before = _llmbar_results(cases, "vanilla", EARLIER)
-    scope = Scope.of(result.case_id for result in before)
-    baseline = update(Baseline(), before, scope).baseline
-    rows = []
-    for prompt in LLMBAR_PROMPTS:
-        results = _llmbar_results(cases, prompt, NOW)
-        recall = mean(result.score == 1 for result in results if result.expected == 1)
-        alarms = mean(result.score == 1 for result in results if result.expected == 0)
-        verdicts = []
-        for proof in (False, True):
-            for max_drop in (0, 0.05):
-                rules = GateRules(max_drop=max_drop, proof=proof)
-                verdicts.append(_drop(decide(results, baseline, rules, scope)).verdict)
-        rows.append((prompt, f"{100 * recall:.1f}, {100 * alarms:.1f}", *verdicts))
-    return rows
-
-
-def _llmbar_results(
-    cases: Sequence[Mapping[str, str]], prompt: str, judge: str
-) -> list[CaseResult]:
-    """The runs are LLMBar's pairs, its subsets the rubrics, each pair a case in either order."""
-    results = []
-    for case in cases:
-        label, score = int(case["label"]), int(case[prompt])
-        test = "agent_perturbation" if label else "agent_positives"
-        spec = CaseSpec("llmbar", test, case["subset"], case["case"], 1, cluster=case["item"])
-        results.append(_result(spec, case_id(spec), label, [score], judge))
-    return results
-
-
 def section(pool: Executor) -> tuple[str, list[Check]]:
     """All tables of the gate, and what must hold of them."""
     parts = [_unchanged(pool), _changed(pool), _proofs(pool), _updates(pool)]
@@ -454,16 +413,3 @@ def _updates(pool: Executor) -> tuple[str, list[Check]]:
         "orders of the cases.\n\n"
     )
     return body + table(("repeats", "FAIL first", "FAIL last"), rows), checks
-
-
-def main() -> None:
-    """Print what the gate says of the prompts of LLMBar: `python -m benchmarks.gate FILE.csv`."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=main.__doc__)
-    parser.add_argument("file", type=Path, help="the verdicts of GPT-4, llmbar-gpt4.csv")
-    limits = ("`max_drop: 0`", "`0.05`", "`0`, `proof`", "`0.05`, `proof`")
-    titles = ("prompt", "recall, false positives", *limits)
-    print(table(titles, llmbar_decisions(parser.parse_args().file)))
-
-
-if __name__ == "__main__":
-    main()

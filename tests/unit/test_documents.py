@@ -12,11 +12,12 @@ import yaml
 from markdown_it import MarkdownIt
 
 import pytest_jrh
+from pytest_jrh.__main__ import main
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.stats.figures import COLUMNS
-from tools import reference
+from tools import reference, strong_judges
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -41,6 +42,33 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_a_generated_page_is_current(name: str) -> None:
     """Where this fails: python -m tools.reference"""
     assert (ROOT / name).read_text("utf-8") == reference.pages()[name]
+
+
+def test_the_page_about_strong_judges_is_current() -> None:
+    """Where this fails: python -m tools.strong_judges"""
+    assert strong_judges.PAGE.read_text("utf-8") == strong_judges.page()
+    assert {prompt: cells for prompt, *cells in strong_judges.decisions()} == {
+        "vanilla": ["PASS", "PASS", "INCONCLUSIVE", "PASS"],
+        "vanilla_norules": ["FAIL"] * 4,
+        "cot": ["FAIL", "PASS", "FAIL", "INCONCLUSIVE"],
+        "metrics_reference": ["PASS", "PASS", "INCONCLUSIVE", "PASS"],
+        "swap": ["PASS", "PASS", "INCONCLUSIVE", "PASS"],
+    }
+
+
+def test_the_readme_shows_what_is_printed_of_a_strong_judge(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "80")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [(command, decision)] = re.findall(
+        r"^    python -m pytest_jrh (check .+)\n\n```text\n(Gate failed: [^`]+)```",
+        readme,
+        re.MULTILINE,
+    )
+    assert main(command.split()) == 1
+    assert decision in capsys.readouterr().out
 
 
 def test_the_configuration_names_every_key_and_leads_to_every_section() -> None:

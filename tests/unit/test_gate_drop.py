@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.gate import llmbar_decisions
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
@@ -621,18 +620,6 @@ def test_a_judge_that_always_says_faulty_fails_the_gate_after_a_good_one() -> No
     same = verdicts("step:qwen2.5:14b")
     assert decided(same, baseline_of(same), max_drop=0).passed
     assert decided(same, baseline_of(earlier(same)), max_drop=0).passed
-
-
-LLMBAR = DATA.parent / "strong-judges" / "llmbar-gpt4.csv"
-
-
-@pytest.mark.skipif(not LLMBAR.is_file(), reason="../shared/data/strong-judges")
-def test_the_documented_decisions_about_gpt4_are_those_of_the_gate() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "gate.md").read_text("utf-8")
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in text.splitlines()]
-    documented = {row[0].removesuffix("` itself"): row[1:] for row in rows if len(row) == 6}
-    for prompt, *cells in llmbar_decisions(LLMBAR):
-        assert documented[prompt] == cells
 
 
 def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
