@@ -168,9 +168,9 @@ def _mutations(
     def ledger(path: Path) -> Ledger | None:
         if options.max_calls is None and options.max_cost is None:
             return None
-        from pytest_jrh.llm.budget import Ledger
+        from pytest_jrh.llm.budget import Ledger, Limits
 
-        return Ledger(path, calls=options.max_calls, cost=options.max_cost)
+        return Ledger(path, Limits(options.max_calls, options.max_cost))
 
     def on_round(turn: int, of: int, living: int) -> None:
         if sys.stderr.isatty():
@@ -203,16 +203,20 @@ def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
     from pytest_jrh.core.documents import listed, shown
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.core.text import nearest_hint
+    from pytest_jrh.judges.judge import TabledJudge
 
-    if asked_name is None:
-        return list(ready.judges)
-    if asked_name in ready.judges:
-        return [asked_name]
+    chosen = [name for name in ready.judges if asked_name in (None, name)]
+    asking = [name for name in chosen if not isinstance(ready.judges[name], TabledJudge)]
+    if chosen and not asking:
+        message = "the verdicts of this judge are in a table: there is nothing to change in it"
+        raise InputError(Problem(message))
+    if asking:
+        return asking
     names = [name for name in ready.judges if name is not None]
     judges = "the suite has one judge, without a name"
     if names:
         judges = f"the judges are {listed(names)}"
-    hint = nearest_hint(asked_name, names)
+    hint = nearest_hint(asked_name or "", names)
     raise InputError(Problem(f"--judge: got {shown(asked_name)}; {judges}", hint=hint))
 
 

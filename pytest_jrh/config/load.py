@@ -86,6 +86,7 @@ def load_suite(
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
     probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
+    resolve.check_judges(judges, tests, findings)
     resolve.check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
@@ -404,10 +405,12 @@ def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: Jud
         return
     if section.prompt_path is not None:
         message = f"prompt_path has no meaning for a judge that {kind_text}"
-        findings.add((*key, "prompt_path"), message, "its code writes what it asks")
+        hint = None if kind.judges_runs else "its code writes what it asks"
+        findings.add((*key, "prompt_path"), message, hint)
     if section.images is not None:
         message = "images has a meaning for a judge that is a prompt alone"
-        findings.add((*key, "images"), message, "its code finds the images in case.messages")
+        hint = None if kind.judges_runs else "its code finds the images in case.messages"
+        findings.add((*key, "images"), message, hint)
 
 
 def _located(

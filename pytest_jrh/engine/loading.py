@@ -22,18 +22,21 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
+from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES, supplied_judge
+from pytest_jrh.judges.judge import TabledJudge
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
+from pytest_jrh.store.records import content_digest
 from pytest_jrh.store.results import SuiteCases, rejected_results
 from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_cases
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite, SuiteTest
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
         Preprocessor,
         RecordMode,
         Rubric,
-        RunSummary,
         TestName,
     )
     from pytest_jrh.core.redact import Redactor
@@ -142,8 +144,22 @@ class ReadySuite:
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
         if self.suite.frozen is not None:
-            return next(iter(self.made.values())).specs(self.suite)
-        return expand(self.suite, self.runs, self.labels)
+            specs = next(iter(self.made.values())).specs(self.suite)
+        else:
+            specs = expand(self.suite, self.runs, self.labels)
+        of_runs = {judge.name for judge in self.suite.judges if JUDGES[judge.kind].judges_runs}
+        return self._without_made(specs, of_runs) if of_runs else specs
+
+    def _without_made(
+        self, specs: Iterable[CaseSpec], judges: Collection[str | None]
+    ) -> Iterator[CaseSpec]:
+        """Skip under these judges what is no run as it is, before it is made for them."""
+        for spec in specs:
+            natural = KINDS[spec.test].natural or not self.test(spec.test).evaluate
+            if natural or spec.skip is not None or spec.judge not in judges:
+                yield spec
+            else:
+                yield replace(spec, skip=Skip("not_a_run"))
 
     @cached_property
     def bases(self) -> frozenset[CaseSpec]:
@@ -226,14 +242,7 @@ def make_ready(
         own_judge=judge is not None,
     )
     problems: list[Problem] = []
-    judges: dict[str | None, SuiteJudge] = {}
-    for settings in suite.judges:
-        if judge is not None:
-            judges[settings.name] = supplied_judge(settings, judge)
-            continue
-        with collecting(problems):
-            build = JUDGES[settings.kind].build
-            judges[settings.name] = build(settings, suite.mode, suite.instruction)
+    judges = _judges(suite, judge, problems)
     made_by_test: dict[str, MadeCases] = {}
     with collecting(problems):
         made_by_test = made_before(suite)
@@ -252,6 +261,9 @@ def make_ready(
     if suite.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.frozen)
         problems += misfits
+    if ready.source is not None or not problems:
+        with collecting(problems):
+            ready = _with_verdicts(ready, Places(cwd, rootdir, path.parent))
     if suite.generation.cluster_key and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.generation.cluster_key)
@@ -261,6 +273,21 @@ def make_ready(
             dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
         )
     return ready
+
+
+def _judges(
+    suite: Suite, function: Callable[..., object] | None, problems: list[Problem]
+) -> dict[str | None, SuiteJudge]:
+    """The suite's judges by name; `function` is code in their place."""
+    judges: dict[str | None, SuiteJudge] = {}
+    for settings in suite.judges:
+        if function is not None:
+            judges[settings.name] = supplied_judge(settings, function)
+            continue
+        with collecting(problems):
+            build = JUDGES[settings.kind].build
+            judges[settings.name] = build(settings, suite.mode, suite.instruction)
+    return judges
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
@@ -305,6 +332,36 @@ def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuit
         raise InputError(run_labels.problems)
     suite = replace(suite, notices=(*suite.notices, *run_labels.notices))
     return replace(ready, suite=suite, labels=run_labels.labels)
+
+
+def _with_verdicts(ready: ReadySuite, places: Places) -> ReadySuite:
+    """Put the verdicts of judges that are tables to the suite's runs.
+
+    Raises `InputError` with every problem of them.
+    """
+    suite, judges = ready.suite, dict(ready.judges)
+    tabled = {name: judge for name, judge in judges.items() if isinstance(judge, TabledJudge)}
+    if not tabled:
+        return ready
+    from pytest_jrh.sources.labels import Joiner, find_verdicts
+
+    runs, aliases, unclear = ready.runs, None, None
+    if ready.source is not None:
+        aliases, unclear = ready.source.aliases(), ready.source.unclear_names()
+    else:
+        keys = {(spec.run_id, spec.epoch) for spec in ready.specs() if KINDS[spec.test].natural}
+        runs = tuple(RunSummary(run_id, epoch) for run_id, epoch in sorted(keys))
+    joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
+    problems: list[Problem] = []
+    notices: dict[str, None] = dict.fromkeys(suite.notices)
+    for name, judge in tabled.items():
+        with collecting(problems):
+            table, about = find_verdicts(judge, suite.mode, joiner, places.name(judge.path))
+            judges[name] = judge.with_table(replace(table, content_of=content_digest))
+            notices.update(dict.fromkeys(about))
+    if problems:
+        raise InputError(problems)
+    return replace(ready, judges=judges, suite=replace(suite, notices=tuple(notices)))
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:

@@ -312,8 +312,12 @@ async def _verdict(
     tape: Tape,
     settings: EngineSettings,
 ) -> Verdict:
-    return await renewing(
+    verdict = await renewing(
         tape,
         lambda: judge(case, repeat, calls(repeat)),
         retry_unscored=settings.retry_unscored,
     )
+    if judge.models or judge.runs_code:
+        return verdict
+    # What came from no tape: those take secrets out on its way in.
+    return replace(verdict, reasoning=settings.redactor.of_code(verdict.reasoning))

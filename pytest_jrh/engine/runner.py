@@ -262,6 +262,8 @@ class CaseRunner:
     async def _judged_probe(self, attempt: Attempt, ready: ReadySuite) -> Judgment:
         """The verdict on a changed case, if the judge is right on the unchanged one."""
         spec = attempt.spec
+        if spec.skip is not None:
+            raise NoVerdictCase(spec.skip.kind, spec.skip.text)
         verdict = self._bases.verdict(Attempt(spec.base_case, waits=True), spec)
         try:
             judgment = await self._awaited(verdict)
@@ -305,7 +307,7 @@ class CaseRunner:
         assert case is not None
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
-        if has_media(case.messages) and not judge.runs_code:
+        if judge.models and not judge.runs_code and has_media(case.messages):
             for notice in about_media(case.messages, sends_images=ready.sends_images(spec.judge)):
                 self._say(spec, notice)
         async with self.calls.tape(attempt, ready, judging=True) as tape:

@@ -8,6 +8,7 @@ from pytest_jrh.judges.http import HTTP
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER, SCOUT_SCANNER
 from pytest_jrh.judges.prompt import PROMPT
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
+from pytest_jrh.judges.verdicts import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +30,7 @@ __all__ = [
 
 
 JUDGES: Mapping[str, JudgeKind] = {
-    kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER, SCOUT_SCANNER, HTTP)
+    kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER, SCOUT_SCANNER, HTTP, VERDICTS)
 }
 """The kinds of judges by `JudgeSettings.kind`."""
 

@@ -125,6 +125,55 @@ class PromptedJudge(SuiteJudge, Protocol):
         """The same judge with another text in place of one of them."""
 
 
+VerdictKey: TypeAlias = "tuple[str, str, int, int]"
+"""Rubric id, run id, epoch, and which repeat it is, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableVerdict:
+    """What a line of the table says: `score` is None where it has no verdict.
+
+    `content` says of which rubric and transcript it is (`content_digest`), where the line does.
+    """
+
+    score: int | None
+    reasoning: str
+    line: int
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdicts:
+    """The verdicts of a table on the runs of a suite; `file` names it in messages.
+
+    `content_of` gives for a case what `TableVerdict.content` is.
+    """
+
+    file: str = ""
+    verdicts: Mapping[VerdictKey, TableVerdict] = field(default_factory=dict)
+    content_of: Callable[[Case], str] = lambda _case: ""
+
+
+@runtime_checkable
+class TabledJudge(SuiteJudge, Protocol):
+    """A judge whose verdicts are in a table, which are put to the runs of a suite."""
+
+    @property
+    def settings(self) -> JudgeSettings:
+        """Its settings, whose `score_map` says what the table's words mean."""
+
+    @property
+    def path(self) -> Path:
+        """Where the table is."""
+
+    @property
+    def column(self) -> str:
+        """The table's column with its verdicts; empty where that has a usual name."""
+
+    def with_table(self, table: RunVerdicts) -> SuiteJudge:
+        """The same judge with the verdicts of the table."""
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
     """One judge of a config; `name` is None where the suite has a single one.
@@ -194,6 +243,7 @@ class JudgeKind:
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
     asks_model: bool = True
+    judges_runs: bool = False
     with_files: Callable[[Any, Callable[[str, tuple[str, ...]], str]], Any] = (
         lambda section, _each: section
     )
@@ -255,7 +305,8 @@ class JudgedCase:
 
     `levels` is the scale, empty where a rubric is violated (1) or satisfied (0). `messages` are
     Inspect's chat messages as dictionaries, `input` is the task as text and `metadata` what the log
-    says of the run. A judge that changes them changes a copy of its own.
+    says of the run. A judge that changes them changes a copy of its own. `run_id` and `epoch` say
+    which run of the log it is, or was before it was edited.
     """
 
     rubric: JudgedRubric
@@ -263,6 +314,8 @@ class JudgedCase:
     levels: tuple[ScoreLevel, ...] = ()
     input: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    run_id: str = ""
+    epoch: int = 1
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -289,6 +342,8 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
         case.levels,
         case.run.input,
         copy.deepcopy(dict(case.run.metadata)),
+        case.run.run_id,
+        case.run.epoch,
     )
 
 

@@ -210,7 +210,10 @@ class OwnCodeJudge(ABC):
         `call` runs the code, and `read` makes a verdict of what it gives, or raises `Unscored`.
         """
         section = self._keys
-        content = json.dumps(asdict(case), sort_keys=True, default=str)
+        parts = asdict(case)
+        # Where a verdict is recorded says of which run it is, and earlier recordings are without.
+        del parts["run_id"], parts["epoch"]
+        content = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
         earlier = "" if section.version is not None else self.earlier_fingerprint[:_SHORT]
         replay = "verdict" if section.version is not None else "run"

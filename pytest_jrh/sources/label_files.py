@@ -14,6 +14,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import MAX_BYTES, listed, printable, read_text, shown
@@ -36,16 +37,32 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "note": ("note",),
 }
 """The columns of a label file, each with the names that it may have."""
+VERDICT_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "run_id": COLUMNS["run_id"],
+    "rubric_id": COLUMNS["rubric_id"],
+    "label": ("verdict", "score"),
+    "epoch": COLUMNS["epoch"],
+    "repeat": ("repeat",),
+    "note": ("reasoning", "rationale", "explanation", "reason"),
+    "test": ("test",),
+    "content": ("content",),
+}
+"""The columns of a table of verdicts, as people write one and as `case_results.jsonl` has them."""
 _NEEDED = ("run_id", "label")
-_NAMES = tuple(name for names in COLUMNS.values() for name in names)
 _SEPARATORS = (",", ";", "\t")
 _SHEET = "PK"
 _MOST_NAMES = 1_000
+DIGEST_LENGTH = 16
+_HEX_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """One line: who says what of which run, and where it stands."""
+    """One line: who says what of which run, and where it stands.
+
+    Of a verdict `repeat` says of which one it is, and `test` of which kind of test its case is;
+    `content` is the digest of the transcript that was judged. Each is empty where it does not say.
+    """
 
     run_id: str
     label: Any
@@ -54,6 +71,10 @@ class LabelRow:
     annotator: str = ""
     split: str = ""
     line: int = 1
+    repeat: int | None = None
+    note: str = ""
+    test: str = ""
+    content: str = ""
 
 
 @dataclass(slots=True)
@@ -61,10 +82,16 @@ class LabelFile:
     """The rows of a file, what is wrong with others, and the columns that mean nothing here."""
 
     file: str
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COLUMNS)
     rows: list[LabelRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unused: dict[str, None] = field(default_factory=dict)
     _nearest: dict[tuple[str, Sequence[str]], str | None] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that its columns may have."""
+        return tuple(chain.from_iterable(self.columns.values()))
 
     def nearest(self, name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
         """What the name of a column most likely means: looked for once, whatever the number of
@@ -82,22 +109,31 @@ class LabelFile:
         self.problems.append(Problem(message, self.file, line, key, hint))
 
 
-def read_rows(path: Path, *, file: str) -> LabelFile:
+def read_rows(
+    path: Path,
+    *,
+    file: str,
+    columns: Mapping[str, tuple[str, ...]] = COLUMNS,
+    limit: int = MAX_BYTES,
+) -> LabelFile:
     """Read a label file: CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
 
-    `file` is how messages name it. What is wrong with a line is in `problems`; raises `InputError`
-    for a file that cannot be read at all.
+    `file` is how messages name it, `columns` are those of labels or of verdicts, and `limit` is the
+    most bytes that it may have. What is wrong with a line is in `problems`; raises `InputError` for
+    a file that cannot be read at all.
     """
-    text = storable(table_text(path, file))[0]
+    text = storable(table_text(path, file, limit))[0]
     if not text.strip():
-        raise InputError(Problem(f"is empty; must have the columns {' and '.join(_NEEDED)}", file))
-    table = LabelFile(file)
+        needed = " and ".join(columns[name][0] for name in _NEEDED)
+        raise InputError(Problem(f"is empty; must have the columns {needed}", file))
+    table = LabelFile(file, columns)
     if is_json_lines(text):
         _read_json_lines(text, table)
     else:
         _read_csv(text, table)
     if not table.rows and not table.problems:
-        table.problem("has no label: there is no line below the names of the columns", 1)
+        value = columns["label"][0]
+        table.problem(f"has no {value}: there is no line below the names of the columns", 1)
     return table
 
 
@@ -134,7 +170,7 @@ def _with_format(error: InputError, path: Path) -> InputError:
 
 def _read_csv(text: str, table: LabelFile) -> None:
     names: Sequence[str] | None = None
-    for line, cells in read_cells(text, table, _NAMES):
+    for line, cells in read_cells(text, table, table.names):
         if names is None:
             names = _heads(cells, table, line)
             if names is None:
@@ -202,35 +238,40 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
     meanings: dict[str, str] = {}
     unknown: list[str] = []
     for name in names:
-        meaning = _meaning(name)
+        meaning = _meaning(name, table)
         if meaning is None:
             unknown.append(name)
         elif meaning in meanings.values():
             both = next(first_name for first_name, taken in meanings.items() if taken == meaning)
             message = f"the columns {shown(both)} and {shown(name)} mean the same"
-            table.problem(message if both != name else f"duplicate column {shown(name)}", line)
+            hint = None
+            if table.columns is not COLUMNS and meaning == "label":
+                hint = "name the one with the judge's verdicts: `column`, beside `verdicts`"
+            duplicate = f"duplicate column {shown(name)}"
+            table.problem(message if both != name else duplicate, line, hint=hint)
         else:
             meanings[name] = meaning
     for needed in _NEEDED:
         if needed not in meanings.values():
-            needed_names = " or ".join(COLUMNS[needed])
-            close = next((name for name in unknown if table.nearest(name, COLUMNS[needed])), None)
+            names_of_column = table.columns[needed]
+            needed_names = " or ".join(names_of_column)
+            close = next((name for name in unknown if table.nearest(name, names_of_column)), None)
             hint = f"rename {close}" if close else None
             table.problem(
                 f"has no column {needed_names}; its columns are {listed(names)}", line, hint=hint
             )
     for name in unknown:
-        close = table.nearest(name, _NAMES, cutoff=0.8)
-        close_meaning = _meaning(close) if close else None
+        close = table.nearest(name, table.names, cutoff=0.8)
+        close_meaning = _meaning(close, table) if close else None
         if close_meaning is not None and close_meaning not in (*_NEEDED, *meanings.values()):
             table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
     table.unused.update(dict.fromkeys(name for name in unknown if name))
     return meanings
 
 
-def _meaning(name: str) -> str | None:
+def _meaning(name: str, table: LabelFile) -> str | None:
     lowered = name.casefold()
-    return next((column for column, names in COLUMNS.items() if lowered in names), None)
+    return next((column for column, names in table.columns.items() if lowered in names), None)
 
 
 def _read_json_lines(text: str, table: LabelFile) -> None:
@@ -282,15 +323,14 @@ def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
         table.problem(f"got {shown(value)}; must be text", line, column)
         return ""
 
-    run_id, epoch, label = (
-        text("run_id"),
-        _epoch(values.get("epoch"), table, line),
-        values.get("label"),
-    )
+    run_id, label = text("run_id"), values.get("label")
+    epoch = _whole_number(values.get("epoch"), table, line, "epoch", 0)
+    repeat = _whole_number(values.get("repeat"), table, line, "repeat", 1)
     if not run_id and len(table.problems) == before:
         table.problem("the id of the run is empty", line, "run_id")
     if isinstance(label, dict | list):
-        table.problem(f"got {shown(label)}; must be one value", line, "label")
+        key = "label" if table.columns is COLUMNS else table.columns["label"][0]
+        table.problem(f"got {shown(label)}; must be one value", line, key)
     row = LabelRow(
         run_id,
         label,
@@ -299,22 +339,41 @@ def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
         annotator=text("annotator"),
         split=text("split"),
         line=line,
+        repeat=repeat,
+        note=_plain_text(values.get("note")),
+        test=_plain_text(values.get("test")),
+        content=_digest(values.get("content")),
     )
     if len(table.problems) == before:
         table.rows.append(row)
 
 
-def _epoch(value: Any, table: LabelFile, line: int) -> int | None:
+def _whole_number(value: Any, table: LabelFile, line: int, column: str, least: int) -> int | None:
+    """A whole number of a row; None where there is none, or with the problem."""
     if value is None or value == "":
         return None
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    written = value.strip() if isinstance(value, str) else ""
-    if written.isascii() and written.isdigit() and len(written) < 10:  # noqa: PLR2004 - digits
-        return int(written)
-    if written or not isinstance(value, str):
-        table.problem(f"got {shown(value)}; must be an integer >= 0", line, "epoch")
+    number = value
+    if isinstance(value, str):
+        written = value.strip()
+        if not written:
+            return None
+        is_number = written.isascii() and written.isdigit() and len(written) < 10  # noqa: PLR2004 - digits
+        number = int(written) if is_number else None
+    if isinstance(number, int) and not isinstance(number, bool) and number >= least:
+        return number
+    table.problem(f"got {shown(value)}; must be an integer >= {least}", line, column)
     return None
+
+
+def _plain_text(value: Any) -> str:
+    """What is said beside a value; nothing where it is no text, since nothing rests on it."""
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _digest(value: Any) -> str:
+    """The digest in a column `content`, which may as well hold the transcript itself."""
+    text = _plain_text(value)
+    return text if len(text) == DIGEST_LENGTH and not set(text) - _HEX_DIGITS else ""
 
 
 WORDS: Mapping[str, int] = {
@@ -364,8 +423,9 @@ def label_value(raw: object, scale: Sequence[int], words: Mapping[str, int] = WO
     return score
 
 
-def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
-    """What a `map` of the config makes of a value; a number is found however it is written.
+def mapped(raw: object, mapping: Mapping[str, Any], key: str = "map") -> Any:
+    """What a `map`, the `key` of the config, makes of a value; a number is found however it is
+    written.
 
     Raises `NoLabelError` for one that is not in it.
     """
@@ -373,10 +433,10 @@ def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
     if text in mapping:
         return mapping[text]
     number = _number(raw)
-    for key, value in mapping.items():
-        if number is not None and number == _number(key):
+    for written, value in mapping.items():
+        if number is not None and number == _number(written):
             return value
-    message = f"got {shown(raw)}; the keys of map are {listed(mapping)}"
+    message = f"got {shown(raw)}; the keys of {key} are {listed(mapping)}"
     raise NoLabelError(message, text, mapping)
 
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import Label
 from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.judges.judge import RunVerdicts, TableVerdict
 from pytest_jrh.sources.label_files import (
+    VERDICT_COLUMNS,
+    WORDS,
     LabelRow,
     NoLabelError,
     as_text,
@@ -21,6 +25,7 @@ from pytest_jrh.sources.label_files import (
     read_rows,
 )
 from pytest_jrh.sources.source import top_field
+from pytest_jrh.sources.verdict_tables import MAX_TABLE_BYTES, VERDICT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +33,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.suite import LabelSettings, Suite
-    from pytest_jrh.core.model import LabelledBy, Rubric, RunSummary
+    from pytest_jrh.core.model import LabelledBy, Mode, Rubric, RunSummary
+    from pytest_jrh.judges.judge import TabledJudge, VerdictKey
     from pytest_jrh.sources.source import Source
 
 
@@ -38,6 +44,9 @@ _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
+_STRAY = "lines of no run of this suite"
+_OF_OTHER_RUBRICS = "lines of rubrics that the suite has not"
+_OF_MADE_CASES = "lines of cases that were made or changed, which are no runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,21 @@ class Reading:
     by: LabelledBy = "people"
     split: str = ""
     ordinal: bool = False
+    column: str = "label"
+    map_key: str = "map"
+    """What messages call the value, and the key of the config that says what it means."""
+    words: Mapping[str, int] = field(default_factory=lambda: WORDS)
+
+
+@dataclass(slots=True)
+class JoinedVerdicts:
+    """The verdicts of a table on runs; what is wrong with rows, and sentences about what was left
+    out.
+    """
+
+    verdicts: dict[VerdictKey, TableVerdict] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -87,7 +111,7 @@ class Joiner:
             self._epochs.setdefault(run.run_id, []).append(run.epoch)
             if run.former_id is not None:
                 self._former[run.former_id] = run.run_id
-        self._some_runs = listed(self._epochs, 5)
+        self.some_runs = listed(self._epochs, 5)
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
         self._aliases = aliases or {}
@@ -120,24 +144,60 @@ class Joiner:
             if _add(row, value, of_run, reading, joined):
                 left_out[_REPEATED] += 1
         joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
-        joined.notices += [
-            f"{reading.file}: {reason}: {number:,}."
-            for reason, number in left_out.items()
-            if number
-        ]
+        joined.notices += _counts(left_out, reading.file)
         if other_splits:
             joined.notices.append(
                 f"{reading.file}: lines of other splits than {reading.split}: {other_splits:,}."
             )
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        left_out_problems = len(joined.problems) - MOST_PROBLEMS
-        if left_out_problems > 0:
-            last = Problem(
-                f"and {counted(left_out_problems, 'more problem')} in the labels", reading.file
-            )
-            joined.problems = [*joined.problems[:MOST_PROBLEMS], last]
+        joined.problems = _at_most(joined.problems, reading.file, "the labels")
         return joined
+
+    def join_verdicts(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedVerdicts:
+        """Join the rows of a table of verdicts; every row is a verdict, a problem, or counted in a
+        notice: a judge may have judged more than this suite has.
+        """
+        joined, mistakes = JoinedVerdicts(), JoinedLabels()
+        left_out = dict.fromkeys((_STRAY, _OF_OTHER_RUBRICS, _OF_MADE_CASES), 0)
+        for row in rows:
+            reason = self._left_out(row)
+            if reason is not None:
+                left_out[reason] += 1
+                continue
+            rubric_id = self._rubric(row, reading, mistakes)
+            run = self._run(row, reading, mistakes)
+            if rubric_id is None or run is None:
+                continue
+            if row.epoch is None and run[1] != 1 and self._aliases.get(row.run_id) != run:
+                # Of the runs of a log, those of a frozen suite may be a part.
+                message = f"is missing; the run {shown(row.run_id)} is of epoch {run[1]}"
+                mistakes.problems.append(Problem(message, reading.file, row.line, "epoch"))
+                continue
+            score = None
+            if as_text(row.label):
+                score = self._value(row, rubric_id, reading, mistakes)
+            verdict = TableVerdict(score, row.note, row.line, row.content)
+            key = (rubric_id, *run, row.repeat or 1)
+            first = joined.verdicts.setdefault(key, verdict)
+            if first is not verdict:
+                mistakes.problems.append(_second(row, verdict, first, reading))
+        joined.problems = _at_most(mistakes.problems, reading.file, "the verdicts")
+        joined.notices = _counts(left_out, reading.file)
+        return joined
+
+    def _left_out(self, row: LabelRow) -> str | None:
+        """Why a verdict is on nothing of this suite, as far as its row says; None where it is."""
+        kind = KINDS.get(row.test)
+        if kind is not None and not kind.natural:
+            return _OF_MADE_CASES
+        if row.rubric_id and row.rubric_id not in self._rubrics:
+            return _OF_OTHER_RUBRICS
+        epochs = self._epochs.get(row.run_id) or self._epochs.get(self._former.get(row.run_id, ""))
+        if epochs is None and row.run_id in self._aliases:
+            epochs = [self._aliases[row.run_id][1]]
+        fits = epochs is not None and (row.epoch is None or row.epoch in epochs)
+        return None if fits or row.run_id in self._unclear else _STRAY
 
     def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
         rubric_id = row.rubric_id or reading.rubric_id
@@ -176,7 +236,7 @@ class Joiner:
         if epochs is None:
             hint = _nearest_id(row.run_id, self._epochs, joined)
             message = (
-                f"got {shown(row.run_id)}, and there is no such run; the runs are {self._some_runs}"
+                f"got {shown(row.run_id)}, and there is no such run; the runs are {self.some_runs}"
             )
         elif row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
@@ -196,14 +256,40 @@ class Joiner:
         """The label of a row; None where there is none, with the problem unless `map` says so."""
         scale = self._rubrics[rubric_id].scores if reading.ordinal else ()
         try:
-            raw = mapped(row.label, reading.map) if reading.map else row.label
+            raw = mapped(row.label, reading.map, reading.map_key) if reading.map else row.label
             if reading.map and raw is None:
                 return None
-            return label_value(raw, scale)
+            return label_value(raw, scale, reading.words)
         except NoLabelError as error:
             hint = error.hint if len(joined.problems) < MOST_PROBLEMS else None
-            joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
+            joined.problems.append(
+                Problem(str(error), reading.file, row.line, reading.column, hint)
+            )
             return None
+
+
+def _at_most(problems: Sequence[Problem], file: str, where: str) -> list[Problem]:
+    """The first problems of a file, and how many more there are."""
+    left_out = len(problems) - MOST_PROBLEMS
+    if left_out <= 0:
+        return list(problems)
+    last = Problem(f"and {counted(left_out, 'more problem')} in {where}", file)
+    return [*problems[:MOST_PROBLEMS], last]
+
+
+def _counts(left_out: Mapping[str, int], file: str) -> list[str]:
+    """How many lines of a file were left out, for each reason."""
+    return [f"{file}: {reason}: {number:,}." for reason, number in left_out.items() if number]
+
+
+def _second(row: LabelRow, verdict: TableVerdict, first: TableVerdict, reading: Reading) -> Problem:
+    """Refuse a second verdict on one run: nobody knows which of them is the judge's."""
+    relation = "repeats"
+    if verdict.score != first.score:
+        relation = "contradicts"
+    message = f"this verdict on the run {shown(row.run_id)} {relation} line {first.line}"
+    hint = "remove one of the two, or add the column repeat where the judge judged it so often"
+    return Problem(message, reading.file, row.line, reading.column, hint)
 
 
 def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
@@ -278,6 +364,43 @@ def find_labels(
     # In the order of the log, whatever the order of the labels.
     found_labels.labels = _in_order(found_labels.labels, suite, runs)
     return found_labels
+
+
+def find_verdicts(
+    judge: TabledJudge, mode: Mode, joiner: Joiner, file: str
+) -> tuple[RunVerdicts, list[str]]:
+    """Read the table of a judge, and say what was left out; `file` is how messages name it.
+
+    Raises `InputError` with what is wrong with any line, and where no line is of a run.
+    """
+    columns = dict(VERDICT_COLUMNS)
+    if judge.column:
+        columns["label"] = (judge.column.casefold(),)
+    read = read_rows(judge.path, file=file, columns=columns, limit=MAX_TABLE_BYTES)
+    repeats = judge.settings.repeats
+    reading = Reading(
+        file,
+        map=judge.settings.score_map or {},
+        map_key="score_map",
+        words=VERDICT_WORDS,
+        ordinal=mode == "ordinal",
+        column=judge.column or "verdict",
+    )
+    joined = joiner.join_verdicts(read.rows, reading)
+    problems = [*read.problems, *joined.problems]
+    if not problems and not joined.verdicts:
+        run_ids = listed(dict.fromkeys(row.run_id for row in read.rows), 5)
+        message = f"has no verdict on a run of this suite: {' '.join(joined.notices)} The runs of "
+        message += f"the suite are {joiner.some_runs}, those of the file {run_ids}"
+        problems.append(Problem(message, file))
+    if problems:
+        raise InputError(problems)
+    beyond = sum(key[-1] > repeats for key in joined.verdicts)
+    if beyond:
+        joined.notices.append(
+            f"{file}: verdicts of later repeats than `repeats: {repeats}` of the judge: {beyond:,}."
+        )
+    return RunVerdicts(file, joined.verdicts), joined.notices
 
 
 def _from_file(
