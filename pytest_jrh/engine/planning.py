@@ -50,6 +50,10 @@ class Bounds:
         """Both ends multiplied."""
         return Bounds(self.low * low, self.high * high)
 
+    def less(self, number: int) -> Bounds:
+        """Both ends less so many, but never below none."""
+        return Bounds(max(0, self.low - number), max(0, self.high - number))
+
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
@@ -155,10 +159,7 @@ class Survey:
                     call_range = self.asks.get(name, NO_CALL)
                     calls[name] = Bounds(call_range.low if begun else 0, call_range.high)
         done = Counter(lookup.stage for lookup in self.lookups if lookup.answer is not None)
-        return {
-            stage: Bounds(max(0, bounds.low - done[stage]), max(0, bounds.high - done[stage]))
-            for stage, bounds in calls.items()
-        }
+        return {stage: bounds.less(done[stage]) for stage, bounds in calls.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,22 +237,20 @@ def plan_rows(
             lookups = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in lookups)
             expected = bounds_by_stage.get(stage, Bounds())
-            shared = [
-                lookup.fingerprint
-                for lookup in lookups
-                if lookup.answer is None and spec.shared_at_start
-            ]
-            for fingerprint in shared if expected.high else ():
-                if fingerprint in missing_once:
-                    expected = Bounds(max(0, expected.low - 1), max(0, expected.high - 1))
-                missing_once.add(fingerprint)
+            if spec.shared_at_start and expected.high:
+                for lookup in lookups:
+                    if lookup.answer is None and lookup.fingerprint in missing_once:
+                        expected = expected.less(1)
+                    elif lookup.answer is None:
+                        missing_once.add(lookup.fingerprint)
             calls[key] = calls.get(key, Bounds()) + expected
             letters[key] = letters.get(key, Bounds()) + expected.times(
                 survey.letters, survey.letters
             )
-    return [
-        _row(key, stages[key], recorded[key], calls[key], letters[key], prices) for key in stages
-    ]
+    rows = []
+    for key, model in stages.items():
+        rows.append(_row(key, model, recorded[key], calls[key], letters[key], prices))
+    return rows
 
 
 def _row(
@@ -297,15 +296,13 @@ def session_plan(
                 by_code[judge.label] = None
 
     def price(model: str) -> Price | None:
-        return Price(0.0, 0.0) if model in options.free_models else price_of(model)
+        if model in options.free_models:
+            return Price(0.0, 0.0)
+        return price_of(model)
 
-    disabled = ("disabled", "disabled")
     calls = plan_lines(
         plan_of(surveyed, models, price),
-        {
-            ready.suite.name: disabled if options.disable_recording else suites.modes(ready)
-            for ready in suites
-        },
+        _modes(suites, options),
         max_calls=options.max_calls,
         max_cost=options.max_cost,
         by_code=tuple(by_code),
@@ -320,17 +317,26 @@ def session_plan(
     return calls
 
 
+def _modes(suites: LoadedSuites, options: Options) -> dict[str, tuple[str, str]]:
+    """The record modes of each suite, as the plan has them."""
+    modes = {}
+    for ready in suites:
+        modes[ready.suite.name] = ("disabled", "disabled")
+        if not options.disable_recording:
+            modes[ready.suite.name] = suites.modes(ready)
+    return modes
+
+
 def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80) -> list[str]:
     """What a comparison of a suite with a baseline can show; nothing where no case is judged."""
     suite = ready.suite
-    cases = [
-        PlannedCase(
-            survey.spec.judge or "", _class_of(survey.spec), survey.spec.cluster_id, survey.scores
-        )
-        for survey in surveys
-        if survey.spec.suite == suite.name and survey.is_judged and not survey.spec.variant
-        if not survey.beside
-    ]
+    cases = []
+    for survey in surveys:
+        spec = survey.spec
+        if spec.suite == suite.name and survey.is_judged and not (spec.variant or survey.beside):
+            cases.append(
+                PlannedCase(spec.judge or "", _class_of(spec), spec.cluster_id, survey.scores)
+            )
     proven = suite.gate.max_drop if suite.gate.proof else None
     outlook = prospects(foreseen(cases, suite.repeats_of), proven)
     lines = all_wrapped(prospect_sentences(outlook), width)
@@ -454,17 +460,10 @@ def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str
 
 def _table(rows: Sequence[PlanRow]) -> list[str]:
     cells = [_HEAD]
-    cells += [
-        (
-            row.stage,
-            shortened(row.model, 28),
-            f"{row.recorded:,}",
-            _whole(row.calls),
-            _whole(row.tokens),
-            "unknown" if row.cost is None else _dollars(row.cost),
-        )
-        for row in rows
-    ]
+    for row in rows:
+        cost = "unknown" if row.cost is None else _dollars(row.cost)
+        recorded, calls, tokens = f"{row.recorded:,}", _whole(row.calls), _whole(row.tokens)
+        cells.append((row.stage, shortened(row.model, 28), recorded, calls, tokens, cost))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for stage, model, *numbers in cells:

@@ -114,16 +114,14 @@ def _text(message: Any) -> str | None:
 
 
 def _tool_calls(message: Any) -> list[tuple[str, str]]:
-    calls = [
-        call.function
-        for call in getattr(message, "tool_calls", None) or ()
-        if getattr(call, "function", None)
-    ]
+    calls = []
+    for call in getattr(message, "tool_calls", None) or ():
+        if getattr(call, "function", None):
+            calls.append(call.function)
     older = getattr(message, "function_call", None)
-    return [
-        (str(call.name), str(call.arguments))
-        for call in [*calls, *([older] if older is not None else [])]
-    ]
+    if older is not None:
+        calls.append(older)
+    return [(str(call.name), str(call.arguments)) for call in calls]
 
 
 def _same(text: str, second: str) -> bool:

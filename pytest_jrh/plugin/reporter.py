@@ -233,12 +233,13 @@ class Reporter:
         selected = Counter(
             absolute(self._config.rootpath / place_of(nodeid)) for nodeid in self._selected
         )
-        undecided_cases = [
-            undecided(ready, self._baseline.content, selected[ready.suite.config_file])
-            for ready in self._suites
-            if ready.suite.config_file in self._session.named - done
-        ]
-        reasons = [reason for reason in undecided_cases if reason is not None]
+        reasons = []
+        for ready in self._suites:
+            file = ready.suite.config_file
+            if file in self._session.named and file not in done:
+                reason = undecided(ready, self._baseline.content, selected[file])
+                if reason is not None:
+                    reasons.append(reason)
         self._problems += reasons
         return not reasons
 
@@ -252,19 +253,21 @@ class Reporter:
         } - results.keys()
         # As collected, because the results of several workers arrive mixed.
         specs: dict[str, dict[str, CaseSpec]] = {}
+        ordered = []
         for ready in suites:
-            specs[ready.suite.name] = {case_id(spec): spec for spec in ready.specs()}
-        ordered = [results[case] for case in chain.from_iterable(specs.values()) if case in results]
+            specs_of_suite = {case_id(spec): spec for spec in ready.specs()}
+            specs[ready.suite.name] = specs_of_suite
+            ordered += [results[case] for case in specs_of_suite if case in results]
         if len(ordered) < len(results):
             unknown = counted(len(results) - len(ordered), "result")
             self._lose(
                 f"{unknown} belong to no case of the suites of this process, and were not written."
             )
         results |= {result.case_id: result for result in counted_once(ordered)}
-        runs = [
-            self._run(ready, specs[ready.suite.name], results, nodes.keys(), left_out)
-            for ready in suites
-        ]
+        runs = []
+        for ready in suites:
+            specs_of_suite = specs[ready.suite.name]
+            runs.append(self._run(ready, specs_of_suite, results, nodes.keys(), left_out))
         commands = self._commands
         folder = self._config.invocation_params.dir
         concluded = conclude(
@@ -292,9 +295,9 @@ class Reporter:
         self._concluded = concluded
         self._add_to_junit(concluded.session)
         self._problems += concluded.problems
-        self._kept_spools |= {
-            self._handover.folder(run.suite) for run in runs if run.name in concluded.kept_spools
-        }
+        for run in runs:
+            if run.name in concluded.kept_spools:
+                self._kept_spools.add(self._handover.folder(run.suite))
         return concluded.passed
 
     def _reports_more(self) -> bool:
@@ -334,21 +337,21 @@ class Reporter:
         `selected` and `left_out` are case ids of all suites.
         """
         ran = {case: spec for case, spec in specs.items() if case in results}
+        commands = {}
+        for case, spec in ran.items():
+            # Every case of the HTML report has its command; elsewhere those that went well need
+            # none.
+            if self._options.report is not None or results[case].outcome != "agree":
+                commands[case] = self._commands.again(spec, results[case])
         folder = self._config.invocation_params.dir
         return replace(
             suite_run(ready, [results[case] for case in ran], self._baseline, folder),
-            selected=frozenset(case for case in selected if case in specs and case not in left_out),
+            selected=frozenset(specs.keys() & set(selected) - set(left_out)),
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
             cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
-            # Every case of the HTML report has its command; elsewhere those that went well need
-            # none.
-            commands={
-                case: self._commands.again(spec, results[case])
-                for case, spec in ran.items()
-                if self._options.report is not None or results[case].outcome != "agree"
-            },
+            commands=commands,
             left_out=[spec for case, spec in specs.items() if case in left_out],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
         )
@@ -504,14 +507,13 @@ def notes_on_unused_keys(config: pytest.Config, suites: Iterable[Suite]) -> list
     """
     cache = getattr(config, "cache", None)
     cached = cache.get(_UNUSED_KEYS, None) if cache is not None else None
-    said_before = cached if isinstance(cached, dict) else {}
-    sentences = {
-        str(suite.config_file): suite.unused_keys
-        for suite in suites
-        if said_before.get(str(suite.config_file), "") != suite.unused_keys
-    }
+    cached_sentences = cached if isinstance(cached, dict) else {}
+    sentences = {}
+    for suite in suites:
+        if cached_sentences.get(str(suite.config_file), "") != suite.unused_keys:
+            sentences[str(suite.config_file)] = suite.unused_keys
     if cache is not None and sentences:
-        cache.set(_UNUSED_KEYS, {**said_before, **sentences})
+        cache.set(_UNUSED_KEYS, {**cached_sentences, **sentences})
     return list(filter(None, sentences.values()))
 
 

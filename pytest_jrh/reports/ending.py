@@ -91,11 +91,14 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     """
     decisions = {run.name: _decide(run, settings) for run in runs}
     ends = [_write(run, decisions[run.name], settings) for run in runs]
-    session = replace(
-        _session(runs, decisions, settings),
-        records=RecordIndex.joined([end.records for end in ends]),
-    )
-    problems = [problem for end in ends for problem in end.problems]
+    problems: list[str] = []
+    kept_spools = set()
+    for run, end in zip(runs, ends, strict=True):
+        problems += end.problems
+        if end.keep_spools:
+            kept_spools.add(run.name)
+    records = RecordIndex.joined([end.records for end in ends])
+    session = replace(_session(runs, decisions, settings), records=records)
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
     if session.results or settings.stopped:
@@ -114,18 +117,14 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         problems.append(_NOTHING_JUDGED)
     if unwritten:
         problems.append(_UNWRITTEN)
+    gates_pass = all(decision.passed for decision in decisions.values())
     return Concluded(
         session,
-        passed=judged
-        and not refused
-        and not unwritten
-        and all(decision.passed for decision in decisions.values()),
+        passed=gates_pass and judged and not refused and not unwritten,
         written=tuple(written),
         updates=(*settings.baseline.unread_sentences(), *updates),
         problems=tuple(problems),
-        kept_spools=frozenset(
-            run.name for run, end in zip(runs, ends, strict=True) if end.keep_spools
-        ),
+        kept_spools=frozenset(kept_spools),
     )
 
 
@@ -185,6 +184,7 @@ def _session(
     nodes: dict[str, str] = {}
     commands: dict[str, str] = {}
     rubrics = {}
+    extents = {}
     earlier: dict[str, KeptVerdict] = {}
     prompt_changes: list[PromptChange] = []
     prompts = _prompts(runs, settings)
@@ -195,7 +195,10 @@ def _session(
         for rubric in run.suite.rubrics:
             file = str(absolute(settings.folder / rubric.file))
             rubrics[run.name, rubric.id] = replace(rubric, file=file)
-        comparison = decisions[run.name].comparison
+        decision = decisions[run.name]
+        interrupted = _interrupted(decision, settings)
+        extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
+        comparison = decision.comparison
         if comparison is not None:
             earlier |= settings.baseline.kept.of(comparison)
             prompt_changes += settings.baseline.kept.changes(comparison, prompts)
@@ -207,14 +210,7 @@ def _session(
         commands=commands,
         rubrics=rubrics,
         record_command=settings.record_command,
-        extents={
-            run.name: Extent(
-                len(run.results),
-                len(run.known),
-                interrupted=_interrupted(decisions[run.name], settings),
-            )
-            for run in runs
-        },
+        extents=extents,
         grounds={run.name: run.grounds for run in runs},
         earlier=earlier,
         prompt_changes=prompt_changes,
@@ -247,10 +243,12 @@ def _accepted(
     runs: Sequence[SuiteRun], session: Session, settings: EndSettings
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Update the baseline where that is asked for; what was done, and what went wrong."""
-    scope = Scope.of(
-        chain.from_iterable(run.known for run in runs),
-        chain.from_iterable(run.selected for run in runs),
-    )
+    known: set[str] = set()
+    selected: set[str] = set()
+    for run in runs:
+        known.update(run.known)
+        selected.update(run.selected)
+    scope = Scope.of(known, selected)
     is_whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
     try:
         done = settings.baseline.accept(

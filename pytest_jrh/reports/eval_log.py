@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from inspect_ai.model import ModelUsage
     from pydantic import BaseModel
 
-    from pytest_jrh.core.model import Case, CaseResult
+    from pytest_jrh.core.model import Case, CaseResult, Edit
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.spools import ReadCase
@@ -75,9 +75,13 @@ def _session_metadata(suites: list[str], session: Session) -> dict[str, Any]:
     }
     if session.origin.suites:
         metadata["provenance"] = whole_data(session.origin)
-    warnings = {section.label: section_warnings(section) for section in sections(session.table)}
-    warnings = {label: sentences for label, sentences in warnings.items() if sentences}
-    return metadata | ({"warnings": warnings} if warnings else {})
+    warnings = {}
+    for section in sections(session.table):
+        if sentences := section_warnings(section):
+            warnings[section.label] = sentences
+    if warnings:
+        metadata["warnings"] = warnings
+    return metadata
 
 
 def judges_figures(session: Session) -> dict[str, dict[str, Estimate]]:
@@ -127,7 +131,9 @@ def _times(seconds: float) -> tuple[str, str]:
     `SOURCE_DATE_EPOCH` is taken for now where it is set, as by builds that are to be repeated.
     """
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+    now = datetime.now(UTC)
+    if epoch.isdecimal():
+        now = datetime.fromtimestamp(int(epoch), UTC)
     began = now - timedelta(seconds=seconds)
     return began.isoformat(timespec="seconds"), now.isoformat(timespec="seconds")
 
@@ -154,16 +160,17 @@ def _case_metadata(result: CaseResult, case: Case | None) -> dict[str, Any]:
     if case is not None:
         metadata["rubric_instructions"] = case.rubric.instructions
         metadata["plan"] = perturbation_data(case)["plan"]
-        metadata["edits"] = [
-            {
-                "message_index": edit.message_index,
-                "before": edit.original_content,
-                "after": edit.edited_content,
-            }
-            for edit in case.outcome.edits
-        ]
+        metadata["edits"] = list(map(_edit, case.outcome.edits))
     metadata["outcome"] = result.outcome
     return {name: value for name, value in metadata.items() if value is not None}
+
+
+def _edit(edit: Edit) -> dict[str, Any]:
+    return {
+        "message_index": edit.message_index,
+        "before": edit.original_content,
+        "after": edit.edited_content,
+    }
 
 
 EPOCH = 1
@@ -263,7 +270,10 @@ def _messages(messages: Sequence[Message]) -> list[Any]:
     try:
         return _read(messages)
     except ValidationError:
-        return [made for message in messages for made in _read_or_render(message)]
+        readable: list[Any] = []
+        for message in messages:
+            readable += _read_or_render(message)
+        return readable
 
 
 def _read_or_render(message: Message) -> list[Any]:

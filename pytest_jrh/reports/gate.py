@@ -236,7 +236,8 @@ def _places(change: SetChange, decision: GateDecision) -> list[str]:
     most = Counter(rubrics[case] for case in change.lost).most_common()
     names = [f"{number:,} on {one_line(rubric)}" for rubric, number in most[:_MOST_PLACES]]
     if len(most) > _MOST_PLACES:
-        names.append(f"{sum(number for _, number in most[_MOST_PLACES:]):,} on others")
+        others = sum(number for _, number in most[_MOST_PLACES:])
+        names.append(f"{others:,} on others")
     return [", ".join(names)]
 
 
@@ -244,20 +245,18 @@ def unseen_sentences(decision: GateDecision) -> Iterator[str]:
     """Say of each judge that does not fail what could have gone unseen, unless it is the baseline's
     and said the same.
     """
-    open_judges = {
-        threshold.judge
-        for threshold in decision.thresholds
-        if threshold.drop is not None and threshold.drop.verdict != "FAIL"
-    }
+    open_judges = set()
+    for threshold in decision.thresholds:
+        if threshold.drop is not None and threshold.drop.verdict != "FAIL":
+            open_judges.add(threshold.judge)
     pairs = decision.comparison.pairs if decision.comparison else ()
     for judge in dict.fromkeys(pair.now.judge for pair in pairs):
         of_judge = [pair for pair in pairs if pair.now.judge == judge]
         if is_replay(of_judge) or not (decision.passed or judge in open_judges):
             continue
         changes = [change for change in decision.changes if change.judge == judge]
-        latest = [
-            change for change in changes if change.is_whole and change.since == changes[-1].since
-        ]
+        since = changes[-1].since
+        latest = [change for change in changes if change.is_whole and change.since == since]
         of = f" by {one_line(judge)}" if judge else ""
         bounds = [_unseen(change) for change in latest if change.unseen.upper]
         if any(bounds):
@@ -313,12 +312,9 @@ def _disagreements(threshold: Threshold, decision: GateDecision) -> str:
 def _lost_words(decision: GateDecision) -> str:
     """What each judge has lost since the last update; nothing where only cases of probes have."""
     texts = []
-    for judge in dict.fromkeys(change.judge for change in decision.changes):
-        changes = [
-            change
-            for change in decision.changes
-            if change.judge == judge and change.since == "update"
-        ]
+    since_update = [change for change in decision.changes if change.since == "update"]
+    for judge in dict.fromkeys(change.judge for change in since_update):
+        changes = [change for change in since_update if change.judge == judge]
         if any(change.lost for change in changes):
             texts.append(_words(changes, decision))
     return "; ".join(texts)
@@ -332,15 +328,7 @@ def _accuracy_text(threshold: Threshold) -> str:
             f"{name} cannot be computed ({threshold.figure.reason}), at least "
             f"{_threshold_percent(limit, 1)} asked"
         )
-    # More digits where rounding would make "90.0% is below 90.0%" of it.
-    digits = next(
-        (
-            few
-            for few in range(1, _MOST_DIGITS)
-            if _threshold_percent(value, few) != _threshold_percent(limit, few)
-        ),
-        1,
-    )
+    digits = _digits(value, limit)
     verb = "reaches" if value >= limit else "is below"
     chance = ""
     if threshold.by_chance:
@@ -349,6 +337,14 @@ def _accuracy_text(threshold: Threshold) -> str:
         f"{percent(value, digits)} (n {threshold.n:,}) {verb} {_threshold_percent(limit, digits)}"
     )
     return f"{name} {compared}{chance}"
+
+
+def _digits(value: float, limit: float) -> int:
+    """How many digits to show: more where rounding would make "90.0% is below 90.0%" of it."""
+    for digits in range(1, _MOST_DIGITS):
+        if _threshold_percent(value, digits) != _threshold_percent(limit, digits):
+            return digits
+    return 1
 
 
 def _by(threshold: Threshold) -> str:
@@ -386,8 +382,8 @@ def comparison_sentences(decision: GateDecision) -> Iterator[str]:
 def _nothing_compared(comparison: Comparison) -> Iterator[str]:
     """Say why no case can be compared, the most frequent reason first."""
     reasons = Counter(comparison.not_comparable.values())
-    told = [f"{reason} ({number:,})" for reason, number in reasons.most_common(_MOST_REASONS)]
-    why = f": {'; '.join(told)}" if told else ""
+    most = [f"{reason} ({number:,})" for reason, number in reasons.most_common(_MOST_REASONS)]
+    why = f": {'; '.join(most)}" if most else ""
     yield f"No case can be compared with the baseline{why}."
     if comparison.only_other_suites:
         others = listed(comparison.only_other_suites, _MOST_REASONS)
@@ -409,27 +405,34 @@ def undecided_sentence(decision: GateDecision) -> str | None:
 
 def snapshot_sentence(flickers: Sequence[KnownFlicker]) -> str:
     """Say how often "any regression fails" fails on a judge that has not changed."""
-    cases = sum(each.cases for each in flickers)
-    known = [(each, each.value) for each in flickers if each.value is not None]
-    if len(known) == len(flickers):
-        fine = math.prod(
-            1 - false_alarm_of_snapshot(each.cases, value, each.repeats) for each, value in known
-        )
+    false_alarm = _false_alarm(flickers)
+    if false_alarm is not None:
         return (
             f"Any regression fails: {_whose(flickers)} that has not changed, and is asked again, "
-            f"fails this in {_percent(1 - fine)} of sessions. gate.max_drop allows for flicker."
+            f"fails this in {_percent(false_alarm)} of sessions. gate.max_drop allows for flicker."
         )
-    repeats = max(each.repeats for each in flickers)
-    rare, often = (
-        _percent(false_alarm_of_snapshot(cases, 2 * flip * (1 - flip), repeats))
-        for flip in _SUPPOSED_FLIPS
-    )
+    cases = sum(flicker.cases for flicker in flickers)
+    repeats = max(flicker.repeats for flicker in flickers)
+    shares = []
+    for flip in _SUPPOSED_FLIPS:
+        shares.append(_percent(false_alarm_of_snapshot(cases, 2 * flip * (1 - flip), repeats)))
+    rare, often = shares
     return (
         "Any regression fails: a judge that has not changed, and is asked again, fails this in "
         f"{rare} of sessions if {_SUPPOSED_FLIPS[0]:.0%} of its verdicts flip, in {often} if "
         f"{_SUPPOSED_FLIPS[1]:.0%} do. How many do is not known, as no case was judged more than "
         "once (evaluation_config.repeats)."
     )
+
+
+def _false_alarm(flickers: Sequence[KnownFlicker]) -> float | None:
+    """How often it fails on judges that have not changed; None where a flicker is not known."""
+    fine = 1.0
+    for flicker in flickers:
+        if flicker.value is None:
+            return None
+        fine *= 1 - false_alarm_of_snapshot(flicker.cases, flicker.value, flicker.repeats)
+    return 1 - fine
 
 
 def _whose(flickers: Sequence[KnownFlicker]) -> str:
@@ -591,26 +594,27 @@ def _verdict_sentence(decision: GateDecision) -> str:
     if decision.passed:
         if not (decision.active or accepted):
             return "No gate is set: each disagreement fails its item."
-        met = _met(decision) or [threshold_text(each, decision) for each in decision.thresholds]
+        met = _met(decision) or _texts(decision.thresholds, decision)
         met += accepted
         return f"Gate passed: {'; '.join(met) or 'nothing was to be judged'}."
-    failed = [
-        threshold_text(threshold, decision)
-        for threshold in decision.thresholds
-        if not threshold.passed
-    ]
-    said = f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join([*failed, *missing])}."
+    failed = [threshold for threshold in decision.thresholds if not threshold.passed]
+    reasons = [*_texts(failed, decision), *missing]
+    text = f"{'Gate failed' if decision.active else 'Not green'}: {'; '.join(reasons)}."
     met = _met(decision)
-    return f"{said} Met: {'; '.join(met)}." if met else said
+    return f"{text} Met: {'; '.join(met)}." if met else text
 
 
 def _met(decision: GateDecision) -> list[str]:
     """The thresholds that were met, but for one verdict being enough."""
-    return [
-        threshold_text(threshold, decision)
-        for threshold in decision.thresholds
-        if threshold.passed and (threshold.rule != "min_cases" or threshold.limit > 1)
-    ]
+    met = []
+    for threshold in decision.thresholds:
+        if threshold.passed and (threshold.rule != "min_cases" or threshold.limit > 1):
+            met.append(threshold)
+    return _texts(met, decision)
+
+
+def _texts(thresholds: Iterable[Threshold], decision: GateDecision) -> list[str]:
+    return [threshold_text(threshold, decision) for threshold in thresholds]
 
 
 def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
@@ -655,21 +659,25 @@ def update_sentence(decision: GateDecision) -> str | None:
 
 def _unjudged_sentences(decision: GateDecision) -> Iterator[str]:
     """Name what has no verdict at all, or say once that no case has one."""
-    tests = [each for each in decision.unjudged if each.kind == "test"]
+    tests = [unjudged for unjudged in decision.unjudged if unjudged.kind == "test"]
     if decision.judged == 0 and tests:
         total: Counter[str] = Counter()
-        for each in tests:
-            total.update(dict(each.outcomes))
+        for test in tests:
+            total.update(dict(test.outcomes))
         yield f"No case has a verdict ({_outcomes(sorted(total.items()))})."
         return
-    for each in decision.unjudged:
-        name = one_line(each.name)
-        yield f"No verdict on any case of {each.kind} {name} ({_outcomes(each.outcomes)})."
+    for unjudged in decision.unjudged:
+        name, outcomes = one_line(unjudged.name), _outcomes(unjudged.outcomes)
+        yield f"No verdict on any case of {unjudged.kind} {name} ({outcomes})."
 
 
 def _outcomes(outcomes: Sequence[tuple[str, int]]) -> str:
-    cases = counted(sum(number for _, number in outcomes), "case")
-    return f"{cases}: {', '.join(f'{number:,} {outcome}' for outcome, number in outcomes)}"
+    cases = 0
+    texts = []
+    for outcome, number in outcomes:
+        cases += number
+        texts.append(f"{number:,} {outcome}")
+    return f"{counted(cases, 'case')}: {', '.join(texts)}"
 
 
 def _few_cases(decision: GateDecision) -> Iterator[str]:
@@ -690,16 +698,13 @@ def _few_cases(decision: GateDecision) -> Iterator[str]:
 
 def gate_cases(decision: GateDecision, session: Session) -> list[Cases]:
     """The cases that changed, count against a threshold, or are missing; no list is empty."""
-    return [
-        Cases(
-            title,
-            tuple(session.named(case_id, why) for case_id, why in cases.items()),
-            weight,
-            MOST_UNSCORED if title == "unscored" else MOST_NAMED,
-        )
-        for title, cases, weight in _groups(decision)
-        if cases
-    ]
+    lists = []
+    for title, cases, weight in _groups(decision):
+        if cases:
+            named = tuple(session.named(case_id, why) for case_id, why in cases.items())
+            most = MOST_UNSCORED if title == "unscored" else MOST_NAMED
+            lists.append(Cases(title, named, weight, most))
+    return lists
 
 
 def _groups(decision: GateDecision) -> Iterator[tuple[str, Mapping[str, str], Weight]]:
@@ -722,9 +727,10 @@ def _groups(decision: GateDecision) -> Iterator[tuple[str, Mapping[str, str], We
             yield title, _bare(threshold.cases), "bad"
     yield "never reported", _bare(decision.never_reported), "bad"
     yield "unscored", decision.unscored, "bad"
-    named = {*decision.never_reported, *decision.unscored, *decision.new_disagreements}
-    rest = {case: why for case, why in decision.not_comparable.items() if case not in named}
-    yield "not comparable with the baseline", rest, "warning"
+    not_comparable = dict(decision.not_comparable)
+    for case in (*decision.never_reported, *decision.unscored, *decision.new_disagreements):
+        not_comparable.pop(case, None)
+    yield "not comparable with the baseline", not_comparable, "warning"
 
 
 def _bare(case_ids: Iterable[str]) -> dict[str, str]:

@@ -123,11 +123,11 @@ def _sentences(session: Session) -> Iterator[str]:
 
 def _made_results(session: Session, suite: str) -> list[CaseResult]:
     """The results of a suite but for those of probes, which say nothing of labels."""
-    return [
-        result
-        for result in session.results
-        if result.spec.suite == suite and not result.spec.derived
-    ]
+    results = []
+    for result in session.results:
+        if result.spec.suite == suite and not result.spec.derived:
+            results.append(result)
+    return results
 
 
 def _by_judge(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
@@ -150,11 +150,10 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     """
     blind = blind_labels(grounds.people)
     # The judges of a panel look at the same cases.
-    made_cases = {
-        made_case_id(result): result
-        for result in results
-        if result.outcome in MADE and not result.spec.derived
-    }
+    made_cases = {}
+    for result in results:
+        if result.outcome in MADE and not result.spec.derived:
+            made_cases[made_case_id(result)] = result
     counts = Counter(map(_ground, made_cases.values()))
     # Cases that are equal have one label of a person.
     counts["blind"] = len({result.case_digest for result in made_cases.values()} & blind.keys())
@@ -186,11 +185,10 @@ def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     parts = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
     if not parts:
         return ""
-    refused = {
-        made_case_id(result)
-        for result in grounds.with_rejected(results)
-        if result.rejected is not None and not result.spec.derived
-    }
+    refused = set()
+    for result in grounds.with_rejected(results):
+        if result.rejected is not None and not result.spec.derived:
+            refused.add(made_case_id(result))
     if refused and counts["confirmed"]:
         parts[0] += f" ({len(refused):,} rejected)"
     blind = f"; {counts['blind']:,} also labelled blind by people" if counts["blind"] else ""
@@ -225,14 +223,15 @@ def kin_sentence(kin: Kinship) -> str:
 
 def sides_sentence(sides: Sides) -> str:
     """The accuracy on natural beside that on synthetic cases."""
-    natural, synthetic = (
-        f"{percent(side.value)} ({range_text(side)}, n {side.n:,})"
-        for side in (sides.natural, sides.synthetic)
-    )
     return (
-        f"Accuracy on natural cases {natural}, on synthetic ones {synthetic}: a gap of "
-        f"{_points(sides.gap.value or 0.0)} points{_between(sides.gap)}."
+        f"Accuracy on natural cases {_side(sides.natural)}, on synthetic ones "
+        f"{_side(sides.synthetic)}: a gap of {_points(sides.gap.value or 0.0)} points"
+        f"{_between(sides.gap)}."
     )
+
+
+def _side(side: Estimate) -> str:
+    return f"{percent(side.value)} ({range_text(side)}, n {side.n:,})"
 
 
 def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
@@ -283,13 +282,14 @@ def _against(against: AgainstPeople) -> str:
     head = f"Against people ({counted(against.labelled, 'blind label')}{unclear})"
     if against.labelled < FEWEST_LABELS:
         return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
-    figures = [
-        f"{_NAMES[key]} {_anchored(figure)}"
-        for key, figure in against.figures.items()
-        if figure.estimate.value is not None
-    ]
-    missing = {figure.estimate.reason for figure in against.figures.values()}
-    reasons = "; ".join(sorted(filter(None, missing)))
+    figures = []
+    missing = set()
+    for key, figure in against.figures.items():
+        if figure.estimate.value is not None:
+            figures.append(f"{_NAMES[key]} {_anchored(figure)}")
+        if figure.estimate.reason:
+            missing.add(figure.estimate.reason)
+    reasons = "; ".join(sorted(missing))
     why = f" ({reasons})" if reasons else ""
     return f"{head}: {', '.join(figures)}{why}."
 

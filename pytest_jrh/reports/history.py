@@ -36,12 +36,11 @@ def runs_of(session: Session) -> Iterator[PastRun]:
     """The session's lines, one a suite; none of a suite without a verdict."""
     every_section = sections(session.table)
     for suite, extent in session.extents.items():
-        judged = [
-            section
-            for section in every_section
-            if section.suite == suite and section.total.counts.n
-        ]
-        if not judged:
+        judges = []
+        for section in every_section:
+            if section.suite == suite and section.total.counts.n:
+                judges.append(_judge(section, session))
+        if not judges:
             continue
         decision = session.decisions.get(suite)
         yield PastRun(
@@ -51,11 +50,15 @@ def runs_of(session: Session) -> Iterator[PastRun]:
             cases=extent.cases,
             of=extent.of,
             gate=decision.passed if decision is not None and decision.active else None,
-            judges=tuple(_judge(section, session) for section in judged),
+            judges=tuple(judges),
         )
 
 
 def _judge(section: Section, session: Session) -> PastJudge:
+    rubrics = {}
+    for row in section.rows:
+        if row.level == "rubric":
+            rubrics[row.name] = _figure(row.statistics)
     origin = None
     for suite in session.origin.suites:
         for judge in suite.judges:
@@ -66,9 +69,7 @@ def _judge(section: Section, session: Session) -> PastJudge:
         model=origin.label if origin is not None else "",
         fingerprint=origin.fingerprint if origin is not None else "",
         total=_figure(section.total),
-        rubrics={
-            row.name: _figure(row.statistics) for row in section.rows if row.level == "rubric"
-        },
+        rubrics=rubrics,
     )
 
 
@@ -177,9 +178,8 @@ def _block(value: float | None, lowest: float) -> str:
 
 
 def _line(name: str, cells: Sequence[str], wide_name: int, wide: Sequence[int]) -> str:
-    *figures, runs = (
-        cell.rjust(room) if place < len(wide) - 1 else cell.ljust(room)
-        for place, (cell, room) in enumerate(zip(cells, wide, strict=True))
-    )
-    padded = name + " " * (wide_name - columns(name))
-    return _GAP.join([padded, *figures, runs]).rstrip()
+    *figures, runs = cells
+    padded = [name + " " * (wide_name - columns(name))]
+    for figure, room in zip(figures, wide, strict=False):
+        padded.append(figure.rjust(room))
+    return _GAP.join([*padded, runs]).rstrip()

@@ -150,18 +150,16 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
     meanings = MEANINGS if mode == "binary" else {}
     names = [f"{label} {meanings.get(label, '')}".rstrip() for label in matrix.labels]
     rows = []
-    for place, counts in enumerate(matrix.counts):
-        cells = [
-            {
-                "count": f"{count:,}",
-                "label": names[column],
-                "link": to_cases(matrix.labels[place], matrix.labels[column]) if count else "",
-                "kind": "right" if place == column else "wrong",
-                "shade": ceil(_SHADES * count / matrix.rows[place]) if count else 0,
-            }
-            for column, count in enumerate(counts)
-        ]
-        rows.append({"name": names[place], "cells": cells})
+    for row, counts in enumerate(matrix.counts):
+        cells = []
+        for column, count in enumerate(counts):
+            cell = {"count": f"{count:,}", "label": names[column], "link": "", "shade": 0}
+            cell["kind"] = "right" if row == column else "wrong"
+            if count:
+                cell["link"] = to_cases(matrix.labels[row], matrix.labels[column])
+                cell["shade"] = ceil(_SHADES * count / matrix.rows[row])
+            cells.append(cell)
+        rows.append({"name": names[row], "cells": cells})
     levels = [_level(level, matrix.labels) for level in levels_of(matrix)]
     return {
         "name": name,
@@ -208,11 +206,10 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
     every_section = sections(session.table)
     listed = CaseList(session, blocks)
     changes = Changes.since_baseline(session)
-    decisions = [
-        _decision(name, decision, session)
-        for name, decision in session.decisions.items()
-        if decision.is_reported
-    ]
+    decisions = []
+    for name, decision in session.decisions.items():
+        if decision.is_reported:
+            decisions.append(_decision(name, decision, session))
     values = {
         "title": _title(session),
         "subtitle": subtitle(session),

@@ -174,18 +174,16 @@ def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
 
 def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
     perturbation = perturbation_data(case)
+    edits = []
+    for edit in shown_edits(case):
+        pieces = [(piece.kind, piece.text) for piece in edit.pieces]
+        edits.append(
+            {"turn": edit.turn, "role": edit.role, "reason": edit.reason, "pieces": pieces}
+        )
     return {
         "original": None if turns is None else turns.places(case.run.messages),
         "judged": None if turns is None else turns.places(case.messages),
-        "edits": [
-            {
-                "turn": edit.turn,
-                "role": edit.role,
-                "reason": edit.reason,
-                "pieces": [(piece.kind, piece.text) for piece in edit.pieces],
-            }
-            for edit in shown_edits(case)
-        ],
+        "edits": edits,
         "plan": perturbation["plan"],
         "verification": perturbation["verification"],
         "basis": case_basis(case, altered=altered),
@@ -263,10 +261,9 @@ class CaseList:
         self._blocks = blocks
         self._columns = page_columns(session)
         changes = _changes(session)
-        self._cases = [
-            ReportedCase(result, change=changes.get(result.case_id, ""))
-            for result in session.results
-        ]
+        self._cases = []
+        for result in session.results:
+            self._cases.append(ReportedCase(result, change=changes.get(result.case_id, "")))
         self._texts = [self._row_texts(reported) for reported in self._cases]
         self._first = list(map(_first_kinds, self._cases))
 
@@ -293,11 +290,11 @@ class CaseList:
     def triage(self) -> list[dict[str, Any]]:
         """What to look at first, and how many cases that are; nothing of what there is none."""
         counts = Counter(chain.from_iterable(self._first))
-        return [
-            {"value": kind, "title": title, "number": f"{counts[kind]:,}"}
-            for kind, (title, _) in _FIRST.items()
-            if counts[kind]
-        ]
+        kinds = []
+        for kind, (title, _) in _FIRST.items():
+            if counts[kind]:
+                kinds.append({"value": kind, "title": title, "number": f"{counts[kind]:,}"})
+        return kinds
 
     def link(self, **texts: str) -> str:
         """The address of the cases that have these texts in these columns; columns that are not
@@ -309,21 +306,19 @@ class CaseList:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per case, the most urgent first."""
-        kinds = [*_FIRST]
+        ranks = {kind: rank for rank, kind in enumerate(_FIRST)}
 
         def urgency(index: int) -> int:
-            # The kinds of a case are in that order too.
-            return kinds.index(self._first[index][0]) if self._first[index] else len(kinds)
+            return min((ranks[kind] for kind in self._first[index]), default=len(ranks))
 
         return list(map(self._row, sorted(range(len(self._cases)), key=urgency)))
 
     def _row(self, index: int) -> dict[str, Any]:
         reported = self._cases[index]
         result = reported.result
-        cells = [
-            {**column.heading, "text": text, "kind": column.kind(reported)}
-            for column, text in zip(self._columns, self._texts[index], strict=True)
-        ]
+        cells = []
+        for column, text in zip(self._columns, self._texts[index], strict=True):
+            cells.append({**column.heading, "text": text, "kind": column.kind(reported)})
         return {
             "key": case_key(result.case_id),
             "chunk": self._blocks[run_key(result)],

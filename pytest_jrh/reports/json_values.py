@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Comparison
-    from pytest_jrh.stats.changes import SetChange
+    from pytest_jrh.stats.changes import KnownFlicker, SetChange
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
-    from pytest_jrh.stats.gate import Coverage, DropDecision, GateDecision
-    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.stats.gate import Coverage, DropDecision, GateDecision, Threshold, Unjudged
+    from pytest_jrh.stats.panels import JudgePair, Panel, PanelVote
     from pytest_jrh.stats.probes import ProbeDecision
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
@@ -45,10 +45,11 @@ def table_data(table: StatisticsTable) -> dict[str, Any]:
     `warnings` say where it judges nothing.
     """
     rubrics: dict[str, Any] = {}
-    for each in table.rubrics:
-        rubrics[each.counts.rubric] = {**statistics_data(each), "tests": {}}
-    for each in table.groups:
-        rubrics[each.counts.rubric]["tests"][each.counts.test] = statistics_data(each)
+    for statistics in table.rubrics:
+        rubrics[statistics.counts.rubric] = {**statistics_data(statistics), "tests": {}}
+    for statistics in table.groups:
+        tests = rubrics[statistics.counts.rubric]["tests"]
+        tests[statistics.counts.test] = statistics_data(statistics)
     warnings = all_warnings(table.overall, table.rubrics, table.overall.mode)
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
@@ -76,10 +77,11 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
 
 def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
     """The cases that the judge gave different scores."""
-    return [
-        {"case": result.case_id, "scores": list(result.scores), "score": result.score}
-        for result in flickering(results)
-    ]
+    cases = []
+    for result in flickering(results):
+        scores = list(result.scores)
+        cases.append({"case": result.case_id, "scores": scores, "score": result.score})
+    return cases
 
 
 def _flicker(flicker: Estimate) -> dict[str, Any]:
@@ -104,16 +106,16 @@ def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
     definitions = copy.deepcopy(dict(schema["definitions"]))
     definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
     for mode in get_args(Mode):
-        kinds = {column.key: _DEFINITIONS[column.kind] for column in keys_of(mode)}
-        properties: dict[str, Any] = {
-            key: {"$ref": f"#/definitions/{name}"}
-            for key, name in {"confusion_matrix": "ConfusionMatrix", **kinds}.items()
-        }
+        properties: dict[str, Any] = {"confusion_matrix": _defined("ConfusionMatrix")}
+        intervals = {}
+        for column in keys_of(mode):
+            properties[column.key] = _defined(_DEFINITIONS[column.kind])
+            intervals[column.key] = _defined("Bounds")
         properties["intervals"] = {
             "type": "object",
             "description": "The 95% interval of each figure.",
-            "properties": {key: {"$ref": "#/definitions/Bounds"} for key in kinds},
-            "required": [*kinds],
+            "properties": intervals,
+            "required": [*intervals],
             "additionalProperties": False,
         }
         name = mode.capitalize()
@@ -125,9 +127,16 @@ def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**schema, "definitions": definitions}
 
 
+def _defined(name: str) -> dict[str, str]:
+    return {"$ref": f"#/definitions/{name}"}
+
+
 def decision_data(decision: GateDecision) -> dict[str, Any]:
     """The gate's decision with its figures and the cases, by id."""
-    comparison = decision.comparison
+    comparison, update = decision.comparison, None
+    if decision.uncompared:
+        command = decision.update_command or None
+        update = {"advice": update_sentence(decision), "command": command}
     return {
         "active": decision.active,
         "passed": decision.passed,
@@ -136,36 +145,37 @@ def decision_data(decision: GateDecision) -> dict[str, Any]:
         "certainty": list(certainty_sentences(decision)),
         "judged": decision.judged,
         "undecided": list(decision.undecided),
-        "thresholds": [
-            {
-                "rule": threshold.rule,
-                "limit": threshold.limit,
-                "figure": _figure(threshold.figure),
-                "passed": threshold.passed,
-                "n": threshold.n,
-                "total": threshold.total or None,
-                "test": threshold.test or None,
-                "judge": threshold.judge or None,
-                "cases": list(threshold.cases),
-                "by_chance": threshold.by_chance,
-                "drop": None if threshold.drop is None else _drop(threshold.drop),
-                "rate": None if threshold.probe is None else _rate(threshold.probe),
-            }
-            for threshold in decision.thresholds
-        ],
+        "thresholds": list(map(_threshold, decision.thresholds)),
         "new_disagreements": list(decision.new_disagreements),
         "accepted": list(decision.accepted),
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
-        "unjudged": [
-            {"kind": each.kind, "name": each.name, "outcomes": dict(each.outcomes)}
-            for each in decision.unjudged
-        ],
-        "update": None
-        if not decision.uncompared
-        else {"advice": update_sentence(decision), "command": decision.update_command or None},
+        "unjudged": list(map(_unjudged, decision.unjudged)),
+        "update": update,
         "baseline": None if comparison is None else _comparison(comparison, decision),
     }
+
+
+def _threshold(threshold: Threshold) -> dict[str, Any]:
+    return {
+        "rule": threshold.rule,
+        "limit": threshold.limit,
+        "figure": _figure(threshold.figure),
+        "passed": threshold.passed,
+        "n": threshold.n,
+        "total": threshold.total or None,
+        "test": threshold.test or None,
+        "judge": threshold.judge or None,
+        "cases": list(threshold.cases),
+        "by_chance": threshold.by_chance,
+        "drop": None if threshold.drop is None else _drop(threshold.drop),
+        "rate": None if threshold.probe is None else _rate(threshold.probe),
+    }
+
+
+def _unjudged(unjudged: Unjudged) -> dict[str, Any]:
+    outcomes = dict(unjudged.outcomes)
+    return {"kind": unjudged.kind, "name": unjudged.name, "outcomes": outcomes}
 
 
 def _drop(drop: DropDecision) -> dict[str, Any]:
@@ -206,15 +216,16 @@ def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any
         "flickered": list(decision.flickered),
         "changes": list(map(_change, decision.changes)),
         "reference_moved": decision.moved,
-        "flicker": [
-            {
-                "judge": each.judge or None,
-                "value": each.value,
-                "source": each.source or None,
-                "repeats": each.repeats,
-            }
-            for each in decision.flickers
-        ],
+        "flicker": list(map(_known_flicker, decision.flickers)),
+    }
+
+
+def _known_flicker(flicker: KnownFlicker) -> dict[str, Any]:
+    return {
+        "judge": flicker.judge or None,
+        "value": flicker.value,
+        "source": flicker.source or None,
+        "repeats": flicker.repeats,
     }
 
 
@@ -224,8 +235,8 @@ def _coverage(covered: Coverage) -> dict[str, Any]:
         "added": covered.added,
         "deselected": covered.deselected,
         "share": covered.share,
-        "fewer_repeats": [one._asdict() for one in covered.repeats],
-        "missing": [one._asdict() for one in covered.missing],
+        "fewer_repeats": [repeats._asdict() for repeats in covered.repeats],
+        "missing": [missing._asdict() for missing in covered.missing],
     }
 
 
@@ -260,29 +271,31 @@ def panel_data(panel: Panel) -> dict[str, Any]:
             "accuracy_over_all": bounds_data(panel.overall),
             "ties": bounds_data(panel.ties),
         },
-        "pairs": [
-            {
-                "judges": list(pair.judges),
-                "agreement": _share(pair.agreement),
-                "kappa": _figure(pair.kappa),
-                "agreement_interval": bounds_data(pair.agreement),
-                "kappa_interval": bounds_data(pair.kappa),
-                "disagreements": list(pair.disagreements),
-            }
-            for pair in panel.pairs
-        ],
-        "votes": [
-            {
-                "case": vote.case,
-                "test": vote.test,
-                "rubric": vote.rubric_id,
-                "expected": vote.expected,
-                "votes": [{"score": score, "judges": number} for score, number in vote.votes],
-                "score": vote.score,
-                "reason": vote.reason,
-            }
-            for vote in panel.votes
-        ],
+        "pairs": list(map(_pair, panel.pairs)),
+        "votes": list(map(_vote, panel.votes)),
+    }
+
+
+def _pair(pair: JudgePair) -> dict[str, Any]:
+    return {
+        "judges": list(pair.judges),
+        "agreement": _share(pair.agreement),
+        "kappa": _figure(pair.kappa),
+        "agreement_interval": bounds_data(pair.agreement),
+        "kappa_interval": bounds_data(pair.kappa),
+        "disagreements": list(pair.disagreements),
+    }
+
+
+def _vote(vote: PanelVote) -> dict[str, Any]:
+    return {
+        "case": vote.case,
+        "test": vote.test,
+        "rubric": vote.rubric_id,
+        "expected": vote.expected,
+        "votes": [{"score": score, "judges": number} for score, number in vote.votes],
+        "score": vote.score,
+        "reason": vote.reason,
     }
 
 
@@ -293,7 +306,8 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
     figures, intervals = {}, {}
     for column in keys_of(mode):
         estimate = statistics.figures[column.key]
-        figures[column.key] = _share(estimate) if column.kind == "share" else _figure(estimate)
+        data = _share if column.kind == "share" else _figure
+        figures[column.key] = data(estimate)
         intervals[column.key] = bounds_data(estimate, column.interval_reason(estimate))
     return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
 

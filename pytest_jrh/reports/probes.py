@@ -14,7 +14,7 @@ from pytest_jrh.stats.probes import SUPPOSED_FLICKER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.reports.blocks import Block
+    from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.stats.probes import ProbeRow, ProbeTable
 
 
@@ -87,15 +87,12 @@ def _worst(table: ProbeTable) -> str:
             parts[part] = (turned + row.turned, n + row.n)
     if len(parts) < _TWICE or table.total.rate.value is None:
         return ""
-    above = {
-        part: (turned, n)
-        for part, (turned, n) in parts.items()
-        if turned and turned / n > table.total.rate.value
-    }
-    ranked = sorted(above, key=lambda part: (-above[part][0] / above[part][1], -above[part][1]))
-    return ", ".join(
-        f"{part} ({above[part][0]} of {above[part][1]})" for part in ranked[:_MOST_NAMED]
-    )
+    above = []
+    for part, (turned, n) in parts.items():
+        if turned and turned / n > table.total.rate.value:
+            above.append((-turned / n, -n, f"{part} ({turned} of {n})"))
+    above.sort(key=lambda ranked: ranked[:2])
+    return ", ".join(text for *_, text in above[:_MOST_NAMED])
 
 
 def _cells(row: ProbeRow) -> tuple[Cell, ...]:
@@ -113,17 +110,18 @@ def _cells(row: ProbeRow) -> tuple[Cell, ...]:
 def _signed(share: float | None) -> str:
     if share is None:
         return NONE
-    return f"-{percent(-share)}" if share < 0 else percent(share)
+    sign = "-" if share < 0 else ""
+    return f"{sign}{percent(abs(share))}"
 
 
 def _towards(row: ProbeRow) -> str:
     if row.shift is not None:
         return f"{row.shift:+.2f} levels" if row.turned else ""
-    parts = [
-        f"{number:,} {name}"
-        for number, name in ((row.satisfied, "satisfied"), (row.violated, "violated"))
-        if number
-    ]
+    parts = []
+    if row.satisfied:
+        parts.append(f"{row.satisfied:,} satisfied")
+    if row.violated:
+        parts.append(f"{row.violated:,} violated")
     return ", ".join(parts)
 
 
@@ -133,19 +131,22 @@ def grid_of(table: ProbeTable) -> Table | None:
     """
     if not table.rows or any(len(row.axes) != _TWICE for row in table.rows):
         return None
-    by_axes = {row.axes: row for row in table.rows if row.n}
-    places = tuple(dict.fromkeys(row.axes[1] for row in table.rows))
+    cells: dict[tuple[str, ...], Cell] = {}
+    names: dict[str, None] = {}
+    titles: dict[str, None] = {}
+    for row in table.rows:
+        names[row.axes[0]] = titles[row.axes[1]] = None
+        if row.n:
+            cells[row.axes] = _grid_cell(row)
+    # Empty where the probe has no such case with a verdict.
+    empty = Cell("")
     rows = []
-    for attack in dict.fromkeys(row.axes[0] for row in table.rows):
-        cells = (_grid_cell(by_axes.get((attack, place))) for place in places)
-        rows.append(Row(attack, tuple(cells)))
-    return Table("", places, tuple(rows), f"{table.probe}: turned verdicts by variant and place")
+    for name in names:
+        rows.append(Row(name, tuple(cells.get((name, title), empty) for title in titles)))
+    return Table("", (*titles,), (*rows,), f"{table.probe}: turned verdicts by variant and place")
 
 
-def _grid_cell(row: ProbeRow | None) -> Cell:
-    """Empty where the probe has no such case with a verdict."""
-    if row is None:
-        return Cell("")
+def _grid_cell(row: ProbeRow) -> Cell:
     return Cell(f"{row.turned} of {row.n}", heat=round(_STEPS * (row.rate.value or 0)))
 
 
@@ -165,21 +166,15 @@ def probe_blocks(
         rows: list[Row] = []
         for table in group:
             rows.append(Row(table.probe, _cells(table.total)))
-            variants = [row for row in table.rows if shown(table, row)]
-            rows += [Row(row.variant, _cells(row), "variant") for row in variants]
-        sections.append(
-            Section(
-                f"Probes: {title}" if title else "Probes",
-                (
-                    *(
-                        Sentence(sentence, "warning" if is_finding else "")
-                        for sentence in finding_sentences(group)
-                    ),
-                    Table("probe", TITLES, tuple(rows)),
-                    *(filter(None, map(grid_of, group)) if grids else ()),
-                ),
-            )
-        )
+            for row in table.rows:
+                if shown(table, row):
+                    rows.append(Row(row.variant, _cells(row), "variant"))
+        weight: Weight = "warning" if is_finding else ""
+        blocks: list[Block] = [Sentence(finding, weight) for finding in finding_sentences(group)]
+        blocks.append(Table("probe", TITLES, tuple(rows)))
+        if grids:
+            blocks += filter(None, map(grid_of, group))
+        sections.append(Section(f"Probes: {title}" if title else "Probes", tuple(blocks)))
     if not sections:
         return []
     notes = [*flicker_sentences(tables), NOTE]
@@ -199,20 +194,21 @@ def probe_data(tables: Sequence[ProbeTable]) -> dict[str, Any]:
     return {
         "findings": finding_sentences(tables),
         "remarks": flicker_sentences(tables),
-        "probes": [
-            {
-                "probe": table.probe,
-                "finding": table.is_finding,
-                "p_value": table.p_value,
-                "adjusted_p_value": table.adjusted,
-                "flicker": table.flicker.value,
-                "flicker_reason": table.flicker.reason,
-                "all": _row_data(table.total),
-                "variants": {row.variant: _row_data(row) for row in table.rows},
-                "turned_cases": list(table.cases),
-            }
-            for table in tables
-        ],
+        "probes": list(map(_table_data, tables)),
+    }
+
+
+def _table_data(table: ProbeTable) -> dict[str, Any]:
+    return {
+        "probe": table.probe,
+        "finding": table.is_finding,
+        "p_value": table.p_value,
+        "adjusted_p_value": table.adjusted,
+        "flicker": table.flicker.value,
+        "flicker_reason": table.flicker.reason,
+        "all": _row_data(table.total),
+        "variants": {row.variant: _row_data(row) for row in table.rows},
+        "turned_cases": list(table.cases),
     }
 
 

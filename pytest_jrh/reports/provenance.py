@@ -188,7 +188,8 @@ def _of_run(origin: SessionOrigin) -> Iterator[Named]:
     for suite in origin.suites:
         versions.update(suite.versions)
     if versions:
-        yield Named("versions", ", ".join(f"{name} {number}" for name, number in versions.items()))
+        numbers = [f"{name} {number}" for name, number in versions.items()]
+        yield Named("versions", ", ".join(numbers))
 
 
 def _short(judge: JudgeOrigin) -> str:
@@ -243,13 +244,8 @@ def provenance_blocks(origin: SessionOrigin) -> list[Block]:
     rows = list(provenance_rows(origin))[:_MOST_ROWS]
     if not rows:
         return []
-    return [
-        *(
-            Sentence(f"{title[:1].upper()}{title[1:]}: {value}")
-            for title, value in islice(judge_rows(origin), _MOST_JUDGES)
-        ),
-        Fold(
-            "Where these figures come from",
-            (Points(tuple(f"{title}: {value}" for title, value in rows)),),
-        ),
-    ]
+    blocks: list[Block] = []
+    for title, value in islice(judge_rows(origin), _MOST_JUDGES):
+        blocks.append(Sentence(f"{title[:1].upper()}{title[1:]}: {value}"))
+    points = Points(tuple(f"{title}: {value}" for title, value in rows))
+    return [*blocks, Fold("Where these figures come from", (points,))]

@@ -5,7 +5,7 @@ its cases as they were made, of the results of each judge, and of all figures wi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -60,11 +60,10 @@ class JudgeReport(Report):
         names = judge_file_names(suite.suite)
         for judge in suite.suite.judges:
             path = suite.suite.results_dir / f"{names[judge.name]}_report.json"
-            results = [
-                result
-                for result in suite.results
-                if result.judge == (judge.name or "") and result.outcome != "generated"
-            ]
+            results = []
+            for result in suite.results:
+                if result.judge == (judge.name or "") and result.outcome != "generated":
+                    results.append(result)
             yield path, judge_report(suite, judge, results)
 
 
@@ -89,6 +88,7 @@ def judge_report(
         if test.evaluate and not KINDS[test.name].derived:
             of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.metric, of_test, seed)
+    reworded = {rubric.rubric_id: _ids(rubric.cases) for rubric in reworded_rubrics(results)}
     return {
         "format": 2,
         "meta_data": {
@@ -109,16 +109,15 @@ def judge_report(
         "labels": label_data(judge.name or "", plain, run.grounds),
         "gate": None if material.decision is None else decision_data(material.decision),
         "panel": None if material.panel is None else panel_data(material.panel),
-        "reworded": {
-            rubric.rubric_id: [result.case_id for result in rubric.cases]
-            for rubric in reworded_rubrics(results)
-        },
-        "altered": [result.case_id for result in altered_cases(results)],
-        "contradicting": [
-            [result.case_id for result in cases] for cases in contradicting_cases(results)
-        ],
+        "reworded": reworded,
+        "altered": _ids(altered_cases(results)),
+        "contradicting": list(map(_ids, contradicting_cases(results))),
         "session": material.session,
     }
+
+
+def _ids(results: Iterable[CaseResult]) -> list[str]:
+    return [result.case_id for result in results]
 
 
 def _spending(spending: Spending) -> dict[str, Any]:

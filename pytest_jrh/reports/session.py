@@ -149,12 +149,11 @@ class Session:
     @property
     def passed(self) -> bool | None:
         """Whether every gate passed; None where there is none to pass, and nothing is missing."""
-        relevant = [
-            decision
-            for decision in self.decisions.values()
-            if decision.active or not decision.passed
-        ]
-        return all(decision.passed for decision in relevant) if relevant else None
+        if not all(decision.passed for decision in self.decisions.values()):
+            return False
+        if any(decision.active for decision in self.decisions.values()):
+            return True
+        return None
 
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""
@@ -168,7 +167,8 @@ class Session:
 
 def suite_names(session: Session) -> list[str]:
     """The suites of a session, each once; where no case has a result, those that were to run."""
-    return list(dict.fromkeys(result.spec.suite for result in session.results) or session.extents)
+    suites = dict.fromkeys(result.spec.suite for result in session.results)
+    return list(suites or session.extents)
 
 
 def subtitle(session: Session) -> str:
@@ -208,11 +208,7 @@ def recording_modes(*, verdicts_alone: bool) -> list[str]:
 
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
     """The scores on offer for each ordinal rubric, by suite and rubric id."""
-    return {
-        key: [level.score for level in rubric.score_levels]
-        for key, rubric in rubrics.items()
-        if rubric.score_levels
-    }
+    return {key: rubric.scores for key, rubric in rubrics.items() if rubric.scores}
 
 
 def case_key(case_id: str) -> str:

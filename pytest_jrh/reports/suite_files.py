@@ -148,6 +148,13 @@ class Assembled:
     keep_spools: bool
     rejected: RecordIndex
 
+    def readers(self, stack: contextlib.ExitStack) -> dict[Path, ReadCase]:
+        """What reads the cases of each folder, until the stack is closed."""
+        readers = {}
+        for folder, index in self.indexes.items():
+            readers[folder] = stack.enter_context(index.reading())
+        return readers
+
 
 class Assembler:
     """Brings the JSONL of each folder up to date.
@@ -179,10 +186,9 @@ class Assembler:
         for item in items:
             by_folder[folders[item.spec.test]].append(item)
         whole = self._is_whole(items)
-        indexes = {
-            folder: self._folder(folder, spools, folder_items, whole=whole)
-            for folder, folder_items in by_folder.items()
-        }
+        indexes = {}
+        for folder, folder_items in by_folder.items():
+            indexes[folder] = self._folder(folder, spools, folder_items, whole=whole)
         return Assembled(
             indexes, frozenset(self._made), self._keep_spools, RecordIndex(self._refused)
         )
@@ -254,8 +260,9 @@ class Assembler:
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
         """The cases of a folder that this session has made, and those that were rejected."""
         spooled = Spooled(RecordIndex(), RecordIndex())
+        made_ids = frozenset(item.made_id for item in items)
         try:
-            spooled = read_spools(spools, frozenset(item.made_id for item in items))
+            spooled = read_spools(spools, made_ids)
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
             self._keep_spools = True
@@ -302,16 +309,14 @@ def write_summaries(
     ordered = sorted(items, key=lambda item: not item.kept)
     for folder, index in assembled.indexes.items():
         tests = {test.name for test in suite.tests if test.output_dir == folder}
-        ran = {
-            item.made_id: item.result
-            for item in ordered
-            if item.spec.test in tests and item.result is not None and not item.spec.variant
-        }
-        results = [
-            result
-            for made_id, result in ran.items()
-            if made_id not in assembled.made or result.outcome not in UNSCORED
-        ]
+        ran = {}
+        for item in ordered:
+            if item.spec.test in tests and item.result is not None and not item.spec.variant:
+                ran[item.made_id] = item.result
+        results = []
+        for made_id, result in ran.items():
+            if made_id not in assembled.made or result.outcome not in UNSCORED:
+                results.append(result)
         path = folder / SUMMARY_NAME
         summary = perturbations_summary(_previous(path), index, results)
         outputs.write_json(path, summary, sort=True)
@@ -353,15 +358,12 @@ class CaseFiles:
             by_case.setdefault(item.made_id, []).append(item)
         entries: dict[str, RecordEntry] = {}
         with contextlib.ExitStack() as stack:
-            tables = [table for report in REPORTS for table in report.tables(material)]
-            sinks = [
-                stack.enter_context(Sink(table.path, table.columns, self._outputs))
-                for table in tables
-            ]
-            readers = {
-                folder: stack.enter_context(index.reading())
-                for folder, index in self._assembled.indexes.items()
-            }
+            sinks = []
+            for report in REPORTS:
+                for table in report.tables(material):
+                    sink = stack.enter_context(Sink(table.path, table.columns, self._outputs))
+                    sinks.append((table, sink))
+            readers = self._assembled.readers(stack)
             for made_id, case_items in by_case.items():
                 spec = case_items[0].spec
                 folder = self._folders[spec.test]
@@ -372,7 +374,7 @@ class CaseFiles:
                     if not all(item.kept for item in case_items):
                         self._bundles.write(spec, folder, read, entry.place.path)
                 case = _made_case(case_items, read)
-                for table, sink in zip(tables, sinks, strict=True):
+                for table, sink in sinks:
                     for row in table.rows(case):
                         sink(row)
         self._bundles.say_unwritten()
@@ -495,7 +497,9 @@ def write_suite_outputs(
     """
     suite, cases = run.suite, run.cases
     latest = {result.case_id: result for result in run.results}
-    items = [Item(spec, generation_id(spec), latest.get(case_id(spec))) for spec in run.specs]
+    items = []
+    for spec in run.specs:
+        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
     outputs = Outputs(redactor)
     assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases).assemble(
         items, run.spools
@@ -529,12 +533,12 @@ def _with_earlier(
     """
     folders = {test.name: test.output_dir for test in suite.tests}
     items_by_case = {case_id(item.spec): item for item in items}
-    ran = {case: item.result for case, item in items_by_case.items() if item.result is not None}
+    ran = {}
+    for case, item in items_by_case.items():
+        if item.result is not None:
+            ran[case] = item.result
     with contextlib.ExitStack() as stack:
-        readers = {
-            folder: stack.enter_context(index.reading())
-            for folder, index in assembled.indexes.items()
-        }
+        readers = assembled.readers(stack)
 
         def made_case(spec: CaseSpec) -> Case | None:
             return readers[folders[spec.test]](generation_id(spec))

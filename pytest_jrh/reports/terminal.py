@@ -103,7 +103,8 @@ def _text(block: Sentence | Points | Command | Diff, width: int) -> Iterator[Sty
 
 
 def _marked(text: str, weight: Weight) -> str:
-    return f"! {one_line(text)}" if weight == "warning" else one_line(text)
+    mark = "! " if weight == "warning" else ""
+    return f"{mark}{one_line(text)}"
 
 
 def _table(table: Table, width: int) -> Iterator[Styled]:
@@ -191,13 +192,12 @@ def figure_blocks(section: figures.Section, *, verbose: bool = False) -> Iterato
         rows = [*rubrics, *(row for row in section.rows if row.level == "total")]
     over = section.tests[0] if len(section.tests) == 1 else ""
     names = "rubric" if over or is_short else "rubric, test"
-    yield Table(
-        f"{over}\n{names}",
-        tuple("\n".join(column.heading) for column in section.columns),
-        tuple(
-            Row(row.name, tuple(Cell(cell.text) for cell in row.cells), row.level) for row in rows
-        ),
-    )
+    titles = tuple("\n".join(column.heading) for column in section.columns)
+    table_rows = []
+    for row in rows:
+        cells = tuple(Cell(cell.text) for cell in row.cells)
+        table_rows.append(Row(row.name, cells, row.level))
+    yield Table(f"{over}\n{names}", titles, tuple(table_rows))
     if is_short:
         yield Sentence(_SORTED)
     yield from _range_blocks(section, verbose=verbose)
@@ -214,18 +214,17 @@ def _range_blocks(section: figures.Section, *, verbose: bool) -> Iterator[Block]
     over all cases, and why others have none.
     """
     if verbose:
-        shown = [
-            place
-            for place in range(len(section.columns))
-            if any(row.cells[place].range for row in section.rows)
-        ]
-        if not shown:
+        indices = []
+        for index in range(len(section.columns)):
+            if any(row.cells[index].range for row in section.rows):
+                indices.append(index)
+        if not indices:
             return
         rows = []
         for row in section.rows:
-            cells = tuple(Cell(row.cells[place].range or NONE) for place in shown)
+            cells = tuple(Cell(row.cells[index].range or NONE) for index in indices)
             rows.append(Row(row.name, cells, "test" if row.level == "test" else "rubric"))
-        titles = tuple(_title(section.rows[0].cells[place]) for place in shown)
+        titles = tuple(_title(section.rows[0].cells[index]) for index in indices)
         yield Table(_INTERVALS, titles, tuple(rows))
     elif sentence := _range_sentence(section.first_row):
         yield Sentence(sentence)
@@ -343,12 +342,12 @@ def _section(
 
 def _results_of(section: figures.Section, session: Session) -> list[CaseResult]:
     """The results of the section's judge."""
-    return [
-        result
-        for result in session.results
-        if (result.spec.suite, result.judge) == (section.suite, section.judge)
-        and not result.spec.derived
-    ]
+    results = []
+    for result in session.results:
+        is_of_judge = (result.spec.suite, result.judge) == (section.suite, section.judge)
+        if is_of_judge and not result.spec.derived:
+            results.append(result)
+    return results
 
 
 def _flickering(section: figures.Section, session: Session) -> list[Block]:
@@ -356,20 +355,17 @@ def _flickering(section: figures.Section, session: Session) -> list[Block]:
     sentence = flicker_sentence(section.total)
     if not sentence:
         return []
-    cases = [
-        session.named(result.case_id, score_counts(result.scores))
-        for result in flickering(_results_of(section, session))
-    ]
+    cases = []
+    for result in flickering(_results_of(section, session)):
+        cases.append(session.named(result.case_id, score_counts(result.scores)))
     return [Cases(sentence, tuple(cases))]
 
 
 def _contradicted(section: figures.Section, session: Session) -> list[Block]:
     """The cases whose reasoning ends in another verdict than the score."""
-    cases = [
-        session.named(result.case_id, f"gave {result.scores_text}")
-        for result in _results_of(section, session)
-        if reasoning_disagrees(result)
-    ]
+    cases = []
+    for result in filter(reasoning_disagrees, _results_of(section, session)):
+        cases.append(session.named(result.case_id, f"gave {result.scores_text}"))
     return [Cases(REASONING_DISAGREES, tuple(cases), most=MOST_NAMED)] if cases else []
 
 

@@ -96,14 +96,10 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
         meanings.insert(PLACE, CHANGE_MEANING)
     rows = []
     for row in section.rows:
-        cells = [
-            Cell(
-                cell.text,
-                "" if cell.range == NONE else cell.range,
-                cell.reason or cell.range_reason,
-            )
-            for cell in row.cells
-        ]
+        cells = []
+        for cell in row.cells:
+            interval = "" if cell.range == NONE else cell.range
+            cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
         if changes:
             cells.insert(PLACE, _change_cell(changes.of(row.statistics.counts)))
         rows.append(Row(row.name, tuple(cells), row.level))
@@ -136,29 +132,21 @@ def panel_blocks(session: Session) -> list[Block]:
     sections: list[Block] = []
     for panel in session.panels:
         majority = majority_text(panel)
-        pairs = [
-            Row(
-                " / ".join(pair.judges),
-                (
-                    Cell(
-                        f"{pair.agreement.count:,} of {pair.agreement.n:,}",
-                        range_text(pair.agreement),
-                    ),
-                    Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
-                ),
+        pairs = []
+        for pair in panel.pairs:
+            agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
+            cells = (
+                Cell(agree, range_text(pair.agreement)),
+                Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
             )
-            for pair in panel.pairs
-        ]
+            pairs.append(Row(" / ".join(pair.judges), cells))
         blocks: list[Block] = [
             Sentence(f"{majority[0].upper()}{majority[1:]}."),
             Table("judges", ("agree", "kappa"), tuple(pairs)),
         ]
         if panel.without_vote:
-            split = Cases(
-                "without a majority",
-                tuple(session.named(vote.case, vote.reason or "") for vote in panel.without_vote),
-                most=_MOST_SPLIT,
-            )
+            named = [session.named(vote.case, vote.reason or "") for vote in panel.without_vote]
+            split = Cases("without a majority", tuple(named), most=_MOST_SPLIT)
             blocks.append(Fold("cases without a majority", (split,)))
         judges = counted(len(panel.judges), "judge")
         sections.append(Section(f"Panel of {panel.suite}: {judges}", tuple(blocks)))
@@ -198,10 +186,10 @@ def missing_figures(section: figures.Section) -> tuple[str, ...]:
 
 
 def _matrix(name: str, matrix: ConfusionMatrix) -> Table:
-    rows = [
-        Row(str(label), tuple(Cell(f"{count:,}") for count in counts))
-        for label, counts in zip(matrix.labels, matrix.counts, strict=True)
-    ]
+    rows = []
+    for label, counts in zip(matrix.labels, matrix.counts, strict=True):
+        cells = tuple(Cell(f"{count:,}") for count in counts)
+        rows.append(Row(str(label), cells))
     titles = tuple(f"judge gave {label}" for label in matrix.labels)
     return Table("right answer", titles, tuple(rows), name)
 
@@ -280,11 +268,11 @@ def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
 
 def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
     """Find the cases that were changed on the disk, and that nobody has reviewed since."""
-    return tuple(
-        result
-        for result in _each_once(results)
-        if result.altered and result.human_reviewed not in ("accepted", "edited")
-    )
+    altered = []
+    for result in _each_once(results):
+        if result.altered and result.human_reviewed not in ("accepted", "edited"):
+            altered.append(result)
+    return tuple(altered)
 
 
 def unsettled_blocks(session: Session) -> list[Block]:

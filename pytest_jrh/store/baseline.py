@@ -323,12 +323,12 @@ class KeptVerdicts:
 
     def of(self, comparison: Comparison) -> dict[str, KeptVerdict]:
         """The verdicts that a comparison compares with, by case id."""
-        found = {}
+        verdicts = {}
         for pair in comparison.pairs:
             kept = self.verdicts.get(pair.before.case_id)
-            if kept is not None and _fits(kept, pair.before.judge_fingerprint, pair.before.score):
-                found[pair.before.case_id] = kept
-        return found
+            if kept is not None and _fits(kept, pair.before):
+                verdicts[pair.before.case_id] = kept
+        return verdicts
 
     def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
         """Of the judges that are not those of the baseline, the prompts before and now, as far as
@@ -336,17 +336,16 @@ class KeptVerdicts:
         """
         changes = []
         for prompt in prompts:
-            earlier = {
-                pair.before.judge_fingerprint
-                for pair in comparison.pairs
-                if (pair.now.spec.suite, pair.now.judge) == (prompt.suite, prompt.judge)
-                and not pair.same_judge
-            }
+            earlier = set()
+            for pair in comparison.pairs:
+                is_of_judge = (pair.now.spec.suite, pair.now.judge) == (prompt.suite, prompt.judge)
+                if is_of_judge and not pair.same_judge:
+                    earlier.add(pair.before.judge_fingerprint)
             if not earlier:
                 continue
-            known = [self.prompts[each] for each in sorted(earlier) if each in self.prompts]
-            if known:
-                before = known[0]
+            kept = sorted(earlier & self.prompts.keys())
+            if kept:
+                before = self.prompts[kept[0]]
                 explains = prompt.is_of(before.text, before.judge_fingerprint)
                 changes.append(PromptChange(prompt, before.text, explains))
             else:
@@ -362,18 +361,19 @@ def kept_path(baseline: Path) -> Path:
 def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
     """The prompts of a suite's judges; those without one are left out."""
     files = {settings.name: settings.stage.prompt_path or "" for settings in suite.judges}
-    return tuple(
-        JudgePrompt(
-            suite.name,
-            name or "",
-            short(judge.fingerprint),
-            _joined(judge.prompts),
-            files.get(name, ""),
-            _fingerprint_with(judge),
-        )
-        for name, judge in judges.items()
-        if isinstance(judge, PromptedJudge)
-    )
+    prompts = []
+    for name, judge in judges.items():
+        if isinstance(judge, PromptedJudge):
+            prompt = JudgePrompt(
+                suite.name,
+                name or "",
+                short(judge.fingerprint),
+                _joined(judge.prompts),
+                files.get(name, ""),
+                _fingerprint_with(judge),
+            )
+            prompts.append(prompt)
+    return tuple(prompts)
 
 
 def _fingerprint_with(judge: PromptedJudge) -> Callable[[str], str] | None:
@@ -400,28 +400,24 @@ def updated(
     """What is to be kept of a baseline that was just written: the new verdicts, and of the others
     those that still are in it.
     """
-    now = {
-        result.case_id: KeptVerdict(
-            result.case_id,
-            short(result.judge_fingerprint),
-            result.score,
-            storable(redactor.text(result.reasoning))[0][:LONGEST_REASONING],
-        )
-        for result in results
-        if result.outcome in JUDGED
-    }
-    lines = baseline.cases
-    verdicts = {
-        case: kept
-        for case, kept in {**before.verdicts, **now}.items()
-        if case in lines and _fits(kept, lines[case].judge_fingerprint, lines[case].score)
-    }
-    used = {line.judge_fingerprint for line in lines.values()}
-    known = {**before.prompts, **{prompt.judge_fingerprint: prompt for prompt in prompts}}
-    return KeptVerdicts(
-        verdicts,
-        {fingerprint: prompt for fingerprint, prompt in known.items() if fingerprint in used},
-    )
+    all_verdicts = dict(before.verdicts)
+    for result in results:
+        if result.outcome in JUDGED:
+            all_verdicts[result.case_id] = KeptVerdict(
+                result.case_id,
+                short(result.judge_fingerprint),
+                result.score,
+                storable(redactor.text(result.reasoning))[0][:LONGEST_REASONING],
+            )
+    verdicts = {}
+    for case_id, kept in all_verdicts.items():
+        line = baseline.cases.get(case_id)
+        if line is not None and _fits(kept, line):
+            verdicts[case_id] = kept
+    all_prompts = dict(before.prompts)
+    all_prompts.update((prompt.judge_fingerprint, prompt) for prompt in prompts)
+    used = {line.judge_fingerprint for line in baseline.cases.values()}
+    return KeptVerdicts(verdicts, {key: all_prompts[key] for key in all_prompts if key in used})
 
 
 def load_kept(path: Path) -> KeptVerdicts:
@@ -472,8 +468,8 @@ def _joined(texts: Mapping[str, str]) -> str:
     return "\n\n".join(f"[{name}]\n{text}" for name, text in texts.items())
 
 
-def _fits(kept: KeptVerdict, fingerprint: str, score: int | None) -> bool:
-    return (kept.judge_fingerprint, kept.score) == (fingerprint, score)
+def _fits(kept: KeptVerdict, case: BaselineCase) -> bool:
+    return (kept.judge_fingerprint, kept.score) == (case.judge_fingerprint, case.score)
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -608,18 +604,19 @@ def _about_figures(
     before: Baseline, made: Update, results: list[CaseResult], *, reset: bool
 ) -> list[str]:
     """Say what the update makes of the reference, and of which rubrics it makes less."""
-    told = []
+    sentences = []
     found = accuracies(made, results)
     if found is not None and (reset or found.reference != found.now):
-        over = f"over {counted(found.n, 'case')}"
-        told.append(
-            f"Its reference is set to these verdicts: accuracy {percent(found.now)} {over}."
-            if reset
-            else f"Accuracy {over}: {percent(found.now)} now, {percent(found.reference)} in the "
-            "reference, which max_drop is still held against; --jrh-reset-reference makes the "
-            "present verdicts the reference."
-        )
-    return [*told, *map(_lowered, lowered(before, made, results))]
+        over, now = f"over {counted(found.n, 'case')}", percent(found.now)
+        if reset:
+            sentences.append(f"Its reference is set to these verdicts: accuracy {now} {over}.")
+        else:
+            sentences.append(
+                f"Accuracy {over}: {now} now, {percent(found.reference)} in the reference, which "
+                "max_drop is still held against; --jrh-reset-reference makes the present verdicts "
+                "the reference."
+            )
+    return [*sentences, *map(_lowered, lowered(before, made, results))]
 
 
 def _lowered(row: Lowered) -> str:

@@ -480,10 +480,10 @@ def earlier_results(
             counts[reason] += 1
         else:
             results[case] = stored.result
-    notes = (
-        f"{counted(number, 'result')} of earlier sessions left out of {path.name}: {reason}."
-        for reason, number in counts.items()
-    )
+    notes = []
+    for reason, number in counts.items():
+        left_out = counted(number, "result")
+        notes.append(f"{left_out} of earlier sessions left out of {path.name}: {reason}.")
     return Earlier(results, tuple(notes))
 
 

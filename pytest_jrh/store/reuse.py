@@ -123,12 +123,14 @@ def rejected_before(suite: Suite) -> dict[str, MadeCases]:
     Raises `InputError` for a line that cannot be used.
     """
     frozen = suite.frozen
-    folders = {test.name: frozen.parent if frozen else test.output_dir for test in suite.tests}
-    files = {
-        folder: MadeCases.load(folder / REJECTED_FILE, rejected=True)
-        for folder in dict.fromkeys(folders.values())
-    }
-    return {test: files[folder] for test, folder in folders.items()}
+    files: dict[Path, MadeCases] = {}
+    rejected = {}
+    for test in suite.tests:
+        folder = frozen.parent if frozen else test.output_dir
+        if folder not in files:
+            files[folder] = MadeCases.load(folder / REJECTED_FILE, rejected=True)
+        rejected[test.name] = files[folder]
+    return rejected
 
 
 def rejected_cases(suite: Suite) -> Iterator[Case]:
@@ -214,13 +216,13 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
             by_unknown_rubric.setdefault(spec.rubric_id, []).append(entry)
         elif mistake := _mistake(suite, entry, test, rubric):
             by_mistake.setdefault(mistake, []).append(entry)
-    return [
-        *(
-            _problem(*_unknown(rubric_id, list(rubrics)), where)
-            for rubric_id, where in by_unknown_rubric.items()
-        ),
-        *(_problem(mistake, None, where) for mistake, where in by_mistake.items()),
-    ]
+    problems = []
+    for rubric_id, misplaced in by_unknown_rubric.items():
+        message, hint = _unknown(rubric_id, list(rubrics))
+        problems.append(_problem(message, hint, misplaced))
+    for mistake, misplaced in by_mistake.items():
+        problems.append(_problem(mistake, None, misplaced))
+    return problems
 
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
