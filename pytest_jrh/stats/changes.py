@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.model import JUDGED, most_frequent
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.comparison import Change, unseen_drop
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
@@ -111,8 +111,14 @@ def right_before(pair: Pair, since: Since = "update") -> Fraction:
     return Fraction(pair.before.outcome == "agree")
 
 
+# A score that is further off is of no scale.
+_FARTHEST = 1_000
+
+
 def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
-    """How far off each verdict was and is, in levels; of unknown scores, by the outcome."""
+    """How far off each verdict was and is: in levels, of a binary judge 0 or 1 whatever its score;
+    of unknown scores, by the outcome.
+    """
     before = pair.before.all_scores
     if since == "reference" and pair.before.reference:
         before = pair.before.reference
@@ -121,8 +127,10 @@ def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
         return CaseErrors(
             (int(pair.before.outcome != "agree"),), (int(pair.now.outcome != "agree"),)
         )
+    farthest = _FARTHEST if _is_ordinal([pair]) else 1
     return CaseErrors(
-        tuple(abs(score - label) for score in before), tuple(abs(score - label) for score in now)
+        tuple(min(abs(score - label), farthest) for score in before),
+        tuple(min(abs(score - label), farthest) for score in now),
     )
 
 
@@ -207,7 +215,7 @@ def _is_ordinal(pairs: Sequence[Pair]) -> bool:
 
 def _was_right(pair: Pair, since: Since) -> bool:
     if since == "reference" and pair.before.reference:
-        return 2 * right_before(pair, since) > 1
+        return most_frequent(pair.before.reference) == pair.now.expected
     return pair.before.outcome == "agree"
 
 

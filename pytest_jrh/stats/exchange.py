@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,10 @@ SESSION_LEVEL = 0.05
 _MOST_COUNTED = 1 << 14
 _DRAWS = 10_000
 _DRAWN_AT_ONCE = 2_000
+# Where repeats of many numbers, or scores that are far apart, would take a table of more steps than
+# this, rises are rounded; those of the widest case still have so many steps.
+_MOST_STEPS = 1 << 14
+_FEWEST_STEPS = 60
 # Two probabilities that differ by less are the same one, computed in another order.
 _SAME = 1 + 1e-9
 
@@ -85,9 +90,9 @@ def compare_sets(
         return [SetTest(1.0, 1.0) for _ in sets]
     import numpy as np
 
-    unit = math.lcm(*(len(cases[place].before) * len(cases[place].now) for place in moved))
+    unit = _unit([cases[place] for place in moved])
     exchanges = [_exchanges(cases[place], unit) for place in moved]
-    observed = np.array([_rise(cases[place], unit) for place in moved])
+    observed = np.array([_observed(cases[place], unit) for place in moved])
     row_of = {place: row for row, place in enumerate(moved)}
     rows = [[row_of[place] for place in members if place in row_of] for members in sets]
     tails = [_Tail.of(_sums([exchanges[row] for row in members])) for members in rows]
@@ -104,19 +109,36 @@ def compare_sets(
     return [SetTest(p_value, adjusted[p_value]) for p_value in p_values]
 
 
-def _rise(case: CaseErrors, unit: int) -> int:
-    """How much larger the mean error is now, in parts of a unit."""
-    before, now = len(case.before), len(case.now)
-    return (sum(case.now) * before - sum(case.before) * now) * (unit // (before * now))
+def _unit(moved: Sequence[CaseErrors]) -> Fraction:
+    """In how many parts an error of 1 is counted: so many that each mean error is a whole number of
+    them, unless the table of all sums would be too long.
+
+    Any statistic that is calculated alike of all exchanges gives an exact test, also a rounded one.
+    """
+    finest = math.lcm(*(len(verdicts) for case in moved for verdicts in case))
+    ranges = [max(*case.before, *case.now) - min(*case.before, *case.now) for case in moved]
+    coarse = max(Fraction(_MOST_STEPS, 2 * sum(ranges)), Fraction(_FEWEST_STEPS, max(ranges)))
+    return min(Fraction(finest), coarse)
 
 
-def _exchanges(case: CaseErrors, unit: int) -> _Exchanges:
+def _observed(case: CaseErrors, unit: Fraction) -> int:
+    return _rise(sum(case.before), sum(case.now), len(case.before), len(case.now), unit)
+
+
+def _rise(errors_before: int, errors_now: int, before: int, now: int, unit: Fraction) -> int:
+    """How much larger the mean error of `now` verdicts is than that of `before`, in parts."""
+    rise = (errors_now * before - errors_before * now) * unit.numerator
+    whole = before * now * unit.denominator
+    return (2 * rise + whole) // (2 * whole)
+
+
+def _exchanges(case: CaseErrors, unit: Fraction) -> _Exchanges:
     pooled = tuple(sorted((*case.before, *case.now)))
     return _dealt(pooled, len(case.now), unit)
 
 
 @lru_cache(maxsize=4096)
-def _dealt(errors: tuple[int, ...], now: int, unit: int) -> _Exchanges:
+def _dealt(errors: tuple[int, ...], now: int, unit: Fraction) -> _Exchanges:
     """What comes of dealing so many of the errors to the verdicts of now, the rest to before."""
     import numpy as np
 
@@ -127,11 +149,12 @@ def _dealt(errors: tuple[int, ...], now: int, unit: int) -> _Exchanges:
             for total, count in ways[number - 1].items():
                 ways[number][total + error] += count
     before, everything = len(errors) - now, sum(errors)
-    part = unit // (before * now)
-    sums = sorted(ways[now])
-    rises = [(total * before - (everything - total) * now) * part for total in sums]
-    counts = [ways[now][total] for total in sums]
-    return _Exchanges(np.array(rises), np.array(counts) / math.comb(len(errors), now))
+    counts: Counter[int] = Counter()
+    for total in sorted(ways[now]):
+        counts[_rise(everything - total, total, before, now, unit)] += ways[now][total]
+    everyone = math.comb(len(errors), now)
+    shares = [count / everyone for count in counts.values()]
+    return _Exchanges(np.array(list(counts)), np.array(shares))
 
 
 def _sums(exchanges: Sequence[_Exchanges]) -> _Exchanges:

@@ -6,12 +6,16 @@ import math
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.stats.exchange import CaseErrors, SetTest, compare_sets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
 LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
@@ -108,3 +112,16 @@ def test_many_cases_are_drawn_with_a_seed() -> None:
     other = compare_sets(cases, sets, seed=1)[2]
     assert other.p_value == whole.p_value
     assert other.adjusted == pytest.approx(whole.adjusted, rel=0.25)
+
+
+@pytest.mark.parametrize("numbers", [range(2, 20), (97, 98, 99)])
+def test_repeats_of_many_numbers_are_tested_as_well(numbers: Iterable[int]) -> None:
+    cases = [CaseErrors((0,) * number, (1,) * 3) for number in numbers]
+    ways = math.prod(math.comb(number + 3, 3) for number in numbers)
+    assert p_of(cases) == pytest.approx(1 / ways, rel=1e-9, abs=0)
+    assert p_of([CaseErrors(case.now, case.before) for case in cases]) == pytest.approx(1)
+
+
+def test_a_score_of_no_scale_leaves_a_test() -> None:
+    assert p_of([CaseErrors((10**30,), (0,)), *[LOST] * 8]) == 1
+    assert p_of([CaseErrors((0,), (10**30,)), *[WON] * 8]) == 0.5

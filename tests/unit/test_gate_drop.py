@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.model import CaseResult, Outcome
+from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
 from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
@@ -534,6 +534,52 @@ class TestReference:
             "Its reference is set to these verdicts: accuracy 87.5% over 40 cases."
         ]
         assert len(accepted(worse)) == 1
+
+    def test_the_most_frequent_of_a_scale_was_right_without_being_half_of_all(self) -> None:
+        def judged(scores: tuple[int, ...]) -> list[CaseResult]:
+            return [on_a_scale(run, scores) for run in range(6)]
+
+        baseline = self.updated(baseline_of(judged((2, 2, 1, 0, 1, 2, 0))), judged((2, 2, 2)))
+        decision = decided(judged((0, 0, 0)), baseline, max_drop=0)
+        assert "since the reference, is wrong on 6 of 6 cases that it judged right before" in (
+            decision_sentence(decision)
+        )
+
+
+def on_a_scale(run: int, scores: tuple[int, ...]) -> CaseResult:
+    """A case whose label is 2 on a scale up from 0."""
+    score = most_frequent(scores)
+    outcome: Outcome = "agree" if score == 2 else "disagree"
+    spec = make_spec(f"run-{run:03}", target_score=2)
+    result = make_result(spec, outcome, case_digest=DIGEST, judge_fingerprint=NOW, expected=2)
+    return replace(result, score=score, scores=scores)
+
+
+class TestScoresOfNoScale:
+    """A line that was edited by hand, or a judge of one's own, may have any integer."""
+
+    @pytest.mark.parametrize("score", [7, -1, 10**30, 10**400])
+    @pytest.mark.parametrize("key", ["score", "reference"])
+    def test_of_a_binary_judge_they_are_wrong_and_hide_no_loss(self, key: str, score: int) -> None:
+        baseline = baseline_of(earlier(scored(run, 0, [1]) for run in range(12)))
+        first, *_ = baseline.cases
+        line: dict[str, Any] = {"reference": (score,)}
+        if key == "score":
+            line = {"score": score, "outcome": "disagree"}
+        lines = {**baseline.cases, first: replace(baseline.cases[first], **line)}
+        decision = decided(
+            [scored(run, 0, [int(run < 4)]) for run in range(12)], Baseline(lines), max_drop=0
+        )
+        assert not decision.passed
+        assert "misses 8 of " in decision_sentence(decision)
+        assert "recall 91.7% before, 33.3% now" in decision_sentence(decision)
+
+    def test_of_a_scale_they_are_far_off(self) -> None:
+        baseline = baseline_of(earlier(on_a_scale(run, (2,)) for run in range(6)))
+        now = [on_a_scale(run, (10**400 if run else 2,)) for run in range(6)]
+        decision = decided(now, baseline, max_drop=0)
+        assert not decision.passed
+        assert "mean error 0.00 levels before, 833.33 now" in decision_sentence(decision)
 
 
 class TestFile:
