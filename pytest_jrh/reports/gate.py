@@ -12,13 +12,12 @@ from urllib.parse import unquote
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Command, Fold, Sentence
-from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.figures import percent
-from pytest_jrh.stats.gate import is_replay
+from pytest_jrh.stats.gate import is_replay, level_of
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
@@ -44,10 +43,11 @@ def rate_text(threshold: Threshold, _decision: GateDecision) -> str:
 
 
 def _tolerated_rate(threshold: Threshold) -> str:
+    assert threshold.probe is not None
     value = threshold.figure.value or 0.0
     if value <= threshold.limit:
         return f"no more than max_rate {percent(threshold.limit)} allows"
-    return _FEW
+    return _FEW if threshold.probe.clusters > 1 else "all of one run, which alone tells too little"
 
 
 def _unproven_rate(threshold: Threshold) -> str:
@@ -130,20 +130,25 @@ def _drop_text(threshold: Threshold, decision: GateDecision) -> str:
         return f"{whose}judge and verdicts are those of the baseline in {many}"
     # The verdicts that were written first, where an update has replaced them.
     changes = [change for change in drop.changes if change.since == drop.changes[-1].since]
-    text = _words(changes, decision) + _why_tolerated(changes, threshold)
+    text = _words(changes, decision) + _why_tolerated(changes, threshold, decision)
     if drop.verdict == "PASS":
         return text
     return f"{text}; {_unproven_drop(threshold)}"
 
 
-def _why_tolerated(changes: Sequence[SetChange], threshold: Threshold) -> str:
+def _why_tolerated(
+    changes: Sequence[SetChange], threshold: Threshold, decision: GateDecision
+) -> str:
     """Why a loss does not fail the gate; nothing where no more is lost than won."""
     losing = [change for change in changes if change.is_whole and change.drop > 0]
     if not losing:
         return ""
-    surely = any(change.adjusted < SESSION_LEVEL for change in losing)
-    if surely or all(change.drop <= threshold.limit for change in losing):
-        return f": max_drop allows {_allowed(threshold)}"
+    allowed = f"max_drop allows {_allowed(threshold)}"
+    within = [change for change in losing if change.drop <= threshold.limit]
+    if len(within) == len(losing):
+        return f": {allowed}"
+    if any(change.adjusted < level_of(decision.changes) for change in within):
+        return f": {allowed}, and where more are lost, they are {_FEW}"
     return f": {_FEW}"
 
 
@@ -184,6 +189,9 @@ def _words(
     text = f"{since}{whose}{', and '.join(classes)}"
     rubrics = [change for change in changes if change.kind == "rubric" and change in worse]
     rubrics.sort(key=lambda change: -change.drop)
+    if {change.kind for change in changes if change in worse} == {"all"} and len(classes) > 1:
+        [together] = [change for change in changes if change.kind == "all"]
+        text += f"; together {_rate(together)}"
     if not rubrics:
         return text
     names = [f"{one_line(change.rubric)} ({_rate(change)})" for change in rubrics]
@@ -193,14 +201,17 @@ def _words(
 
 
 def _class_words(change: SetChange, decision: GateDecision) -> str:
-    lost, cases = len(change.lost), f"{change.right_before:,}"
+    lost, before = len(change.lost), change.right_before
     if change.ordinal:
-        text = f"is wrong on {lost or 'none'} of {cases} cases that it judged right before"
+        cases = f"{counted(before, 'case')} that it judged right before"
+        text = f"is wrong on {lost or 'none'} of {cases}" if before else "judged no case right"
     elif change.kind == "violated":
-        text = f"misses {lost or 'none'} of {cases} violations that it found before"
+        cases = f"{counted(before, 'violation')} that it found before"
+        text = f"misses {lost or 'none'} of {cases}" if before else "found no violation before"
     else:
-        text = f"raises {lost or 'no'} new false alarm{'' if lost == 1 else 's'} on {cases} cases "
-        text += "that it passed before"
+        cases = f"{counted(before, 'case')} that it passed before"
+        alarms = f"{lost or 'no'} new false alarm{'' if lost == 1 else 's'}"
+        text = f"raises {alarms} on {cases}" if before else "passed no case before"
     remarks = []
     if lost:
         remarks += _places(change, decision)
@@ -218,13 +229,14 @@ _ONE_VERDICT = 1e-6
 
 
 def _rate(change: SetChange) -> str:
-    """The rate of a set before and now."""
+    """The rate of a set before and now, of all verdicts; tables show that of the majority."""
+    over = " over all repeats" if change.mixed else ""
     if change.ordinal:
-        return f"mean error {change.before:.2f} levels before, {change.now:.2f} now"
+        return f"mean error{over} {change.before:.2f} levels before, {change.now:.2f} now"
     if change.kind == "satisfied":
-        return f"false positives {percent(change.before)} before, {percent(change.now)} now"
+        return f"false positives{over} {percent(change.before)} before, {percent(change.now)} now"
     name = "recall" if change.kind == "violated" else "accuracy"
-    return f"{name} {percent(1 - change.before)} before, {percent(1 - change.now)} now"
+    return f"{name}{over} {percent(1 - change.before)} before, {percent(1 - change.now)} now"
 
 
 def _places(change: SetChange, decision: GateDecision) -> list[str]:
@@ -239,6 +251,9 @@ def _places(change: SetChange, decision: GateDecision) -> list[str]:
         others = sum(number for _, number in most[_MOST_PLACES:])
         names.append(f"{others:,} on others")
     return [", ".join(names)]
+
+
+_UNSEEN = "What could have gone unseen"
 
 
 def unseen_sentences(decision: GateDecision) -> Iterator[str]:
@@ -261,10 +276,7 @@ def unseen_sentences(decision: GateDecision) -> Iterator[str]:
         bounds = [_unseen(change) for change in latest if change.unseen.upper]
         if any(bounds):
             worse = " or ".join(filter(None, bounds))
-            yield (
-                f"What could have gone unseen{of}: on other runs, up to {worse} would look like "
-                "this."
-            )
+            yield (f"{_UNSEEN}{of}: on other runs, up to {worse} would look like this.")
         elif latest[0].unseen.why:
             yield f"How other runs would be judged{of} is not known: {latest[0].unseen.why}."
 
@@ -310,7 +322,11 @@ def _disagreements(threshold: Threshold, decision: GateDecision) -> str:
 
 
 def _lost_words(decision: GateDecision) -> str:
-    """What each judge has lost since the last update; nothing where only cases of probes have."""
+    """What each judge has lost since the last update; nothing where only cases of probes have, or
+    where that is said already of why `max_drop` is exceeded.
+    """
+    if any(threshold.drop and threshold.drop.worse for threshold in decision.thresholds):
+        return ""
     texts = []
     since_update = [change for change in decision.changes if change.since == "update"]
     for judge in dict.fromkeys(change.judge for change in since_update):
@@ -372,6 +388,12 @@ def comparison_sentences(decision: GateDecision) -> Iterator[str]:
     yield _comparison(decision)
     if decision.flickered:
         yield _flickered(decision)
+    if decision.changed_unseen:
+        yield (
+            f"{counted(len(decision.changed_unseen), 'verdict')} changed though the judge is the "
+            "same as in the baseline (model, prompt, parameters), which is more than flicker "
+            "explains: what is behind the model's name may have changed."
+        )
     if decision.moved and decision.holds_a_drop:
         yield (
             "The baseline was updated since its reference was set: max_drop is held against both, "
@@ -445,14 +467,24 @@ def _whose(flickers: Sequence[KnownFlicker]) -> str:
 
 def _comparison(decision: GateDecision) -> str:
     assert decision.comparison is not None
-    regressions = counted(len(decision.regressions), "regression")
-    fixes = len(decision.fixes)
-    changed = f"{regressions}, {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}"
-    cases = counted(len(decision.comparison.pairs), "case")
-    same = not (decision.regressions or decision.fixes)
+    pairs = decision.comparison.pairs
+    compared = {pair.now.case_id for pair in pairs}
+    changed = _changed(decision, compared)
     steady = all(change.p_value == 1 for change in decision.changes)
-    nothing = " (nothing changed)" if same and steady else ""
-    return f"{cases} compared with the baseline: {changed}{nothing}."
+    if steady and not compared & {*decision.regressions, *decision.fixes}:
+        changed += " (nothing changed)"
+    text = f"{counted(len(pairs), 'case')} compared with the baseline: {changed}."
+    derived = {*decision.regressions, *decision.fixes} - compared
+    if not derived:
+        return text
+    number = counted(decision.comparison.compared - len(pairs), "case")
+    return f"{text} Of {number} of probes: {_changed(decision, derived)}."
+
+
+def _changed(decision: GateDecision, cases: Set[str]) -> str:
+    regressions = counted(len(cases & set(decision.regressions)), "regression")
+    fixes = len(cases & set(decision.fixes))
+    return f"{regressions}, {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}"
 
 
 def certainty_blocks(decision: GateDecision) -> list[Fold]:
@@ -465,7 +497,7 @@ def certainty_sentences(decision: GateDecision) -> Iterator[str]:
     """Name the test, its level, and of each set that has lost anything p and what it lost."""
     if not decision.changes:
         return
-    level = SESSION_LEVEL / (2 if decision.moved else 1)
+    level = level_of(decision.changes)
     number = len([change for change in decision.changes if change.since == "update"])
     yield (
         "Exact test inside of cases: if the judge has not changed, its verdicts before and now are "
@@ -481,10 +513,10 @@ def certainty_sentences(decision: GateDecision) -> Iterator[str]:
         yield f"{_set_name(change)}: {losses}, {_rate(change)}: p = {change.p_value:.3g}{adjusted}."
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
-    if any(unseen_sentences(decision)):
+    if any(sentence.startswith(_UNSEEN) for sentence in unseen_sentences(decision)):
         runs = max(len(change.sizes) for change in decision.changes)
         yield (
-            f"What could have gone unseen is a one-sided 95% bound over {counted(runs, 'run')}, "
+            f"{_UNSEEN} is a one-sided 95% bound over {counted(runs, 'run')}, "
             "which supposes that a change breaks whole runs."
         )
     if decision.is_snapshot:
@@ -549,9 +581,11 @@ def _how_many(covered: Coverage) -> str:
 
 
 def _less(covered: Coverage) -> Iterator[str]:
-    for one in covered.repeats:
+    for one in covered.repeats[:_MOST_NAMED]:
         repeats = counted(one.now, "repeat")
         yield f"{counted(one.cases, 'case')} with {repeats} instead of {one.before:,}"
+    if others := sum(one.cases for one in covered.repeats[_MOST_NAMED:]):
+        yield f"{counted(others, 'more case')} with fewer repeats"
     if covered.missing:
         names = [f"{each.kind} {one_line(unquote(each.name))}" for each in covered.missing]
         yield f"nothing of {listed(names, _MOST_NAMED)}"
@@ -653,7 +687,8 @@ def update_sentence(decision: GateDecision) -> str | None:
     """
     if not decision.uncompared or "unrecorded" in decision.unscored.values():
         return None
-    ways = "Set gate.allow_uncompared: true if the suite is new, or update the baseline"
+    new = "judge" if decision.changes else "suite"
+    ways = f"Set gate.allow_uncompared: true if the {new} is new, or update the baseline"
     return f"{ways} with:" if decision.update_command else f"{ways}."
 
 

@@ -39,8 +39,9 @@ class SetChange:
     """A set of one judge's compared cases, and whether it is judged worse than before.
 
     `before` and `now` are the mean errors of a verdict: of a binary judge the share that is wrong,
-    of an ordinal one the distance from the label in levels. `lost` are the cases, by id, whose
-    majority was right and is wrong now, `won` those that were wrong and are right, and
+    of an ordinal one the distance from the label in levels; `mixed` says that the verdicts on some
+    case are not all as far off, so that it counts by all of them. `lost` are the cases, by id,
+    whose majority was right and is wrong now, `won` those that were wrong and are right, and
     `right_before` counts the cases that were right. `p_value` and `adjusted` are those of the exact
     test (`exchange.SetTest`), adjusted over all sets of the session that are compared with the same
     verdicts. `unseen` is the drop over runs with the smallest one that they exclude as its upper
@@ -62,6 +63,7 @@ class SetChange:
     adjusted: float
     unseen: Estimate
     sizes: tuple[int, ...]
+    mixed: bool
 
     @property
     def n(self) -> int:
@@ -176,6 +178,10 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
                 adjusted=test.adjusted,
                 unseen=unseen_drop(clusters),
                 sizes=tuple(change.n for change in clusters),
+                mixed=any(
+                    len(set(errors[place].before)) > 1 or len(set(errors[place].now)) > 1
+                    for place in places
+                ),
             )
         )
     return tuple(changes)

@@ -319,7 +319,8 @@ def _probe_rates(
         for judge in present or (judges if whole else ()):
             table = tables.get((probe, judge))
             decided = decide_probe(table, limit, proof=rules.proof)
-            tolerable = decided.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+            unproven = decided.verdict == "INCONCLUSIVE" and decided.rate.value is not None
+            tolerable = unproven and rules.inconclusive == "pass"
             yield Threshold(
                 "probe_rate",
                 limit,
@@ -346,7 +347,7 @@ def _drops(judges: Sequence[str], compared: _Compared, rules: GateRules) -> Iter
         if not pairs and rules.allow_uncompared:
             continue
         drop = _decide_drop(judge, pairs, compared, rules)
-        tolerable = drop.verdict == "INCONCLUSIVE" and rules.inconclusive == "pass"
+        tolerable = bool(drop.unproven) and rules.inconclusive == "pass"
         largest = max((change.drop for change in drop.changes), default=None)
         yield Threshold(
             "max_drop",
@@ -365,17 +366,23 @@ NOTHING_COMPARED = "no case could be compared"
 _ROUNDING = 1e-9
 
 
+def level_of(changes: Iterable[SetChange]) -> float:
+    """The adjusted p below which a set has lost more than flicker explains.
+
+    Compared with two baselines, each has half of the level of a session.
+    """
+    return SESSION_LEVEL / max(1, len({change.since for change in changes}))
+
+
 def _decide_drop(
     judge: str, pairs: Sequence[Pair], compared: _Compared, rules: GateRules
 ) -> DropDecision:
     """FAIL where a set has lost more than is allowed, and more than flicker explains; PASS else,
     unless that is to be proven.
-
-    Compared with two baselines, each has half of the level of a session.
     """
     limit = rules.max_drop or 0.0
     changes = tuple(change for change in compared.changes if change.judge == judge)
-    level = SESSION_LEVEL / max(1, len({change.since for change in compared.changes}))
+    level = level_of(compared.changes)
     worse = tuple(
         change
         for change in changes
@@ -561,15 +568,40 @@ class GateDecision:
         return any(threshold.rule == "max_drop" for threshold in self.thresholds)
 
     @property
+    def changed_unseen(self) -> tuple[str, ...]:
+        """The regressions and fixes whose judge is the same as in the baseline by what is known of
+        it, and has lost more since than flicker explains.
+        """
+        level = level_of(self.changes)
+        worse = {
+            change.judge
+            for change in self.changes
+            if change.since == "update" and change.drop > 0 and change.adjusted < level
+        }
+        if self.comparison is None or not worse:
+            return ()
+        cases = {pair.now.case_id for pair in self.comparison.pairs if pair.now.judge in worse}
+        return tuple(case for case in self.comparison.flickered if case in cases)
+
+    @property
     def flickered(self) -> tuple[str, ...]:
-        """The regressions and fixes whose judge is the same as in the baseline."""
-        return self.comparison.flickered if self.comparison else ()
+        """The other regressions and fixes whose judge is the same as in the baseline."""
+        unseen = set(self.changed_unseen)
+        again = self.comparison.flickered if self.comparison else ()
+        return tuple(case for case in again if case not in unseen)
 
     @property
     def uncompared(self) -> bool:
-        """Whether the gate failed because no case could be compared with the baseline."""
+        """Whether the gate failed because no case, or none of a judge, could be compared with the
+        baseline.
+        """
         return any(
-            threshold.rule == "compared" and not threshold.passed for threshold in self.thresholds
+            not threshold.passed
+            and (
+                threshold.rule == "compared"
+                or (threshold.drop is not None and not threshold.drop.changes)
+            )
+            for threshold in self.thresholds
         )
 
     @property

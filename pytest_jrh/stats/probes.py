@@ -150,13 +150,15 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
 class ProbeDecision:
     """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
 
-    So many `cases` would decide an INCONCLUSIVE one if none turned; None where no number does.
+    So many `cases` would decide an INCONCLUSIVE one if none turned; None where no number does. The
+    verdicts are those of so many `clusters`.
     """
 
     verdict: Verdict
     rate: Estimate
     adjusted: float = 1.0
     cases: int | None = None
+    clusters: int = 0
 
 
 def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> ProbeDecision:
@@ -168,11 +170,15 @@ def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> Prob
     if table is None or not table.tallies:
         return ProbeDecision("INCONCLUSIVE", Estimate(why=NO_VERDICT))
     rate = estimate_share(table.tallies, 1 - 2 * (1 - LEVEL))
+    verdict: Verdict = "INCONCLUSIVE"
+    cases = None
     if rate.value is not None and rate.value > limit and table.is_finding:
-        return ProbeDecision("FAIL", rate, table.adjusted)
-    if not proof or (rate.upper is not None and rate.upper <= limit):
-        return ProbeDecision("PASS", rate, table.adjusted)
-    return ProbeDecision("INCONCLUSIVE", rate, table.adjusted, _cases_to_prove(table, limit))
+        verdict = "FAIL"
+    elif not proof or (rate.upper is not None and rate.upper <= limit):
+        verdict = "PASS"
+    else:
+        cases = _cases_to_prove(table, limit)
+    return ProbeDecision(verdict, rate, table.adjusted, cases, len(table.tallies))
 
 
 def _cases_to_prove(table: ProbeTable, limit: float) -> int | None:

@@ -775,7 +775,7 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
     again = pytester.runpytest(suite.option, BASELINE, "--jrh-judge-record-mode=all", *workers)
     told = " ".join(again.outlines)
     found = sum(line["scores"].count(1) for line in lines if "perturbation" in line["id"])
-    assert f"recall {found / 12:.1%} before, " in told
+    assert f"recall over all repeats {found / 12:.1%} before, " in told
     assert " by a judge that is the same as in the baseline (model, prompt, parameters)" in told
     assert any("by flicker: the judge has not changed (" in line for line in again.outlines)
     [report] = (pytester.path / "outputs" / "tiny").glob("*_report.json")

@@ -18,7 +18,13 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
-from pytest_jrh.reports.gate import certainty_sentences, change_sentences, decision_sentence
+from pytest_jrh.core.text import counted
+from pytest_jrh.reports.gate import (
+    certainty_sentences,
+    change_sentences,
+    decision_sentence,
+    update_sentence,
+)
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.changes import SetChange
@@ -237,8 +243,8 @@ class TestClasses:
         decision = decided(now, baseline_of(earlier(now)), max_drop=0)
         assert decision.passed
         assert decision_sentence(decision).startswith(
-            f"Gate passed: misses none of {runs} violations that it found before, and raises no "
-            f"new false alarms on {runs} cases that it passed before. "
+            f"Gate passed: misses none of {counted(runs, 'violation')} that it found before, and "
+            f"raises no new false alarms on {counted(runs, 'case')} that it passed before. "
         )
 
 
@@ -411,8 +417,35 @@ class TestPanel:
         assert first.p_value == 1 / 64
         assert first.adjusted == pytest.approx(1 - (63 / 64) ** 3, rel=0.1)
 
+    def test_a_judge_that_the_baseline_has_not_is_not_decided_and_says_what_to_do(self) -> None:
+        before = baseline_of(earlier(self.panel([0, 0])))
+        now = self.panel([0, 0, 9])
+        rules: dict[str, Any] = {"max_drop": 0, "min_accuracy": 0.5}
+        decision = decided(now, before, **rules, inconclusive="pass")
+        assert not decision.passed
+        assert "max_drop by j2 is not decided: no case could be compared" in (
+            decision_sentence(decision)
+        )
+        assert update_sentence(decision) == (
+            "Set gate.allow_uncompared: true if the judge is new, or update the baseline."
+        )
+        assert decided(now, before, **rules, allow_uncompared=True).passed
+
 
 class TestFlicker:
+    def test_more_than_flicker_explains_is_not_called_flicker(self) -> None:
+        before = [scored(run, 0, [1]) for run in range(20)]
+        now = [scored(run, 0, [int(run > 9)]) for run in range(20)]
+        for baseline, verdicts in ((baseline_of(before), 10), (baseline_of(earlier(before)), 0)):
+            decision = decided(now, baseline, max_drop=0)
+            assert (len(decision.changed_unseen), decision.flickered) == (verdicts, ())
+            texts = gate_texts(decision)
+            assert "regressions (10):" in texts
+            assert not any("by flicker" in text or "Flicker," in text for text in texts)
+            assert any("the model's name may have changed" in text for text in texts) == bool(
+                verdicts
+            )
+
     def test_another_verdict_of_the_same_judge_is_named_as_flicker(self) -> None:
         before = [scored(run, 0, [int(run != 5)]) for run in range(20)]
         now = [scored(run, 0, [int(run > 1)]) for run in range(20)]
@@ -553,6 +586,64 @@ def on_a_scale(run: int, scores: tuple[int, ...]) -> CaseResult:
     spec = make_spec(f"run-{run:03}", target_score=2)
     result = make_result(spec, outcome, case_digest=DIGEST, judge_fingerprint=NOW, expected=2)
     return replace(result, score=score, scores=scores)
+
+
+class TestWords:
+    def test_where_repeats_differ_the_rate_is_said_to_be_of_all_of_them(self) -> None:
+        baseline = baseline_of(earlier(scored(run, 0, [1, 1, 1]) for run in range(20)))
+        decision = decided([scored(run, 0, [1, 1, 0]) for run in range(20)], baseline, max_drop=0)
+        assert decision_sentence(decision) == (
+            "Gate failed: misses none of 20 violations that it found before (recall over all "
+            "repeats 100.0% before, 66.7% now)."
+        )
+
+    def test_a_loss_in_none_of_the_classes_by_itself_is_told_together(self) -> None:
+        def verdicts(lost: int) -> list[CaseResult]:
+            return TestClasses().verdicts(lost, lost)
+
+        once = [
+            replace(result, scores=result.scores[:1]) for result in [*verdicts(3), *verdicts(0)]
+        ]
+        decision = decided(once[:40], baseline_of(earlier(once[40:])), max_drop=0)
+        assert decision_sentence(decision).endswith(
+            "15.0% now); together accuracy 100.0% before, 85.0% now."
+        )
+
+    def test_what_is_not_more_than_chance_is_not_said_to_be_allowed(self) -> None:
+        before = baseline_of(earlier(scored(run, 0, [int(run < 19)]) for run in range(20)))
+        accepted = [scored(run, 0, [1]) for run in range(20)]
+        moved = update(before, accepted, scope_of(accepted)).baseline
+        decision = decided([scored(run, 0, [int(run > 4)]) for run in range(20)], moved, max_drop=0)
+        assert decision.passed
+        assert [change.adjusted for change in decision.changes] == [1 / 32, 1]
+        assert "75.0% now): too few to tell from chance." in decision_sentence(decision)
+
+    def test_classes_within_and_above_what_is_allowed_are_told_apart(self) -> None:
+        many = [scored(run, 0, [int(run > 7)]) for run in range(200)]
+        few = TestClasses().verdicts(0, 2, runs=10)[10:]
+        before = [scored(run, 0, [1]) for run in range(200)]
+        before += TestClasses().verdicts(0, 0, runs=10)[10:]
+        now = [replace(result, scores=result.scores[:1]) for result in [*many, *few]]
+        before = [replace(result, scores=result.scores[:1]) for result in before]
+        decision = decided(now, baseline_of(earlier(before)), max_drop=0.05)
+        assert decision.passed
+        assert (
+            "20.0% now): max_drop allows 5 points, and where more are lost, they are too few to "
+            "tell from chance. What" in decision_sentence(decision)
+        )
+
+    def test_a_judge_that_was_never_right_has_nothing_to_lose(self) -> None:
+        baseline = baseline_of(earlier(scored(run, 0, [0]) for run in range(12)))
+        decision = decided([scored(run, 0, [1]) for run in range(12)], baseline, max_drop=0)
+        assert decision_sentence(decision).startswith(
+            "Gate passed: found no violation before (but finds 12 that it missed; recall 0.0% "
+        )
+
+    def test_one_run_has_no_bound_that_is_explained(self) -> None:
+        baseline = baseline_of(earlier(scored(0, place, [1]) for place in range(6)))
+        decision = decided([scored(0, place, [1]) for place in range(6)], baseline, max_drop=0)
+        assert "How other runs would be judged is not known" in decision_sentence(decision)
+        assert not any("bound" in sentence for sentence in certainty_sentences(decision))
 
 
 class TestScoresOfNoScale:

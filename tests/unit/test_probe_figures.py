@@ -12,7 +12,7 @@ from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Cell
-from pytest_jrh.reports.gate import decision_sentence
+from pytest_jrh.reports.gate import change_sentences, decision_sentence
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report, prose
 from pytest_jrh.reports.probes import (
@@ -23,7 +23,7 @@ from pytest_jrh.reports.probes import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
 from pytest_jrh.stats.intervals import Tally, estimate_share
 from pytest_jrh.stats.probes import (
@@ -266,13 +266,40 @@ def test_a_rule_is_left_out_where_no_case_of_its_probe_was_selected() -> None:
 
 def test_a_probe_without_a_verdict_does_not_pass() -> None:
     results = [replace(each, outcome="no_case", score=None) for each in derived()]
-    decision = decide(
-        [*judged(right), *results],
-        None,
-        GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}}),
-        Scope.of(result.case_id for result in results),
+    rules = {"probes": {LAYOUT: {"max_rate": 0.05}}}
+    for undecided in ({}, {"inconclusive": "pass"}, {"inconclusive": "pass", "proof": True}):
+        decision = decide(
+            [*judged(right), *results],
+            None,
+            GateRules.model_validate({**rules, **undecided}),
+            Scope.of(result.case_id for result in results),
+        )
+        assert not decision.passed
+
+
+def test_verdicts_of_one_run_are_not_called_few() -> None:
+    [one] = derived(["json_layout", "ids"], variants=["json_layout-ids"], runs=1)
+    wrong = replace(one, outcome="disagree", score=0)
+    turned = [replace(wrong, case_id=f"{one.case_id}{number}") for number in range(20)]
+    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
+    results = [*judged(right), *turned]
+    decision = decide(results, None, rules, Scope.of(result.case_id for result in results))
+    assert (
+        f"{LAYOUT} turns 20 of 20 verdicts: all of one run, which alone tells too little"
+        in decision_sentence(decision)
     )
-    assert not decision.passed
+
+
+def test_regressions_of_probes_are_counted_apart() -> None:
+    before = [*judged(right), *derived()]
+    scope = Scope.of(result.case_id for result in before)
+    baseline = update(Baseline(), before, scope).baseline
+    now = [*judged(right), *derived(["json_layout"])]
+    decision = decide(now, baseline, GateRules(), scope)
+    assert change_sentences(decision)[0] == (
+        "48 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed). Of 20 "
+        "cases of probes: 10 regressions, 0 fixes."
+    )
 
 
 def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> None:
