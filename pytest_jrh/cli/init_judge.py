@@ -26,6 +26,7 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JUDGES, with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.recording.own_code import loading_for_replay
 from pytest_jrh.sources import SUFFIXES, usual_suffix
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
 
     located = kind.with_files(section, locate)
     settings = JudgeSettings(None, StageModel(JUDGE.name, ""), kind.key, located)
-    judge = kind.build(settings, mode, "")
+    # Nothing is asked here: its code may find its keys later.
+    with loading_for_replay():
+        judge = kind.build(settings, mode, "")
     inside = [_inside(path, folder) for path in files]
     written = kind.with_files(section, lambda _file, _names: inside[0])
     values = written.model_dump(include=set(keys), exclude_unset=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.judge import TabledJudge
+from pytest_jrh.judges.own_code import OwnCodeKeys, about_placeholders, refuse_placeholders
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     )
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.generate import Pipeline
-    from pytest_jrh.judges.judge import SuiteJudge
+    from pytest_jrh.judges.judge import JudgeSettings, SuiteJudge
     from pytest_jrh.sources.labels import LabelKey
     from pytest_jrh.sources.source import Source
     from pytest_jrh.store.labels import PersonLabel
@@ -226,8 +227,11 @@ def make_ready(
     log_path: Path | None = None,
     frozen: bool = False,
     judge: Callable[..., object] | None = None,
+    records: Callable[[Suite], bool] = lambda _suite: False,
 ) -> ReadySuite:
     """Load a config and check everything it names; `judge` is code in place of its judge.
+
+    `records` says whether a suite's judges may be asked, for which their code has to find its keys.
 
     Raises `InputError` with every problem that can be found in one go: first those of config and
     rubrics, then those of prompts, preprocessors and the log.
@@ -242,7 +246,8 @@ def make_ready(
         own_judge=judge is not None,
     )
     problems: list[Problem] = []
-    judges = _judges(suite, judge, problems)
+    judges, notices = _judges(suite, judge, problems, records=records(suite))
+    suite = replace(suite, notices=(*suite.notices, *notices))
     made_by_test: dict[str, MadeCases] = {}
     with collecting(problems):
         made_by_test = made_before(suite)
@@ -276,18 +281,39 @@ def make_ready(
 
 
 def _judges(
-    suite: Suite, function: Callable[..., object] | None, problems: list[Problem]
-) -> dict[str | None, SuiteJudge]:
-    """The suite's judges by name; `function` is code in their place."""
+    suite: Suite,
+    supplied: Callable[..., object] | None,
+    problems: list[Problem],
+    *,
+    records: bool,
+) -> tuple[dict[str | None, SuiteJudge], list[str]]:
+    """Build the judges of a suite by their names; say which keys their code has placeholders for,
+    which it gets unless it `records`.
+
+    `supplied` is code in their place.
+    """
     judges: dict[str | None, SuiteJudge] = {}
+    notices: list[str] = []
     for settings in suite.judges:
-        if function is not None:
-            judges[settings.name] = supplied_judge(settings, function)
+        if supplied is not None:
+            judges[settings.name] = supplied_judge(settings, supplied)
             continue
+        kind = JUDGES[settings.kind]
+        build = partial(kind.build, settings, suite.mode, suite.instruction)
+        is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
         with collecting(problems):
-            build = JUDGES[settings.kind].build
-            judges[settings.name] = build(settings, suite.mode, suite.instruction)
-    return judges
+            if is_code and records:
+                refuse_placeholders()
+            if records or not is_code:
+                judges[settings.name] = build()
+                continue
+            from pytest_jrh.recording.own_code import loading_for_replay
+
+            with loading_for_replay() as names:
+                judge = judges[settings.name] = build()
+            if names:
+                notices.append(f"suite {suite.name}: {about_placeholders(judge.label, names)}")
+    return judges, notices
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
@@ -485,6 +511,7 @@ class LoadedSuites:
                 log_path=self.log_path if is_named else None,
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
+                records=self._records_judging,
             )
             self._refuse_shared_places(ready)
             _check_decisions(ready)
@@ -525,6 +552,14 @@ class LoadedSuites:
     def asks(self, ready: ReadySuite) -> bool:
         """Whether models may be asked about a suite's cases in this session."""
         return self._options.disable_recording or self.modes(ready) != ("none", "none")
+
+    def _records_judging(self, suite: Suite) -> bool:
+        """Whether the judges of a suite that is being loaded may be asked in this session."""
+        options = self._options
+        if options.plan:
+            return False
+        modes = suite.config.replay.record_modes(options.record_mode, options.judge_record_mode)
+        return options.disable_recording or modes[1] != "none"
 
     @property
     def notices(self) -> tuple[str, ...]:

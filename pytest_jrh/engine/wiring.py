@@ -23,6 +23,7 @@ from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.engine.attempts import Attempt
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.engine.supplied import SuppliedExchange
+from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
@@ -219,6 +220,9 @@ class Calls:
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
                 unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
+                keyless=lambda names: self._say(
+                    f"suite {suite.name}: {about_placeholders(judge_code.label, names)}"
+                ),
             )
 
         if self._code is None:

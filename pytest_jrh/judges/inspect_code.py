@@ -19,7 +19,15 @@ from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
-from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, Scale, shown_path, with_file
+from pytest_jrh.judges.own_code import (
+    PLACEHOLDER,
+    PLACEHOLDERS,
+    OwnCodeJudge,
+    OwnCodeKeys,
+    Scale,
+    shown_path,
+    with_file,
+)
 from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
@@ -35,7 +43,6 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 300
-_NO_KEY = "no-key-is-set"
 _T = TypeVar("_T", bound=Callable[..., object])
 
 
@@ -222,18 +229,16 @@ def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
 
 
 def _model(name: str, stage: StageModel) -> Model:
-    """A model of Inspect's; without a key in the environment one that no server takes, so that a
-    replay needs none.
-    """
+    """A model of Inspect's; on replay it needs no key in the environment."""
     from inspect_ai.model import GenerateConfig, get_model
 
     config = GenerateConfig(temperature=stage.temperature, max_tokens=stage.max_tokens)
     try:
         return get_model(name, config=config, base_url=stage.api_base)
     except Exception as error:
-        if "API_KEY" not in str(error):
+        if PLACEHOLDERS.get() is None or "API_KEY" not in str(error):
             raise
-        return get_model(name, config=config, base_url=stage.api_base, api_key=_NO_KEY)
+        return get_model(name, config=config, base_url=stage.api_base, api_key=PLACEHOLDER)
 
 
 _SCORER = "inspect_scorer"

@@ -1,18 +1,22 @@
 """What judges of own code have in common, which are all that are no prompt: their keys, how their
-values become scores, and what the engine runs for a verdict.
+values become scores, what the engine runs for a verdict, and the keys that a replay does without.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
@@ -250,3 +254,113 @@ class OwnCodeJudge(ABC):
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section
+
+
+PLACEHOLDER = "no-key-is-set"
+"""What a judge's code gets on replay in place of a key that is not set."""
+
+# Read by the clients of models themselves, whatever the judge's code does.
+_MODEL_KEYS = frozenset(
+    {
+        "ANTHROPIC_API_KEY",
+        "AZURE_API_KEY",
+        "AZURE_OPENAI_API_KEY",
+        "COHERE_API_KEY",
+        "CO_API_KEY",
+        "DEEPSEEK_API_KEY",
+        "FIREWORKS_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "GROQ_API_KEY",
+        "MISTRAL_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "TOGETHER_API_KEY",
+        "XAI_API_KEY",
+    }
+)
+_KEY_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+
+PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("pytest_jrh_keys", default=None)
+"""The variables that the present context got placeholders for; None where it gets none."""
+
+
+@contextlib.contextmanager
+def keys_replaced() -> Iterator[Mapping[str, None]]:
+    """Let a judge's code find placeholders for keys that are not set, and give their names.
+
+    For replays alone, which send nothing.
+    """
+    _wrap_look_ups()
+    names: dict[str, None] = {}
+    token = PLACEHOLDERS.set(names)
+    try:
+        yield names
+    finally:
+        PLACEHOLDERS.reset(token)
+        if names:
+            _given_before().setdefault(str(Path.cwd()), {}).update(names)
+
+
+def refuse_placeholders() -> None:
+    """Raise `InputError` where judges in this folder got placeholders from this process: clients
+    may have kept them, and a recording must send none.
+    """
+    names = _given_before().get(str(Path.cwd()))
+    if names:
+        message = f"this process has replayed with a placeholder for {', '.join(names)}"
+        raise InputError(Problem(message, key="judge", hint="record in a process of its own"))
+
+
+def about_placeholders(judge: str, names: Iterable[str]) -> str:
+    """Say which variables a judge's code got placeholders for."""
+    return (
+        f"the judge {judge} looks for {', '.join(names)}, not set here: on replay it gets a "
+        "placeholder, and nothing is sent."
+    )
+
+
+@cache
+def _given_before() -> dict[str, dict[str, None]]:
+    """The names of the placeholders that this process has given, by its working folder."""
+    return {}
+
+
+@cache
+def _wrap_look_ups() -> None:
+    """Wrap how variables are looked up, once for the process.
+
+    Nothing is put into the environment: other code and the programs that are started find no
+    placeholder. `os.environ[NAME]` gives one for every key. `get` and `in`, which ask for what may
+    be missing, give one for the keys of models alone, and where none of them is set: code may
+    choose by them whom it asks.
+    """
+    environment_class: Any = os._Environ
+    find = environment_class.__getitem__
+
+    def needed(environment: Any, name: Any) -> Any:
+        try:
+            return find(environment, name)
+        except KeyError:
+            names = PLACEHOLDERS.get()
+            if names is None or not str(name).upper().endswith(_KEY_ENDINGS):
+                raise
+        names[name] = None
+        return PLACEHOLDER
+
+    def optional(environment: Any, name: Any, default: Any = None) -> Any:
+        try:
+            return find(environment, name)
+        except KeyError:
+            names = PLACEHOLDERS.get()
+        if names is None or name not in _MODEL_KEYS or not _MODEL_KEYS.isdisjoint([*environment]):
+            return default
+        names[name] = None
+        return PLACEHOLDER
+
+    def contains(environment: Any, name: Any) -> bool:
+        return optional(environment, name) is not None
+
+    environment_class.__getitem__ = needed
+    environment_class.get = optional
+    environment_class.__contains__ = contains

@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,13 @@ from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import is_huge, offered_text
+from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, Opened
 from pytest_jrh.recording.misses import halted
 from pytest_jrh.recording.tapes import Lookup
+from pytest_jrh.recording.watch import threads_keep_context, watched
 
 if TYPE_CHECKING:
     from pytest_jrh.judges.judge import OwnCode
@@ -64,7 +66,8 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `unseen` is told what the code opened by itself.
+    `unseen` is told what the code opened by itself, and `keyless` which keys it got placeholders
+    for.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class KeptRequests:
         paced: Callable[[], Awaitable[None]],
         later: Callable[[Callable[[], None]], object],
         unseen: Callable[[Opened], None],
+        keyless: Callable[[Iterable[str]], None],
     ) -> None:
         self._tape = tape
         self._http = http
@@ -83,6 +87,7 @@ class KeptRequests:
         self._paced = paced
         self._later = later
         self._unseen = unseen
+        self._keyless = keyless
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
@@ -204,7 +209,8 @@ class KeptRequests:
         verdict: Verdict | None = None
         try:
             with self._http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
-                scrubbed = self._scrubbed(await self._worked(work))
+                worked = self._worked(work) if live else self._worked_without_keys(work)
+                scrubbed = self._scrubbed(await worked)
             verdict = scrubbed
         finally:
             tape.spending += Spending(
@@ -226,6 +232,14 @@ class KeptRequests:
         finally:
             # What it has raised or said is redacted after this.
             self._tape.recording.redactor.learn(os.environ)
+
+    async def _worked_without_keys(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+        with keys_replaced() as names:
+            try:
+                return await self._worked(work)
+            finally:
+                if names:
+                    self._keyless(names)
 
     @contextlib.contextmanager
     def _outcomes(
@@ -288,6 +302,16 @@ class KeptRequests:
         """The verdict as a replay gives it."""
         reasoning = self._tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
         return Verdict(verdict.score, reasoning)
+
+
+@contextlib.contextmanager
+def loading_for_replay() -> Iterator[Mapping[str, None]]:
+    """Let the module of a judge's code be imported without the keys that it looks for, and give
+    their names; with a placeholder it opens nothing, nor do the threads that it starts.
+    """
+    watched()
+    with threads_keep_context(), keys_replaced() as names:
+        yield names
 
 
 def _key(entry: RecordedCall | None) -> Mapping[str, Any]:

@@ -36,6 +36,7 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakSet
 
+from pytest_jrh.judges.own_code import PLACEHOLDERS
 from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
 from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest, Opened
 
@@ -80,7 +81,7 @@ def watched() -> ContextVar[Watch | None]:
         if describe is None:
             return
         watch = current.get()
-        if watch is not None or judging():
+        if watch is not None or judging() or PLACEHOLDERS.get():
             event_text = describe(args)
             if event_text:
                 _notice(watch, event_text, sends=event == "socket.sendmsg")
@@ -107,8 +108,19 @@ def _threads_before() -> set[int]:
 
 def _notice(watch: Watch | None, done: str, *, sends: bool = False) -> None:
     """Tell whose code does something; raises `Halted`, or `PermissionError` in a thread that nobody
-    knows, where it may not.
+    knows and in code that has a placeholder for a key, where it may not.
     """
+    _tell(watch, done, sends=sends)
+    names = PLACEHOLDERS.get()
+    if names:
+        listed = ", ".join(names)
+        raise PermissionError(
+            f"pytest-jrh replays a judge with a placeholder for {listed}, so it must not reach "
+            f"anybody: it {done}"
+        )
+
+
+def _tell(watch: Watch | None, done: str, *, sends: bool) -> None:
     if watch is not None:
         watch.tell(Opened(done))
         return
@@ -154,7 +166,7 @@ def _wrap(
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         watch = current.get()
-        if watch is not None or judging():
+        if watch is not None or judging() or PLACEHOLDERS.get():
             event_text = describe(self)
             if event_text:
                 _notice(watch, event_text, sends=describe is not _process)

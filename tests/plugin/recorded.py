@@ -92,7 +92,7 @@ class Done:
 def run_pytest(
     folder: Path,
     *arguments: str,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     interpreter: Sequence[str] = (),
 ) -> Done:
     """Run `python -m pytest` in the folder, under the environment of a user."""
@@ -109,8 +109,10 @@ def run_pytest(
     return Done(made.returncode, made.stdout, made.stderr)
 
 
-def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """This process's environment without what would change how an inner pytest runs."""
+def environment(more: Mapping[str, str | None] | None = None) -> dict[str, str]:
+    """This process's environment without what would change how an inner pytest runs, and without
+    what is None.
+    """
     dropped: Sequence[str] = (
         "PYTEST_ADDOPTS",
         "PYTEST_CURRENT_TEST",
@@ -118,7 +120,8 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         "GITHUB_STEP_SUMMARY",
     )
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
-    return {**kept, "COLUMNS": "100", **(more or {})}
+    values = {**kept, "COLUMNS": "100", **(more or {})}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def outcomes(output: Sequence[str]) -> dict[str, str]:

@@ -13,9 +13,12 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.engine.loading import make_ready
 from tests.plugin.own_judges import ONE, MakeJudged, asking, judged_suite, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
+from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles
 
 RECORD = "--jrh-judge-record-mode={}".format
@@ -320,3 +323,97 @@ def test_pytest_exit_of_a_judge_is_named_and_never_green(
     assert done.code == pytest.ExitCode.TESTS_FAILED, done
     assert "raised Exit: done" in words(done)
     assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
+IDIOM = """
+import json
+from openai import OpenAI
+client = OpenAI(base_url={url!r}, max_retries=0)
+{more}
+
+def judge(case):
+    messages = [{{"role": "user", "content": case.transcript}}]
+    answer = client.chat.completions.create(model="strict", messages=messages)
+    return json.loads(answer.choices[0].message.content)["score"]
+"""
+NO_KEY = {"OPENAI_API_KEY": None}
+
+
+def test_a_client_made_at_import_replays_without_its_key_and_is_told_once(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    with ModelServer(lambda _request: {"score": 1}) as server:
+        made = judged(IDIOM.format(url=server.base_url, more=""))
+        keyless = run_pytest(pytester.path, made.suite.option, RECORD("once"), *TWO, env=NO_KEY)
+        assert keyless.code == 4
+        assert "Missing credentials" in keyless.stderr
+        first = run_pytest(
+            pytester.path, made.suite.option, RECORD("once"), *TWO, env=server.environment
+        )
+        assert "2 calls made" in words(first), first.stdout
+        asked = len(server.requests)
+        replayed = run_pytest(pytester.path, made.suite.option, *TWO, env=NO_KEY)
+        assert "0 calls made" in words(replayed), replayed.stdout
+        assert words(replayed).count("OPENAI_API_KEY") == 1
+        assert (
+            "the judge judges.py:judge looks for OPENAI_API_KEY, not set here: on replay it gets a "
+            "placeholder, and nothing is sent."
+        ) in words(replayed)
+        assert scores_of(made.suite) == [("agree", [1]), ("disagree", [1])]
+        planned = run_pytest(
+            pytester.path, made.suite.option, RECORD("all"), "--jrh-plan", *TWO, env=NO_KEY
+        )
+        assert planned.code == 0, planned.stderr
+        assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "client.models.list()",
+        "import threading; t = threading.Thread(target=client.models.list); t.start(); t.join()",
+    ],
+)
+def test_a_placeholder_reaches_nobody_when_the_judge_is_imported(
+    judged: MakeJudged, pytester: pytest.Pytester, more: str
+) -> None:
+    with ModelServer(lambda _request: {"score": 1}) as server:
+        made = judged(IDIOM.format(url=server.base_url, more=more))
+        replayed = run_pytest(pytester.path, made.suite.option, *TWO, env=NO_KEY)
+        assert replayed.code != 0
+        assert not server.requests
+
+
+def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_not(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    source = (
+        "import os, subprocess, sys\nDIRECT = os.environ['GATEWAY_TOKEN']\n"
+        "assert os.environ.get('LANGFUSE_SECRET_KEY') is None\n"
+        "def judge(case):\n"
+        "    assert os.environ['LATER_API_KEY'] == DIRECT\n"
+        "    assert os.getenv('ANTHROPIC_API_KEY') is None\n"
+        "    try:\n        os.environ['NO_SUCH_FOLDER']\n"
+        "    except KeyError:\n        return 1, 'ok'\n"
+    )
+    with_key = {"OPENAI_API_KEY": "of-a-person"}
+    made = judged(source)
+    variables = {**with_key, "GATEWAY_TOKEN": "abcdefgh", "LATER_API_KEY": "abcdefgh"}
+    first = run_pytest(pytester.path, made.suite.option, RECORD("once"), *ONE, env=variables)
+    assert summary(first) == "1 passed, 7 deselected", first.stdout
+    replayed = run_pytest(pytester.path, made.suite.option, *ONE, env=with_key)
+    assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
+    assert "looks for GATEWAY_TOKEN" in words(replayed)
+    assert "looks for LATER_API_KEY" in words(replayed)
+
+
+def test_a_process_that_has_given_a_placeholder_records_nothing(
+    judged: MakeJudged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = judged("import os\nKEY = os.environ['THIS_TEST_KEY']\ndef judge(case): return 1\n")
+    folder = made.suite.folder
+    monkeypatch.chdir(folder)
+    make_ready(made.suite.config, cwd=folder, rootdir=folder)
+    monkeypatch.setenv("THIS_TEST_KEY", "of-a-person")
+    with pytest.raises(InputError, match="with a placeholder for THIS_TEST_KEY"):
+        make_ready(made.suite.config, cwd=folder, rootdir=folder, records=lambda _suite: True)
