@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import math
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
@@ -88,6 +89,26 @@ class InspectCodeJudge(OwnCodeJudge):
     def earlier_fingerprint(self) -> str:
         """That of its function alone."""
         return self._fingerprint({"source": self.source.function})
+
+    @property
+    def lacks(self) -> str:
+        """The model that its code is seen to ask, where nothing names one.
+
+        Whatever code asks besides is known when it runs.
+        """
+        if self.settings.stage.model or os.environ.get("INSPECT_EVAL_MODEL"):
+            return ""
+        section = self.section
+        named_roles = section.model_roles or {}
+        for role in _roles_asked(self.path, section.args or {}, self.source.function):
+            if role is None:
+                return "it asks a model, and `model` in its section of the config names none"
+            if role not in named_roles:
+                return (
+                    f"it asks the model of the role {role}, and neither `model_roles` nor `model` "
+                    "in its section of the config names one"
+                )
+        return ""
 
     def _fingerprint(self, source: Mapping[str, str]) -> str:
         section = self.section
@@ -226,6 +247,58 @@ def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
     message = f"{Path(file).name} has no @{kind} named {shown(name)}"
     choices_text = f"it has {listed(names)}" if names else f"it has no @{kind} at all"
     return Problem(message, key=f"judge.{key}", hint=nearest_hint(name, names) or choices_text)
+
+
+_GRADER = "grader"
+# Each asks the model of a role, which is `grader` for graders, unless it is given a model.
+_ASKING_CALLS: Mapping[str, str | None] = {
+    "get_model": None,
+    "llm_scanner": None,
+    "model_graded_fact": _GRADER,
+    "model_graded_qa": _GRADER,
+}
+_ROLE_KEYS = ("role", "model_role")
+_MODEL_KEYS = frozenset({"model", "default"})
+
+
+def _roles_asked(path: str, args: Mapping[str, object], source: str) -> Iterator[str | None]:
+    """The roles whose models a scorer or scanner asks without a condition, as far as that is seen;
+    None is the model of no role.
+    """
+    name = path.rpartition("/")[2]
+    if name in _ASKING_CALLS and "@" not in path:
+        if not _MODEL_KEYS & args.keys():
+            role = args.get("model_role", _ASKING_CALLS[name])
+            yield role if isinstance(role, str) else None
+        return
+    try:
+        pending: list[ast.AST] = [ast.parse(source)]
+    except SyntaxError:
+        return
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If | ast.IfExp | ast.BoolOp | ast.Try | ast.Match):
+            continue
+        pending += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Call):
+            yield from _role_of_call(node)
+
+
+def _role_of_call(call: ast.Call) -> Iterator[str | None]:
+    """The role whose model a call asks, where it is one that asks and names no model."""
+    function = call.func
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    # `**settings` may name the model, and so may what stands in its place.
+    names_model = None in keywords or _MODEL_KEYS & keywords.keys() or call.args
+    if name not in _ASKING_CALLS or names_model:
+        return
+    roles = [keywords[key] for key in _ROLE_KEYS if key in keywords]
+    if not roles:
+        yield _ASKING_CALLS[name]
+    elif isinstance(roles[0], ast.Constant):
+        role = roles[0].value
+        yield role if isinstance(role, str) else None
 
 
 def _model(name: str, stage: StageModel) -> Model:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
 import yaml
 
+from pytest_jrh.judges.inspect_code import _roles_asked
 from tests.plugin.own_judges import RECORD, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
@@ -199,6 +201,48 @@ def test_a_grader_whose_answer_has_no_grade_gives_no_verdict(suite: SuiteFiles) 
     assert summary(done).startswith("7 deselected, "), done.stdout
     assert "1 error" in summary(done)
     assert "left the case unscored: Grade not found in model output: Hm, I cannot" in words(done)
+
+
+def test_a_scorer_without_a_model_is_refused_before_a_case_is_made(suite: SuiteFiles) -> None:
+    shutil.rmtree(suite.cassettes)
+    with ModelServer() as server:
+        environment = {**server.environment, "INSPECT_EVAL_MODEL": None}
+        configure(suite, inspect_scorer="scorers.py@graded")
+        done = run_pytest(suite.folder, suite.option, "--jrh-record-mode=once", env=environment)
+        assert (
+            "The judge scorers.py@graded cannot be asked: it asks the model of the role"
+            in words(done)
+        )
+        assert not server.requests
+
+
+ROLES = {
+    "get_model()": [None],
+    "get_model(role='critic')": ["critic"],
+    "get_model('openai/x')": [],
+    "get_model(role='critic', default='openai/x')": [],
+    "get_model(role=role)": [],
+    "get_model(**settings)": [],
+    "get_model(model) if model else get_model()": [],
+    "scorers.model_graded_qa(include_history=True)": ["grader"],
+    "model_graded_fact(model='openai/x')": [],
+    "model_graded_qa(model_role=None)": [None],
+    "llm_scanner(question=q, answer='boolean')": [None],
+    "match()": [],
+}
+
+
+@pytest.mark.parametrize("call", ROLES)
+def test_the_models_that_a_scorer_asks_are_seen(call: str) -> None:
+    source = f"@scorer(metrics=[])\ndef own():\n    async def score(state, target):\n        return {call}\n"
+    assert [*_roles_asked("scorers.py@own", {}, source)] == ROLES[call]
+
+
+def test_the_models_of_an_installed_scorer_are_those_of_its_arguments() -> None:
+    path = "inspect_ai/model_graded_qa"
+    assert [*_roles_asked(path, {}, "")] == ["grader"]
+    assert [*_roles_asked(path, {"model_role": "critic"}, "")] == ["critic"]
+    assert not [*_roles_asked(path, {"model": "openai/x"}, "")]
 
 
 def test_a_scorer_that_is_not_there_is_a_usage_error(suite: SuiteFiles) -> None:
