@@ -286,8 +286,9 @@ def session_plan(
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}
     for ready in suites:
-        for stage, model in ready.suite.stages.items():
-            models[ready.suite.name, stage, None] = model
+        if ready.suite.made_by_stages:
+            for stage, model in ready.suite.stages.items():
+                models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:
                 models[ready.suite.name, model.stage, name] = model
@@ -391,12 +392,16 @@ def plan_lines(
             "counts as at most one call a case here; in a session each of its requests counts."
         )
     if to_make.high:
+        counting = "The judge is counted as one call a verdict; "
+        if any(STAGES[row.stage].makes_cases for row in plan.rows):
+            counting = (
+                "The planner is counted as one call a case and the judge as one call a verdict, "
+                "edits and summaries as a range; "
+            )
         sentences.append(
-            "The planner is counted as one call a case and the judge as one call a verdict, edits "
-            "and summaries as a range; "
-            "answers that have to be asked for again come on top, and so do attempts that fail, "
-            "which count as made. Tokens are estimated from the transcripts' letters, an answer "
-            "as at most max_tokens, or 2,000 tokens where none is set."
+            f"{counting}answers that have to be asked for again come on top, and so do attempts "
+            "that fail, which count as made. Tokens are estimated from the transcripts' letters, "
+            "an answer as at most max_tokens, or 2,000 tokens where none is set."
         )
     return [*lines, *all_wrapped(sentences, width)]
 
