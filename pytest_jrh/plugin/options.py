@@ -35,6 +35,13 @@ YAML_SUFFIXES = (".yml", ".yaml")
 # As for the other switches in an ini file.
 _ALONE: dict[str, str | None] = {"true": ALONE, "false": None}
 _NUMBERS: dict[str, type] = {"int": int, "float": float}
+_INI_KINDS = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "paths": "names of files, as a list in TOML",
+    "names": "names, as a list in TOML",
+}
 
 
 def session_token(config: pytest.Config) -> str:
@@ -65,8 +72,23 @@ def add_options(parser: pytest.Parser) -> None:
             if option.choices:
                 settings |= {"choices": option.choices}
             group.addoption(option.flag, **settings)
-        ini_type = {"bool": "bool", "paths": "args", "names": "args"}.get(option.kind, "string")
-        parser.addini(option.key, option.help, type=ini_type, default=None)  # type: ignore[arg-type]
+        parser.addini(option.key, option.help, type=_ini_type(option), default=None)
+
+
+def _ini_type(option: Option) -> Any:
+    """What the value of an ini key may be, as the installed pytest takes it.
+
+    A file of TOML has numbers and booleans; quoted ones go on being read where pytest can do both.
+    """
+    if option.kind in ("bool", "paths", "names"):
+        return "bool" if option.kind == "bool" else "args"
+    if pytest.version_tuple >= (9, 2):
+        if option.kind == "choice":
+            return str | bool
+        number = _NUMBERS.get(option.kind)
+        return "string" if number is None else number | str
+    has_numbers = pytest.version_tuple >= (8, 4)
+    return option.kind if has_numbers and option.kind in _NUMBERS else "string"
 
 
 def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None:
@@ -163,13 +185,11 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
             return None
         if option.kind in _NUMBERS:
             return _NUMBERS[option.kind](value)
-    except (ValueError, pytest.UsageError) as error:
-        kind = {"int": "an integer", "float": "a number", "bool": "true or false"}.get(
-            option.kind, "names of files"
-        )
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        kind = _INI_KINDS.get(option.kind, "a string")
         raise pytest.UsageError(f"{option.key}: must be {kind} ({error})") from None
-    if option.kind == "choice" and value in _ALONE:
-        return _ALONE[value]
+    if option.kind == "choice" and str(value).lower() in _ALONE:
+        return _ALONE[str(value).lower()]
     if option.choices and value not in option.choices:
         close = nearest(value, option.choices)
         hint = f"; did you mean {close}?" if close else ""

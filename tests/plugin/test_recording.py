@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pytest_jrh.plugin.options import OPTIONS_READ
 from tests.plugin.recorded import PERTURBATION, Recorded, run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
@@ -170,6 +171,52 @@ def test_every_option_has_an_ini_key(pytester: pytest.Pytester, server: ModelSer
     assert "unused cassettes: 0" in result.outlines
     assert server.peak_in_flight == 1
     assert len(list(Path("kept").rglob("*.yaml"))) == 4
+
+
+NATIVE = """
+[pytest]
+jrh_config = ["inputs/configs/tiny.yml"]
+jrh_max_workers = {workers}
+jrh_max_calls = 9
+jrh_max_cost = {cost}
+jrh_plan = true
+jrh_review = false
+jrh_free_model = ["openai/test"]
+"""
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="older pytest takes one type a key")
+@pytest.mark.parametrize(("workers", "cost"), [("2", "1"), ('"2"', "1.5")])
+def test_the_ini_keys_have_the_types_of_toml(
+    pytester: pytest.Pytester, recorded: Recorded, workers: str, cost: str
+) -> None:
+    pytester.makefile(".toml", pytest=NATIVE.format(workers=workers, cost=cost))
+    result = pytester.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.OK
+    options = result.reprec.getcalls("pytest_sessionfinish")[0].session.config.stash[OPTIONS_READ]
+    assert (options.max_workers, options.max_calls, options.max_cost) == (2, 9, float(cost))
+    assert (options.plan, options.review) == (True, None)
+    assert options.free_models == {"openai/test"}
+
+
+@pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="older pytest reads all keys as text")
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("jrh_max_workers = true", "jrh_max_workers: must be an integer"),
+        ("jrh_max_cost = [1]", "jrh_max_cost: must be a number"),
+        ('jrh_free_model = "a"', "jrh_free_model: must be names, as a list in TOML"),
+        ("jrh_summary = 5", "jrh_summary: must be a string"),
+        ('jrh_prune = "yes"', "jrh_prune: must be true or false"),
+    ],
+)
+def test_an_ini_key_of_another_type_is_named(
+    pytester: pytest.Pytester, recorded: Recorded, line: str, told: str
+) -> None:
+    pytester.makefile(".toml", pytest=f"[pytest]\n{line}\n")
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{told}*"])
 
 
 def test_the_command_line_wins_over_the_ini_file(
