@@ -234,7 +234,7 @@ ROLES = {
 
 @pytest.mark.parametrize("call", ROLES)
 def test_the_models_that_a_scorer_asks_are_seen(call: str) -> None:
-    source = f"@scorer(metrics=[])\ndef own():\n    async def score(state, target):\n        return {call}\n"
+    source = f"@scorer()\ndef own():\n    async def score():\n        return {call}\n"
     assert [*_roles_asked("scorers.py@own", {}, source)] == ROLES[call]
 
 
