@@ -191,9 +191,9 @@ def test_the_ini_keys_have_the_types_of_toml(
     pytester: pytest.Pytester, recorded: Recorded, workers: str, cost: str
 ) -> None:
     pytester.makefile(".toml", pytest=NATIVE.format(workers=workers, cost=cost))
-    result = pytester.runpytest_inprocess()
-    assert result.ret == pytest.ExitCode.OK
-    options = result.reprec.getcalls("pytest_sessionfinish")[0].session.config.stash[OPTIONS_READ]
+    session = pytester.inline_run()
+    assert session.ret == pytest.ExitCode.OK
+    options = session.getcalls("pytest_sessionfinish")[0].session.config.stash[OPTIONS_READ]
     assert (options.max_workers, options.max_calls, options.max_cost) == (2, 9, float(cost))
     assert (options.plan, options.review) == (True, None)
     assert options.free_models == {"openai/test"}
