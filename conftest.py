@@ -8,6 +8,6 @@ pytest_plugins = ["pytester"]
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Know the ini key of pytest-timeout where it is not installed, since unknown keys are errors."""
+    """Know the ini key of pytest-timeout where that is missing, since unknown keys are errors."""
     if not pluginmanager.hasplugin("timeout"):
         parser.addini("timeout", "used by pytest-timeout, which `make test` installs")

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     )
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.generate import Pipeline
-    from pytest_jrh.judges.judge import JudgeSettings, SuiteJudge
+    from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.labels import LabelKey
     from pytest_jrh.sources.source import Source
     from pytest_jrh.store.labels import PersonLabel

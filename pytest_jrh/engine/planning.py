@@ -286,9 +286,8 @@ def session_plan(
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}
     for ready in suites:
-        if ready.suite.made_by_stages:
-            for stage, model in ready.suite.stages.items():
-                models[ready.suite.name, stage, None] = model
+        for stage, model in ready.suite.stages.items():
+            models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:
                 models[ready.suite.name, model.stage, name] = model
