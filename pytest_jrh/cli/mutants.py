@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_jrh.cases.ids import case_id, generation_id
 from pytest_jrh.cases.tests import KINDS
@@ -30,7 +30,7 @@ from pytest_jrh.judges.judge import JudgeSettings, PromptedJudge
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from pytest_jrh.cli.operators import Mutant
+    from pytest_jrh.cli.operators import Fate, Mutant
     from pytest_jrh.core.model import (
         Case,
         CaseResult,
@@ -154,7 +154,6 @@ class _NoCalls:
         raise _AskedError(())
 
 
-Fate = Literal["killed", "survived", "unchanged", "no_answer"]
 FOLDER = "mutants"
 """Where the recordings of mutants are, in the suite's folder of cassettes."""
 

@@ -14,8 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from pytest_jrh.cli.mutants import Fate
-from pytest_jrh.cli.operators import MOST_MUTANTS
+from pytest_jrh.cli.operators import MOST_MUTANTS, Fate
 from pytest_jrh.core.model import DEFAULT_SEED, RecordMode
 from pytest_jrh.core.text import counted, dollars, log_line, shortened, wrapped
 

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import DEFAULT_SEED
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 Edit: TypeAlias = tuple[int, int, str]
+Fate: TypeAlias = Literal["killed", "survived", "unchanged", "no_answer"]
+"""What came of a mutant."""
 MOST_MUTANTS = 200
 """How many mutants a text has at most, unless the user says otherwise."""
 _FEWEST_WORDS = 3
