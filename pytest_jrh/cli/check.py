@@ -36,7 +36,10 @@ _COLUMNS = {
 def declare_check(check: argparse.ArgumentParser) -> None:
     """Declare the options."""
     check.add_argument(
-        "table", metavar="TABLE", help="CSV (commas, semicolons, tabs) or JSON lines"
+        "table",
+        metavar="TABLE",
+        help="CSV (commas, semicolons, tabs) or JSON lines; or an Inspect log, whose columns are "
+        "scorer:NAME and metadata:FIELD, and as labels `edits`: scores that people edited",
     )
     columns = check.add_argument_group(
         "columns", "found by common names where they are not named here"
@@ -50,16 +53,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         default=[],
         help="what a judge said; several: give it once for each judge",
     )
-    check.add_argument(
-        "--map",
-        metavar="WORD=VALUE",
-        action="append",
-        default=[],
-        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
-    )
-    check.add_argument(
-        "--scale", metavar="LOW-HIGH", help="the scores of an ordinal scale, such as 1-5"
-    )
+    _declare_values(check)
     check.add_argument(
         "--baseline",
         metavar="COL_OR_FILE",
@@ -86,19 +80,39 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     )
 
 
+def _declare_values(check: argparse.ArgumentParser) -> None:
+    """The options about what people said, and about what values mean."""
+    check.add_argument(
+        "--labels",
+        metavar="FILE",
+        default="",
+        help="what people said, where that is a table of its own, such as a validation set of "
+        "Inspect Scout (id, target, split)",
+    )
+    check.add_argument(
+        "--map",
+        metavar="WORD=VALUE",
+        action="append",
+        default=[],
+        help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
+    )
+    check.add_argument(
+        "--scale", metavar="LOW-HIGH", help="the scores of an ordinal scale, such as 1-5"
+    )
+
+
 def check_file(options: argparse.Namespace) -> int:
     """Check the table, print the figures, and write the reports.
 
     Returns 0, or 1 where the gate fails or a report could not be written, and 4 for a mistake.
     """
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.engine.checking import check
-    from pytest_jrh.sources.verdict_tables import read_table
+    from pytest_jrh.engine.checking import check, read_input
 
     try:
         settings = _settings(options)
         reports = _reports(options)
-        table = read_table(Path(options.table), options.table)
+        table, settings = read_input(options.table, settings)
         checked = check(table, settings)
         if not checked.session.table.overall.counts.n:
             raise InputError(table.problem(_nothing_to_count(checked)))
@@ -132,6 +146,7 @@ def _settings(options: argparse.Namespace) -> CheckSettings:
         raise _mistake("--proof", "needs a drop to exclude", "--max-drop")
     return CheckSettings(
         columns={name: getattr(options, name) for name in _COLUMNS},
+        labels=options.labels,
         verdicts=tuple(options.verdict),
         map=_mapping(options.map),
         scale=_scale(options.scale),
@@ -195,7 +210,9 @@ def _reports(options: argparse.Namespace) -> list[Path]:
     from pytest_jrh.core.documents import shown
 
     paths = [Path(name) for name in dict.fromkeys(options.report)]
-    inputs = {Path(name).resolve() for name in (options.table, options.baseline) if name}
+    inputs = {
+        Path(name).resolve() for name in (options.table, options.baseline, options.labels) if name
+    }
     for path in paths:
         if path.suffix.lower() not in _REPORTS:
             message = f"got {shown(str(path))}; must end in {', '.join(_REPORTS)}"
@@ -253,8 +270,16 @@ def check_data(checked: CheckedTable) -> dict[str, Any]:
     }
 
 
+_ABOUT_EDITS = (
+    "Labels are the scores that people edited. Who looked at a score and agreed has left no mark, "
+    "so these figures are of scores that somebody doubted, and too low for all."
+)
+
+
 def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
     """What was taken for what."""
+    from pytest_jrh.sources.verdict_tables import EDITS, is_in_log
+
     table = checked.table
     parts = [f"{role}: {column}" for role, column in checked.columns.taken().items()]
     if checked.baseline:
@@ -269,6 +294,9 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
         words.append(f"{', '.join(texts[:_MOST_WORDS])} = {meaning}")
     if any(texts != (str(score),) for score, texts in table.meanings.items()) or not table.scale:
         lines += wrapped(log_line("; ".join(words)), width)
+    columns = checked.columns
+    if columns.label == EDITS and all(map(is_in_log, columns.verdicts)):
+        lines += wrapped(log_line(_ABOUT_EDITS), width)
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
         lines += wrapped(f"{count} without a label: in no figure below.", width)
@@ -299,8 +327,16 @@ def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite, which judges runs again and not only what was said of them."""
     from pytest_jrh.core.files import file_name_part
     from pytest_jrh.sources.label_files import COLUMNS
+    from pytest_jrh.sources.verdict_tables import is_in_log
 
     columns, table = checked.columns, checked.table
+    if any(map(is_in_log, columns.verdicts)):
+        kind, _, label = columns.label.partition(":")
+        section = f"labels: {{{kind}: {label}}}" if label else "labels of your own"
+        return log_line(
+            f"A suite that asks a judge anew about these runs: agent_labels with {section} and "
+            f"input_log_path: {table.file} in its config (docs/labels.md)."
+        )
     name = file_name_part(Path(table.file).stem)
     fits = (
         columns.case.casefold() in COLUMNS["run_id"]

@@ -25,8 +25,10 @@ from pytest_jrh.sources.verdict_tables import (
     VerdictTable,
     cases_of,
     choose_columns,
+    names_log,
     read_table,
     rows_as_table,
+    with_labels,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import decide
@@ -42,14 +44,16 @@ if TYPE_CHECKING:
 class CheckSettings:
     """How a table is read, and what it is held against.
 
-    `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `map` gives scores for
-    words, and `scale` the lowest and the highest score of an ordinal table; None where its values
-    say it. `baseline` is a column, a judge of a table in long form, or a file; empty for none, and
-    then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
+    `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `labels` is the file
+    with what people said, where that is another one; empty where it is a column. `map` gives scores
+    for words, and `scale` the lowest and the highest score of an ordinal table; None where its
+    values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
+    none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     verdicts: tuple[str, ...] = ()
+    labels: str = ""
     map: Mapping[str, Any] = field(default_factory=dict)
     scale: tuple[int, int] | None = None
     baseline: str = ""
@@ -109,6 +113,7 @@ def check_table(
     verdict: str | Sequence[str] = (),
     map: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
     scale: tuple[int, int] | None = None,
+    labels: str | Path = "",
     baseline: str = "",
     max_drop: float = 0.0,
     proof: bool = False,
@@ -116,7 +121,9 @@ def check_table(
 ) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
-    `rows` is a file (CSV or JSON lines), or rows as mappings. `columns` are `label`, `case`,
+    `rows` is a file (CSV or JSON lines, or an Inspect log, whose columns are `scorer:NAME`,
+    `metadata:FIELD` and the label `edits`), or rows as mappings. `labels` is the file with what
+    people said, where that is another one. `columns` are `label`, `case`,
     `rubric`, `cluster`, `repeat` and `judge`; what is not named is found by common names. Raises
     `InputError` for what cannot be understood.
     """
@@ -126,6 +133,7 @@ def check_table(
     settings = CheckSettings(
         columns=columns,
         verdicts=(verdict,) if isinstance(verdict, str) else tuple(verdict),
+        labels=str(labels) if labels else "",
         map=map or {},
         scale=scale,
         baseline=baseline,
@@ -133,8 +141,32 @@ def check_table(
         proof=proof,
     )
     if isinstance(rows, str | Path):
-        return check(read_table(Path(rows), str(rows)), settings)
+        return check(*read_input(str(rows), settings))
     return check(rows_as_table(rows, "rows"), settings)
+
+
+def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSettings]:
+    """Read a table, or a log whose scores and metadata options name as columns.
+
+    Raises `InputError` for what cannot be read.
+    """
+    # A table is spared the imports of what reads logs.
+    path = Path(name)
+    label = settings.columns.get("label", "")
+    columns = [*settings.verdicts, *settings.columns.values(), settings.baseline]
+    if names_log(path, columns):
+        from pytest_jrh.sources.log_tables import log_table, words_of_log
+
+        log_label = label if not settings.labels else None
+        table = log_table(path, name, label=log_label, columns=columns)
+        settings = replace(settings, map=words_of_log(table, settings.map))
+    else:
+        table = read_table(path, name)
+    if not settings.labels:
+        return table, settings
+    labels = read_table(Path(settings.labels), settings.labels)
+    table, label = with_labels(table, labels, settings.columns)
+    return table, replace(settings, columns={**settings.columns, "label": label})
 
 
 def check(table: RawTable, settings: CheckSettings) -> CheckedTable:

@@ -100,6 +100,7 @@ def _is_object(start: bytes) -> bool:
 
 
 _REMOVED = "Key removed from summary"
+_UNCHANGED = "UNCHANGED"
 
 
 def metadata_by_run(
@@ -133,6 +134,31 @@ def scores_by_run(
         if not isinstance(scores, dict):
             scores = read(key)
         yield key, {name: score["value"] for name, score in scores.items() if _is_score(score)}
+
+
+def before_and_after_edits(scores: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of a sample's scores as they were given, and of those that people edited since
+    (Inspect's `edit_score`) the last value that they gave.
+
+    The first entry of a history is the score as it was; one of a single entry is of a person alone.
+    """
+    originals: dict[str, Any] = {}
+    edited: dict[str, Any] = {}
+    for name, score in scores.items():
+        if not _is_score(score):
+            continue
+        history = score.get("history")
+        entries = history if isinstance(history, list) else []
+        values = [entry.get("value", _UNCHANGED) for entry in entries if isinstance(entry, dict)]
+        if not values:
+            originals[name] = score["value"]
+            continue
+        given_by_people = [value for value in values[1:] if value != _UNCHANGED]
+        if len(values) > 1 and values[0] != _UNCHANGED:
+            originals[name] = values[0]
+            if given_by_people:
+                edited[name] = given_by_people[-1]
+    return originals, edited
 
 
 def keys_by_uuid(
@@ -249,6 +275,11 @@ class EvalLog(Source):
         """See `Source`: the scores in the log's summaries, or where these have none in a sample."""
         rows = self._summary_rows()
         return scores_by_run(self._opened(), rows, lambda key: self._of_sample(key, "scores"))
+
+    def edited_scores(self) -> Iterator[tuple[Key, dict[str, Any], dict[str, Any]]]:
+        """See `Source`: summaries have no history of a score, so each sample is read."""
+        for key in self._summary_rows():
+            yield key, *before_and_after_edits(self._of_sample(key, "scores"))
 
     def aliases(self) -> dict[str, Key]:
         """See `Source`: the uuids of samples."""

@@ -328,7 +328,7 @@ def _label(votes: _Votes, reading: Reading) -> Label:
 
 
 # What Inspect's own scorers say of a right and of a wrong answer.
-_SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
+SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 
 
 def find_labels(
@@ -461,7 +461,7 @@ def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], ob
 
 
 def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
-    mapping = settings.map or (_SCORER_MAP if settings.scorer and suite.mode == "binary" else {})
+    mapping = settings.map or (SCORER_MAP if settings.scorer and suite.mode == "binary" else {})
     return Reading(
         file=file,
         rubric_id=settings.rubric_id,

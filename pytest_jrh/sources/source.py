@@ -101,6 +101,15 @@ class Source(ABC):
         for run in self.summaries():
             yield (run.run_id, run.epoch), {}
 
+    def edited_scores(
+        self,
+    ) -> Iterator[tuple[tuple[str, int], Mapping[str, Any], Mapping[str, Any]]]:
+        """The key of each run with its scores before people edited them, and those that they gave
+        in their place, by the names of scorers. Here nobody has edited any.
+        """
+        for key, scores in self.scores():
+            yield key, scores, {}
+
     def aliases(self) -> Mapping[str, tuple[str, int]]:
         """Other names that label files may know runs by, each with the run's key; here none."""
         return {}

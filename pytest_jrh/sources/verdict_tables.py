@@ -62,7 +62,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
         "judge_label",
         "model_label",
     ),
-    "case": ("case", "case_id", "id", "sample_id", "example_id", "example"),
+    "case": ("case", "case_id", "id", "sample_id", "transcript_id", "example_id", "example"),
     "rubric": ("rubric", "rubric_id", "criterion", "criteria"),
     "cluster": ("cluster", "run", "run_id", "task", "task_id", "item", "item_id"),
     "epoch": ("epoch",),
@@ -81,6 +81,21 @@ _LOOKED_AT = 50
 _SEVERAL = re.compile(r"(?:verdict|judge|score)_.+")
 VERDICT_WORDS: Mapping[str, int] = {**WORDS, "no": 0, "yes": 1}
 """What a binary value may be, whatever its case: 1 is violated, 0 is satisfied."""
+
+
+SCORER, METADATA, EDITS = "scorer:", "metadata:", "edits"
+"""How options name what a log has: a scorer, a field of the metadata, the edits of a score."""
+_LOG_SUFFIX = ".eval"
+
+
+def names_log(path: Path, columns: Sequence[str]) -> bool:
+    """Whether a table is to be made of a log: by its name, or by what options name of it."""
+    return path.suffix.lower() == _LOG_SUFFIX or any(map(is_in_log, columns))
+
+
+def is_in_log(column: str) -> bool:
+    """Whether the name of a column is one of what a log has."""
+    return column.startswith((SCORER, METADATA))
 
 
 @dataclass(slots=True)
@@ -236,6 +251,11 @@ def _plain_name(column: str) -> str:
     return re.sub(r"[\s-]+", "_", column.strip().casefold())
 
 
+def columns_named(table: RawTable, role: str) -> list[str]:
+    """The columns of a table that have a name of this role."""
+    return [column for column in table.columns if _plain_name(column) in ROLES[role]]
+
+
 class _Choice:
     """Finds the columns of a table for their roles."""
 
@@ -291,9 +311,7 @@ class _Choice:
         self.problems.append(self._table.problem(message, first, key, hint))
 
     def _candidates(self, role: str, taken: set[str]) -> list[str]:
-        names = ROLES[role]
-        free = [column for column in self._table.columns if column not in taken]
-        return [column for column in free if _plain_name(column) in names]
+        return [column for column in columns_named(self._table, role) if column not in taken]
 
     def _one(self, role: str, taken: set[str], *, needed: bool = False) -> str:
         """The only column whose name fits; a problem where several do, or none that is needed."""
@@ -427,6 +445,89 @@ def choose_columns(
     """
     choice = _Choice(table, named or {}, verdicts)
     return choice.columns(baseline, mapping or {}, labelled=labelled)
+
+
+def with_labels(
+    table: RawTable, labels: RawTable, named: Mapping[str, str]
+) -> tuple[RawTable, str]:
+    """The table with the labels of another one, and the name of their column.
+
+    Rows belong together where they name the same case, and the same rubric and epoch where both do.
+    A label of a case that the table does not have counts for nothing. `named` are columns by role.
+    Raises `InputError` where columns are not clear, labels contradict each other, one may be of
+    several rubrics or epochs, or none is of a row of the table.
+    """
+    label_column = _only_column(labels, "label", named)
+    if label_column in table.columns:
+        hint = f"rename the one in {labels.file}"
+        raise InputError(table.problem(f"has a column {shown(label_column)}, too", 1, hint=hint))
+    keys, label_keys = [_only_column(table, "case", named)], [_only_column(labels, "case", named)]
+    told_apart_by = []
+    for role in ("rubric", "epoch"):
+        if of_table := columns_named(table, role):
+            if of_labels := columns_named(labels, role):
+                keys.append(of_table[0])
+                label_keys.append(of_labels[0])
+            else:
+                told_apart_by.append(of_table[0])
+    splits = columns_named(labels, "split")
+    added_columns = [label_column, *(name for name in splits[:1] if name not in table.columns)]
+    by_case = _labels_by_case(labels, label_keys, label_column)
+    rows, problems = [], []
+    told_apart: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for line, row in table.rows:
+        case = _texts(row, keys)
+        of_case = by_case.get(case, {})
+        parts = _texts(row, told_apart_by)
+        if of_case and told_apart.setdefault(case, parts) != parts:
+            message = f"a label of {shown(case[0])} may be of several: {listed(told_apart_by)}"
+            hint = f"add the column to {labels.file}"
+            problems.append(table.problem(message, line, told_apart_by[0], hint))
+        rows.append((line, {**row, **{name: of_case.get(name) for name in added_columns}}))
+    if not told_apart:
+        ids = listed((case[0] for case in by_case), 3)
+        cases = listed((as_text(value) for value in table.values(keys[0])), 3)
+        message = f"has no label of a row of {table.file}: here {label_keys[0]} is {ids}, there "
+        hint = "name the column that both have: --case COL"
+        problems.append(labels.problem(f"{message}{keys[0]} is {cases}", hint=hint))
+    if problems:
+        raise InputError(first_problems(problems, table.file))
+    return RawTable(table.file, (*table.columns, *added_columns), rows), label_column
+
+
+def _texts(row: Mapping[str, Any], columns: Sequence[str]) -> tuple[str, ...]:
+    return tuple(as_text(row.get(column)) for column in columns)
+
+
+def _labels_by_case(
+    labels: RawTable, keys: Sequence[str], label_column: str
+) -> dict[tuple[str, ...], Mapping[str, Any]]:
+    """The rows of a table of labels by what they are of; raises `InputError` where two differ."""
+    lines: dict[tuple[str, ...], int] = {}
+    by_case: dict[tuple[str, ...], Mapping[str, Any]] = {}
+    problems = []
+    for line, row in labels.rows:
+        case = _texts(row, keys)
+        first = by_case.setdefault(case, row)
+        first_line = lines.setdefault(case, line)
+        if as_text(first.get(label_column)) != as_text(row.get(label_column)):
+            message = f"the label of {shown(case[0])} is another one in line {first_line}"
+            problems.append(labels.problem(message, line, label_column, "remove one of the two"))
+    if problems:
+        raise InputError(first_problems(problems, labels.file))
+    return by_case
+
+
+def _only_column(table: RawTable, role: str, named: Mapping[str, str]) -> str:
+    """The column of a role in one of two tables that are put together."""
+    column = named.get(role, "")
+    if column in table.columns:
+        return column
+    candidates = columns_named(table, role)
+    if len(candidates) == 1:
+        return candidates[0]
+    message = f"which column is the {role} is not clear; its columns are {listed(table.columns)}"
+    raise InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
 
 
 class CaseKey(NamedTuple):

@@ -1,0 +1,188 @@
+"""`check` on what a log has of its runs, on scores that people edited, and with labels of another
+file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.engine.checking import check_table
+from pytest_jrh.sources.eval_logs import before_and_after_edits
+from tests.support.suites import built_log, run
+
+VIOLATED = (2, 5)
+JUDGE = "--verdict=scorer:judge"
+
+
+def history(number: int) -> list[dict[str, Any]]:
+    """Runs 2 and 5: a person overruled the judge. Run 3: a person wrote another explanation."""
+    if number in VIOLATED:
+        return [{"value": "C"}, {"value": "I"}]
+    return [{"value": "C"}, {"explanation": "Kind."}] if number == 3 else []
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    runs = []
+    for number in range(1, 13):
+        judged = {"value": "I" if number in VIOLATED else "C", "history": history(number)}
+        scores = {"judge": judged, "number": {"value": float(number % 2)}}
+        if number == 12:
+            scores["number"] = {"value": float("nan")}
+        human = "fail" if number in (*VIOLATED, 7) else "pass"
+        metadata = {"human": human, "task": f"task {number % 4}", "a/b": number % 2}
+        runs.append(run(number, scores=scores, metadata=metadata))
+    return Path(shutil.copy(built_log(runs), tmp_path / "runs.eval"))
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["check", "runs.eval", *arguments])
+    captured = capsys.readouterr()
+    return code, " ".join(captured.out.split()), " ".join(captured.err.split())
+
+
+def test_a_log_alone_is_checked(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = checked(capsys, JUDGE, "--label=metadata:human", "--cluster=metadata:task")
+    assert code == 0
+    assert "metadata:human 12 91.7%" in out
+    assert "cluster: metadata:task" in out
+    assert "pass, C = satisfied; fail, I = violated" in out
+    assert "labels: {metadata: human}" in out
+    table = check_table(log, verdict="scorer:judge", label="metadata:human")
+    assert len(table.results) == 12
+
+
+def test_edited_scores_are_labels_and_what_was_there_before_the_verdict(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = checked(capsys, JUDGE, "--label=edits")
+    assert code == 0
+    assert "edits 2 0.0%" in out
+    assert "10 cases without a label" in out
+    assert "Who looked at a score and agreed has left no mark" in out
+
+
+@pytest.mark.usefixtures("log")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), "is a log: say what in it are verdicts and what are labels; its scorers are scorer:"),
+        ((JUDGE,), "--verdict scorer:NAME --label metadata:FIELD, or --label edits"),
+        ((JUDGE, "--label=metadata:humen"), "metadata:human is the nearest"),
+        (("--verdict=scorer:jud", "--label=edits"), 'got "scorer:jud", which no run has'),
+        (("--verdict=scorer:number", "--label=edits"), "nobody has edited a score of number"),
+        (
+            ("--verdict=scorer:number", "--label=metadata:human"),
+            "where 1.0 is right, as with most scorers: --map 0.0=1 --map 1.0=0",
+        ),
+        ((JUDGE, "--label=metadata:task"), 'runs.eval:1: metadata:task: got "task 1"'),
+        ((JUDGE, "--label=human"), "is a log: say what in it are verdicts"),
+    ],
+)
+def test_what_a_log_does_not_say_is_refused_with_what_it_has(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], expected: str
+) -> None:
+    code, out, err = checked(capsys, *arguments)
+    assert (code, out) == (4, "")
+    assert expected in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("log")
+def test_a_score_that_was_left_out_is_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--verdict=scorer:number", "--label=metadata:human", "--map=1=0", "--map=0=1")
+    code, out, _ = checked(capsys, *arguments)
+    assert code == 0
+    assert "metadata:human 11" in out
+    assert "1 unscored" in out
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 no archive", b"{", b"", b"id,label\n"])
+def test_a_damaged_log_is_a_mistake_without_a_traceback(
+    log: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    log.write_bytes(content)
+    code, _, err = checked(capsys, JUDGE, "--label=edits")
+    assert code == 4
+    assert err.startswith("runs.eval")
+
+
+def test_histories_of_any_shape_are_read() -> None:
+    scores: dict[str, Any] = {
+        "as it was": {"value": 1},
+        "edited twice": {"value": 3, "history": [{"value": 1}, {"value": 2}, {"value": 3}]},
+        "confirmed": {"value": 1, "history": [{"value": 1}, {"value": 1}]},
+        "explained": {"value": 1, "history": [{"value": 1}, {"value": "UNCHANGED"}]},
+        "of a person alone": {"value": 1, "history": [{"value": 1}]},
+        "odd": {"value": 1, "history": "none"},
+        "odder": {"value": 1, "history": [7, {"value": 1}]},
+        "no score": 5,
+    }
+    originals, edited = before_and_after_edits(scores)
+    assert edited == {"edited twice": 3, "confirmed": 1}
+    assert originals == {
+        "as it was": 1, "edited twice": 1, "confirmed": 1, "explained": 1, "odd": 1,
+    }  # fmt: skip
+
+
+def write(path: Path, *lines: str) -> str:
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return str(path)
+
+
+def test_a_validation_set_of_scout_has_the_labels_of_scan_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"t{number},{'true' if number % 2 else 'false'}" for number in range(8)]
+    results = write(tmp_path / "results.csv", "transcript_id,value", *rows)
+    targets = [f"t{number},{'true' if number in (1, 3) else 'false'},dev" for number in range(6)]
+    validation = write(tmp_path / "validation.csv", "id,target,split", *targets, "other,true,dev")
+    assert main(["check", results, "--verdict=value", f"--labels={validation}"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "target 6 83.3%" in out
+    assert "2 cases without a label" in out
+    assert len(check_table(results, verdict="value", labels=validation).results) == 6
+
+
+@pytest.mark.parametrize(
+    ("table", "labels", "expected"),
+    [
+        (("id,verdict", "a,0"), ("id,target", "a,0", "a,1"), "labels.csv:3: target: the label of"),
+        (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a row of"),
+        (("id,verdict,target", "a,0,1"), ("id,target", "a,0"), 'has a column "target", too'),
+        (("name,verdict", "a,0"), ("id,target", "a,0"), "which column is the case is not clear"),
+        (("id,epoch,verdict", "a,1,0", "a,2,0"), ("id,target", "a,0"), "may be of several: epoch"),
+        (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "of several: rubric"),
+        (("id,verdict", "a,0"), ("",), "labels.csv:1: is empty"),
+    ],
+)
+def test_labels_that_do_not_fit_the_table_are_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    table: tuple[str, ...],
+    labels: tuple[str, ...],
+    expected: str,
+) -> None:
+    arguments = [write(tmp_path / "table.csv", *table)]
+    arguments.append(f"--labels={write(tmp_path / 'labels.csv', *labels)}")
+    assert main(["check", *arguments]) == 4
+    err = capsys.readouterr().err
+    assert expected in err
+    assert "Traceback" not in err
+
+
+def test_a_log_with_labels_of_another_file(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [json.dumps({"id": f"run-{number}", "label": "pass"}) for number in (1, 2, 3)]
+    labels = write(tmp_path / "labels.jsonl", *lines)
+    code, out, _ = checked(capsys, JUDGE, f"--labels={labels}")
+    assert code == 0
+    assert "label 3 66.7%" in out
+    assert log.is_file()
