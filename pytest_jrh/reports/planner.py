@@ -28,10 +28,15 @@ def prospect_sentences(prospects: Sequence[Prospect]) -> Iterator[str]:
         yield _proof(prospect)
         suite = prospect.classes[0].suite
         if suite.flicker is None:
-            yield (
-                f"{SUPPOSED_FLIP:.0%} of verdicts are taken to flip by themselves, as no case was "
-                "judged more than once (evaluation_config.repeats)."
-            )
+            yield _supposed_flips(suite.repeats)
+
+
+def _supposed_flips(repeats: int) -> str:
+    """Say what is taken for the flicker that no verdicts show yet."""
+    supposed = f"{SUPPOSED_FLIP:.0%} of verdicts are taken to flip by themselves"
+    if repeats > 1:
+        return f"{supposed}, until the {repeats} repeats of each case show how many do."
+    return f"{supposed}, as each case is judged once (evaluation_config.repeats)."
 
 
 def _found(of_class: ClassProspect) -> str:

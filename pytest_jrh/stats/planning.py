@@ -28,7 +28,7 @@ CaseClass: TypeAlias = Literal["violated", "satisfied", "all"]
 # least and the most that is looked at beside it.
 CORRELATION = 0.3
 CORRELATIONS = (0.0, CORRELATION, 0.6)
-# The share of verdicts that are taken to flip where no case was judged more than once.
+# The share of verdicts that are taken to flip where no repeats have shown it yet.
 SUPPOSED_FLIP = 0.05
 GOAL = 0.05
 MOST_RUNS = 100_000
