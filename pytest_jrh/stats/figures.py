@@ -255,7 +255,10 @@ COLUMNS: tuple[Column, ...] = (
 )
 
 
-ONE_BY_ONE = "Each interval holds by itself: of 20, about one misses its true figure."
+ONE_BY_ONE = (
+    "Each interval is about other runs under these rubrics, and holds by itself: of 20, about one "
+    "misses its true figure."
+)
 """What is said under a table with several rows."""
 Level: TypeAlias = Literal["rubric", "test", "total"]
 

@@ -56,7 +56,7 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
     start = next(
         number for number, line in enumerate(result.outlines) if "judge reliability" in line
     )
-    assert result.outlines[start + 1 : start + 19] == [
+    assert result.outlines[start + 1 : start + 20] == [
         "                                          95%",
         "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
         "rubric-1              5     80.0%   15.9-98.8   50.0%  0.0%   0.55   50.0%",
@@ -64,7 +64,8 @@ def test_the_summary_is_a_table_of_rubrics_and_tests(
         "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
         "95% intervals of rubric-1: recall 9.5-90.5, FPR 0.0-56.1, kappa -0.91 to 0.97,",
         "paired 9.5-90.5",
-        "Each interval holds by itself: of 20, about one misses its true figure.",
+        "Each interval is about other runs under these rubrics, and holds by itself: of",
+        "20, about one misses its true figure.",
         "! Not in these figures: 2 without a case, 1 unscored.",
         "  2 without a case: the transcript has no assistant turn",
         "Labels: 5 confirmed by openai/gpt-4.1-mini.",
