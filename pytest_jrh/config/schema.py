@@ -68,6 +68,9 @@ class InputFormat(ConfigSection):
 
     messages: Pointer = None
     """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
+    answer: Pointer = None
+    """A message that comes after these, such as the answer beside a request. Left out: where there
+    are no /messages but /request/messages, /response/choices/0/message, if it is there."""
     system: Pointer = None
     """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
     id: Pointers = None

@@ -22,11 +22,13 @@ from pytest_jrh.core.transcript import ROLES, is_role, message_text, storable
 from pytest_jrh.sources.json_items import (
     KEY,
     LINES,
+    UNREAD_ANSWER,
     FileItem,
     Identity,
     ItemFile,
     MisplacedError,
     begins_list,
+    has_unread_answer,
     identity,
     messages_of,
     metadata_of,
@@ -524,6 +526,8 @@ class Conversations(Source):
         clean, changed = storable(stored)
         with self._lock:
             self._unusual.update(dict.fromkeys(unusual))
+            if has_unread_answer(value, self._places):
+                self._unusual[UNREAD_ANSWER] = None
         task = clean["input"]
         if task is None:
             user_messages = (message for message in clean["messages"] if message["role"] == "user")

@@ -31,7 +31,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import Problem
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.log_pieces import refused, too_big
+from pytest_jrh.sources.log_pieces import OTHER_TOOLS, foreign_format, refused, too_big
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,6 +209,10 @@ def _check_between(data: Bytes, edge: int, start: int, *, first: bool) -> None:
 
 
 KEY = "input_format"
+_REQUEST, _ANSWER = "/request/messages", "/response/choices/0/message"
+UNREAD_ANSWER = (
+    f"an answer beside the messages that is not read (`{KEY}: {{answer: {_ANSWER}}}` adds it)"
+)
 _DIGEST = 12
 _DEEPEST = 4
 _MOST_LOOKED_AT = 2_000
@@ -262,19 +266,42 @@ def identity(value: Any, places: InputFormat) -> Identity:
 
 
 def messages_of(value: Any, places: InputFormat) -> list[Any]:
-    """The messages as they stand in the file; raises DamagedError where there are none."""
+    """The messages as they stand in the file, with the answer that stands beside them.
+
+    Raises DamagedError where there are none.
+    """
     if places.messages is None and isinstance(value, list):
         return value
     pointer = "/messages" if places.messages is None else places.messages
+    answer = places.answer
+    if places.messages is None and is_exchange(value):
+        pointer, answer = _REQUEST, answer or _ANSWER
     messages = at(value, pointer)
     if isinstance(messages, list):
-        return messages
+        turn = MISSING if answer is None else at(value, answer)
+        return messages if turn is MISSING or turn is None else [*messages, turn]
     problem = "has no messages" if messages is MISSING else f"has {shown(messages)} for messages"
+    foreign = foreign_format(value) if isinstance(value, dict) else None
+    if foreign is not None:
+        raise MisplacedError(f"{problem} at {pointer or 'the top'}; it is {foreign}", OTHER_TOOLS)
     elsewhere = [
         pointer_there for pointer_there in places_of_messages(value) if pointer_there != pointer
     ]
     hint = f"{KEY}: {{messages: {elsewhere[0]}}} would find some" if elsewhere else None
     raise MisplacedError(f"{problem} at {pointer or 'the top'}; {_keys(value)}", hint)
+
+
+def is_exchange(value: Any) -> bool:
+    """Whether a conversation is a request with its answer, as proxies of OpenAI's API log them."""
+    return at(value, "/messages") is MISSING and isinstance(at(value, _REQUEST), list)
+
+
+def has_unread_answer(value: Any, places: InputFormat) -> bool:
+    """Whether there is an answer beside the messages that is none of them, so that the transcript
+    ends before it.
+    """
+    answer = at(value, _ANSWER)
+    return isinstance(answer, dict) and answer not in messages_of(value, places)
 
 
 def metadata_of(value: Any, places: InputFormat) -> dict[str, Any]:
@@ -398,15 +425,15 @@ def guessed_format(path: Path) -> InputFormat | None:
     An id is a field that names each conversation, or a task and a number of its trials. Raises
     InputError and DamagedError for a file that cannot be read.
     """
-    values: dict[str, list[Any]] = {}
-    messages = ""
+    values: dict[str, list[Any]] | None = None
+    messages: str | None = None
     for _, data in ItemFile(path, MAX_SAMPLE_MB * 1_000_000).items():
         value = parsed(data)
-        if not messages:
+        if values is None:
             pointers = places_of_messages(value)
             if not pointers or "/messages" in pointers or not isinstance(value, dict):
                 return None
-            messages = pointers[0]
+            messages = None if is_exchange(value) else pointers[0]
             values = {key: [] for key in list(value)[:_MOST_KEYS]}
         for key in list(values):
             part = value.get(key) if isinstance(value, dict) else None
@@ -414,9 +441,13 @@ def guessed_format(path: Path) -> InputFormat | None:
                 values[key].append(part)
             else:
                 del values[key]
+    if values is None or ("id" in values and messages is None):
+        return None
     if "id" in values:
         return InputFormat(messages=messages)
     names, cluster = _names(values)
+    if not names and messages is None:
+        return None
     return InputFormat(
         messages=messages,
         id=tuple(map(pointer_to, names)) or None,

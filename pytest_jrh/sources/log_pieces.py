@@ -26,7 +26,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -105,6 +105,31 @@ def created_at(header: Mapping[str, Any]) -> datetime | None:
     except ValueError:
         return None
     return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
+
+
+OTHER_TOOLS = (
+    "Inspect Scout imports such files into a database, which can be read: docs/sources.md, Other "
+    "tools; or write conversations, one a line: {id, messages}"
+)
+_FOREIGN: Mapping[str, tuple[frozenset[str], ...]] = {
+    "an ATIF trajectory": (frozenset({"schema_version", "steps"}),),
+    "a trace of OpenTelemetry (OTLP)": (
+        frozenset({"resourceSpans"}),
+        frozenset({"resource_spans"}),
+    ),
+    "an entry of a Claude Code session": (
+        frozenset({"type", "sessionId"}),
+        frozenset({"type", "leafUuid"}),
+    ),
+}
+
+
+def foreign_format(keys: Collection[str]) -> str | None:
+    """What a JSON object with these keys is, where it is known to be of another tool."""
+    for name, known_keys in _FOREIGN.items():
+        if any(needed <= {*keys} for needed in known_keys):
+            return name
+    return None
 
 
 def log_header(path: Path, data: Any) -> dict[str, Any]:
@@ -374,6 +399,9 @@ class JsonLog:
                 path, f"is truncated or damaged JSON: {error}", "copy the log again, whole"
             ) from None
         if not {"version", "eval"} <= keys.keys():
+            foreign = foreign_format(keys)
+            if foreign is not None:
+                raise refused(path, f"is {foreign}, which is not read", OTHER_TOOLS)
             raise refused(
                 path,
                 "is JSON, but not an Inspect log: it has no `version` and `eval`",

@@ -338,3 +338,83 @@ def test_the_shape_of_real_runs_is_guessed() -> None:
     assert guessed_format(tau_bench()) == InputFormat(
         messages="/traj", id=("/task_id", "/trial"), cluster=("/task_id",)
     )
+
+
+ASKED = {"role": "user", "content": "Hi."}
+ANSWERED = {"role": "assistant", "content": "Hello."}
+
+
+def exchange(name: str = "a", **answer: Any) -> dict[str, Any]:
+    """A line of a proxy's log: a request to a model, and what the model answered."""
+    response = {"choices": [{"index": 0, "message": {**ANSWERED, **answer}}]}
+    return {"id": name, "request": {"model": "m", "messages": [ASKED]}, "response": response}
+
+
+def contents(source: Conversations) -> list[Any]:
+    run, _ = source.read(source.summaries()[0].run_id, 1)
+    return [message["content"] for message in run.messages]
+
+
+def test_the_answer_of_a_logged_request_is_its_last_message(tmp_path: Path) -> None:
+    source = lines(tmp_path / "proxy.jsonl", exchange())
+    assert contents(source) == ["Hi.", "Hello."]
+    assert not source.notices()
+    called = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    source = lines(tmp_path / "calls.jsonl", exchange(content=None, tool_calls=[called]))
+    assert source.read("a", 1)[0].messages[-1]["tool_calls"][0]["function"] == "look"
+    assert guessed_format(tmp_path / "proxy.jsonl") is None
+
+
+@pytest.mark.parametrize("response", [None, {}, {"error": "busy"}, {"choices": []}, "text", [1]])
+def test_a_logged_request_without_an_answer_is_read_without(tmp_path: Path, response: Any) -> None:
+    source = lines(tmp_path / "proxy.jsonl", {**exchange(), "response": response})
+    assert contents(source) == ["Hi."]
+
+
+def test_an_answer_that_is_not_read_is_told_and_can_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "proxy.jsonl"
+    lines(path, exchange())
+    source = Conversations(path, input_format=InputFormat(messages="/request/messages"))
+    assert contents(source) == ["Hi."]
+    assert "an answer beside the messages that is not read" in " ".join(source.notices())
+    places = InputFormat(messages="/request/messages", answer="/response/choices/0/message")
+    named = Conversations(path, input_format=places)
+    assert contents(named) == ["Hi.", "Hello."]
+    assert not named.notices()
+    beside = {**conversation("a"), "response": {"choices": [{"message": ANSWERED}]}}
+    lines(path, {**beside, "messages": [ASKED]})
+    source = Conversations(path)
+    assert contents(source) == ["Hi."]
+    assert "{answer: /response/choices/0/message}" in " ".join(source.notices())
+
+
+def test_ids_of_logged_requests_are_guessed(tmp_path: Path) -> None:
+    rows = [exchange(name) for name in "ab"]
+    for number, row in enumerate(rows):
+        row["request_id"] = f"r{number}"
+        del row["id"]
+    lines(tmp_path / "proxy.jsonl", *rows)
+    assert guessed_format(tmp_path / "proxy.jsonl") == InputFormat(id=("/request_id",))
+
+
+SESSION = {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        ({"schema_version": "ATIF-v1.7", "session_id": "s", "steps": []}, "an ATIF trajectory"),
+        ({"resourceSpans": []}, "a trace of OpenTelemetry (OTLP)"),
+        (SESSION, "an entry of a Claude Code session"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
+def test_files_of_other_tools_are_named_with_the_way_in(
+    tmp_path: Path, value: dict[str, Any], name: str, suffix: str
+) -> None:
+    path = tmp_path / f"runs{suffix}"
+    path.write_text(json.dumps(value), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        open_source(path).summaries()
+    assert f"is {name}" in str(caught.value)
+    assert "Inspect Scout imports such files" in str(caught.value)
