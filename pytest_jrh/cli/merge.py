@@ -98,6 +98,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             for case, node in nodes.items()
         },
     )
+    record_command = ""
+    if recording:
+        record_command = shlex.join(["pytest", f"--jrh-config={config}", *recording])
     concluded = conclude(
         [run],
         EndSettings(
@@ -107,9 +110,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             folder=settings.folder,
             origin=session_origin([run], settings.folder, recordings_of([ready])),
             update_command=lambda suite: _update_command(suite, folders, settings),
-            record_command=shlex.join(["pytest", f"--jrh-config={config}", *recording])
-            if recording
-            else "",
+            record_command=record_command,
         ),
     )
     # In pytest the item of a case that nothing decides about fails by itself.

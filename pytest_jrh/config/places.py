@@ -59,14 +59,12 @@ class Places:
             for base in (self.cwd, self.rootdir):
                 if exists(base / relative) or _may_match(base, relative):
                     return replace(self, home=base)
-        around = next(
-            (base for base in (self.rootdir, self.cwd) if self.config_dir.is_relative_to(base)),
-            None,
-        )
-        below_config = self.config_dir
+        for base in (self.rootdir, self.cwd):
+            if self.config_dir.is_relative_to(base):
+                return replace(self, home=base)
         if self.config_dir.parts[-2:] == _CONFIGS:
-            below_config = self.config_dir.parents[1]
-        return replace(self, home=around or below_config)
+            return replace(self, home=self.config_dir.parents[1])
+        return replace(self, home=self.config_dir)
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
@@ -167,10 +165,7 @@ class Places:
     def _nearest_file(self, relative: str) -> str | None:
         for path in self.candidates(relative):
             try:
-                names = [
-                    entry.name
-                    for entry, _ in zip(path.parent.iterdir(), range(_SIBLINGS), strict=False)
-                ]
+                names = [entry.name for entry in islice(path.parent.iterdir(), _SIBLINGS)]
             except (OSError, ValueError):
                 continue
             if close := nearest(path.name, names):
@@ -196,12 +191,9 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
     glob = Path(pattern)
     if glob.is_absolute():
         base, pattern = Path(glob.anchor), str(glob.relative_to(glob.anchor))
-    hidden_parts = _hidden_parts(glob)
-    paths = (
-        path
-        for path in base.glob(pattern)
-        if hidden_parts or not _hidden_parts(path.relative_to(base))
-    )
+    paths: Iterable[Path] = base.glob(pattern)
+    if not _hidden_parts(glob):
+        paths = (path for path in paths if not _hidden_parts(path.relative_to(base)))
     return tuple(sorted(islice(paths, MOST_FILES + 1)))
 
 

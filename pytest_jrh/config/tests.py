@@ -56,16 +56,17 @@ def resolve_tests(
             )
     if mode == "ordinal":
         _check_targets(config, rubrics, findings)
-    return tuple(
-        SuiteTest(
+    tests = []
+    for name in to_run:
+        test = SuiteTest(
             name=name,
             objective=KINDS[name].objective(config.test_agent_perturbation_config.objective),
             output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), folder)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
         )
-        for name in to_run
-    )
+        tests.append(test)
+    return tuple(tests)
 
 
 def stages_needed(config: Config) -> frozenset[StageName]:
@@ -130,13 +131,9 @@ def resolve_frozen(
     key: KeyPath = ("replay", "frozen")
     if isinstance(frozen, str):
         return True, places.require(frozen, findings, key, role="the frozen suite")
-    folders = list(
-        dict.fromkeys(
-            output_dir(config, test, folder)
-            for test in config.admin.perturbation_config.tests_to_run
-            if not KINDS[test].derived
-        )
-    )
+    tests = config.admin.perturbation_config.tests_to_run
+    makers = [test for test in tests if not KINDS[test].derived]
+    folders = list(dict.fromkeys(output_dir(config, test, folder) for test in makers))
     if len(folders) > 1:
         message = (
             f"the tests keep their cases in different folders ({listed(folders)}), so the "
@@ -168,11 +165,12 @@ def resolve_labels(
             "(a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         findings.missing(_LABELS, message)
-    labels = [
-        _resolved(section, (*_LABELS, index), rubrics, findings, places)
-        for index, section in enumerate(sections)
-    ]
-    return tuple(settings for settings in labels if settings is not None)
+    labels = []
+    for index, section in enumerate(sections):
+        settings = _resolved(section, (*_LABELS, index), rubrics, findings, places)
+        if settings is not None:
+            labels.append(settings)
+    return tuple(labels)
 
 
 def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> Path | None:

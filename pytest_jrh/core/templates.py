@@ -154,12 +154,10 @@ def render_jinja(
         ) from error
     except Exception as error:
         # Whatever a template's own expressions raise is a mistake in the template.
-        inside = [
-            frame.lineno
-            for frame in traceback.extract_tb(error.__traceback__)
-            if frame.filename == "<template>"
-        ]
-        last = first_line + inside[-1] - 1 if inside and inside[-1] else None
+        last = None
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == "<template>" and frame.lineno:
+                last = first_line + frame.lineno - 1
         message = f"the template does not render: {_cause(error)}"
         raise InputError(Problem(message, file=origin, line=last)) from error
 
@@ -195,12 +193,10 @@ def check_jinja(
         raise InputError(
             Problem("not a jinja template: it is nested too deeply", file=origin)
         ) from error
-    problems = [
-        Problem(
-            "a prompt cannot include, import or extend another file", file=origin, line=node.lineno
-        )
-        for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
-    ]
+    problems = []
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        message = "a prompt cannot include, import or extend another file"
+        problems.append(Problem(message, file=origin, line=node.lineno))
     lines: dict[str, int] = {}
     for name in tree.find_all(nodes.Name):
         lines.setdefault(name.name, name.lineno)
@@ -394,16 +390,15 @@ class Template:
             # Such as the system part of a built-in prompt, which every call of a stage has alike.
             return constant(self.source)
         # A number stays one, so that a template can compare or count with it; all else is text.
-        safe = {
-            name: value if isinstance(value, int) else neutralize(str(value), self.tags)
-            for name, value in values.items()
-            if name in self.variables
-        }
+        safe: dict[str, str | int] = {}
+        for name in self.variables & values.keys():
+            value = values[name]
+            safe[name] = value if isinstance(value, int) else neutralize(str(value), self.tags)
         if self.style == "braces":
-            return "".join(
-                text if name is None else str(safe[name])
-                for text, name, _ in scan_braces(self.source)
-            )
+            parts = []
+            for text, variable, _ in scan_braces(self.source):
+                parts.append(text if variable is None else str(safe[variable]))
+            return "".join(parts)
         return render_jinja(self.source, safe, origin=self.origin, first_line=self.first_line)
 
 
@@ -444,7 +439,9 @@ def jinja_template(
     """Build a jinja template that is known to be valid, as `parse_template` would, without the time
     to check it.
     """
-    words = {word for block in _JINJA.findall(source) for word in _WORD.findall(block)}
+    words: set[str] = set()
+    for block in _JINJA.findall(source):
+        words.update(_WORD.findall(block))
     return _template(
         source, origin, "jinja", words & set(allowed), allowed=allowed, required=required
     )

@@ -141,16 +141,16 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
     """Lines of a name and its cells as columns of a table of at most `width` columns, in which the
     names get what the cells leave.
     """
-    widths = [max(map(columns, cells)) for cells in zip(*(line[1:] for line in lines), strict=True)]
-    names = [name for name, *_ in lines]
+    names, *cells_by_column = map(list, zip(*lines, strict=True))
+    widths = [max(map(columns, cells)) for cells in cells_by_column]
     names_room = width - sum(widths) - len(GAP) * len(widths)
     room = min(max(map(columns, names)), max(names_room, _NARROWEST_NAME))
     rows = []
     for name, (_, *cells) in zip(fitted(names, room), lines, strict=True):
-        padded = [
-            " " * (wide - columns(cell)) + cell for cell, wide in zip(cells, widths, strict=True)
-        ]
-        rows.append(GAP.join([name + " " * (room - columns(name)), *padded]).rstrip())
+        padded = [name + " " * (room - columns(name))]
+        for cell, wide in zip(cells, widths, strict=True):
+            padded.append(" " * (wide - columns(cell)) + cell)
+        rows.append(GAP.join(padded).rstrip())
     return rows
 
 

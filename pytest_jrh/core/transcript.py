@@ -82,12 +82,12 @@ def has_media(messages: Sequence[Message]) -> bool:
     """Whether a message holds an image or other media, of which `render_transcript` gives the name
     alone.
     """
-    return any(
-        block.get("type") not in _AS_TEXT
-        for message in messages
-        if not isinstance(message.get("content"), str)
-        for block in message.get("content") or ()
-    )
+    for message in messages:
+        content = message.get("content")
+        blocks = () if isinstance(content, str) else content or ()
+        if any(block.get("type") not in _AS_TEXT for block in blocks):
+            return True
+    return False
 
 
 def assistant_indices(messages: Sequence[Message]) -> tuple[int, ...]:
@@ -278,11 +278,10 @@ def _block_sections(
         yield header, str(block.get("text", ""))
     elif kind == "reasoning":
         if show_reasoning:
-            hidden = block.get("redacted")
-            yield (
-                " reasoning",
-                str(block.get("summary") or "[redacted]" if hidden else block.get("reasoning", "")),
-            )
+            reasoning = block.get("reasoning", "")
+            if block.get("redacted"):
+                reasoning = block.get("summary") or "[redacted]"
+            yield " reasoning", str(reasoning)
     elif kind == "tool_use":
         name = _inline(str(block.get("name", "")))
         yield f" calls {name} (run by the provider)", str(block.get("arguments", ""))

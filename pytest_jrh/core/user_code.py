@@ -109,9 +109,6 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
     Installed libraries and the standard library are left out; where nothing else is in the
     traceback, the last place outside this package is given, unless `own_only`.
     """
-    installed = [
-        Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")
-    ]
     foreign: list[traceback.FrameSummary] = []
     cause: BaseException | None = error
     while cause is not None and not foreign:
@@ -122,18 +119,24 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
         )
         foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
-    own_frames = [
-        frame
-        for frame in foreign
-        if not frame.filename.startswith("<")
-        and not any(Path(frame.filename).is_relative_to(folder) for folder in installed)
-    ]
+    own_frames = [frame for frame in foreign if not _is_installed(frame.filename)]
+    frames = own_frames[-_MOST_FRAMES:]
+    if not frames and not own_only:
+        frames = foreign[-1:]
     folder = Path.cwd()
-    chosen = own_frames[-_MOST_FRAMES:] or ([] if own_only else foreign[-1:])
-    return tuple(
-        f"{relative_path(Path(frame.filename), folder)}:{frame.lineno} in {frame.name}"
-        for frame in chosen
-    )
+    places = []
+    for frame in frames:
+        file = relative_path(Path(frame.filename), folder)
+        places.append(f"{file}:{frame.lineno} in {frame.name}")
+    return tuple(places)
+
+
+def _is_installed(file: str) -> bool:
+    """Whether code is of the standard library, of an installed one, or in no file."""
+    if file.startswith("<"):
+        return True
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return any(Path(file).is_relative_to(sysconfig.get_path(name)) for name in names)
 
 
 def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
@@ -143,12 +146,13 @@ def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
     stack = traceback.StackSummary.extract(
         traceback.walk_tb(error.__traceback__), lookup_lines=False
     )
-    frames = [frame for frame in stack if Path(frame.filename).is_relative_to(package)]
-    return tuple(
-        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno} in "
-        f"{frame.name}"
-        for frame in frames[-_MOST_FRAMES:]
-    )
+    places = []
+    for frame in stack:
+        path = Path(frame.filename)
+        if path.is_relative_to(package):
+            file = path.relative_to(package.parent).as_posix()
+            places.append(f"{file}:{frame.lineno} in {frame.name}")
+    return tuple(places[-_MOST_FRAMES:])
 
 
 def is_ours(error: BaseException) -> bool:

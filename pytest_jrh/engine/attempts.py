@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.core.model import Spending
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         HumanReview,
         Judgment,
         RecordMode,
+        SharedCall,
         Skip,
     )
     from pytest_jrh.core.redact import Redactor
@@ -118,9 +118,16 @@ class Attempt:
         rejected: Case | None = None,
     ) -> CaseResult:
         """What came of it, and what it took."""
-        goes = [go for go in (self, self.base) if go is not None and go.counted]
-        judging = [go.judging.spending for go in goes if go.judging is not None]
-        tapes = list(chain.from_iterable(go.tapes for go in goes))
+        spending, judge_spending = Spending(), Spending()
+        shared: SharedCall | None = None
+        for go in (self, self.base):
+            if go is None or not go.counted:
+                continue
+            if go.judging is not None:
+                judge_spending += go.judging.spending
+            for tape in go.tapes:
+                spending += tape.spending
+                shared = shared or tape.shared
         result = case_result(
             self.spec,
             self.case,
@@ -134,9 +141,9 @@ class Attempt:
         return replace(
             result,
             human_reviewed=self.human_reviewed,
-            spending=sum((tape.spending for tape in tapes), Spending()),
-            judge_spending=sum(judging, Spending()) if self.spec.judge is not None else None,
-            shared=next((tape.shared for tape in tapes if tape.shared is not None), None),
+            spending=spending,
+            judge_spending=judge_spending if self.spec.judge is not None else None,
+            shared=shared,
             base_scores=self.base_scores,
         )
 

@@ -97,15 +97,14 @@ class Pipeline:
         """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its
         stages.
         """
+        models: dict[StageName, StageModel] = {}
+        templates: dict[StageName, Template] = {}
+        for stage in MAKING:
+            models[stage.name] = StageModel(stage.name, model, temperature=temperature)
+            templates[stage.name] = load_template(stage.name, mode=mode, objective=objective)
         return cls(
-            models={
-                stage.name: StageModel(stage.name, model, temperature=temperature)
-                for stage in MAKING
-            },
-            templates={
-                stage.name: load_template(stage.name, mode=mode, objective=objective)
-                for stage in MAKING
-            },
+            models=models,
+            templates=templates,
             mode=mode,
             objective=objective,
             max_edit_rounds=max_edit_rounds,

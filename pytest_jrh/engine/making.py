@@ -91,9 +91,8 @@ class CaseMaker:
                 self._generations.popitem(last=False)
         work_of_case.asked_by.add(attempt.spec)
         case = await work_of_case.task
-        attempt.shared_tapes = tuple(
-            tape for tape in work_of_case.attempt.tapes if tape is not work_of_case.attempt.judging
-        )
+        maker = work_of_case.attempt
+        attempt.shared_tapes = tuple(tape for tape in maker.tapes if tape is not maker.judging)
         return case
 
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
@@ -261,11 +260,10 @@ class Bases:
     def _forget(self) -> None:
         """Forget the oldest, but none whose cost nobody has counted."""
         old = len(self._verdicts) - self._keep
-        counted = [
-            spec
-            for spec, verdict in self._verdicts.items()
-            if verdict.claimed and verdict.task.done()
-        ]
+        counted = []
+        for spec, verdict in self._verdicts.items():
+            if verdict.claimed and verdict.task.done():
+                counted.append(spec)
         for spec in counted[: max(0, old)]:
             del self._verdicts[spec]
 

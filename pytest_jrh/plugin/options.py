@@ -223,18 +223,15 @@ def refuse_options(config: pytest.Config) -> None:
     Raises `pytest.UsageError`.
     """
     flags = {option.flag for option in OPTIONS}
-    typed = [
-        name
-        for argument in config.invocation_params.args
-        if (name := str(argument).partition("=")[0]) in flags
-    ]
+    words = [str(argument).partition("=")[0] for argument in config.invocation_params.args]
+    typed = [word for word in dict.fromkeys(words) if word in flags]
     if typed:
-        names = ", ".join(dict.fromkeys(typed))
-        verb = "needs" if len(set(typed)) == 1 else "need"
-        raise pytest.UsageError(
-            f"{names} {verb} a suite, and none was collected. Name its config with "
-            "--jrh-config=FILE." + "".join(f"\n{line}" for line in suites_nearby(config))
+        verb = "needs" if len(typed) == 1 else "need"
+        sentence = (
+            f"{', '.join(typed)} {verb} a suite, and none was collected. Name its config with "
+            "--jrh-config=FILE."
         )
+        raise pytest.UsageError("\n".join([sentence, *suites_nearby(config)]))
 
 
 def suites_nearby(config: pytest.Config) -> list[str]:
@@ -264,16 +261,16 @@ def _suites(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
+def _is_left_out(folder: Path) -> bool:
+    if folder.name.startswith((".", "_")) or folder.name == "node_modules":
+        return True
+    return (folder / "pyvenv.cfg").exists()
+
+
 def _files(top: Path) -> Iterator[Path]:
     """The files below a folder, its own first, without hidden folders and without virtual
     environments.
     """
     for parent, folders, files in islice(os.walk(top), _MOST_FOLDERS):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith((".", "_"))
-            and name != "node_modules"
-            and not Path(parent, name, "pyvenv.cfg").exists()
-        )
+        folders[:] = sorted(name for name in folders if not _is_left_out(Path(parent, name)))
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(YAML_SUFFIXES))

@@ -73,10 +73,11 @@ class Reviewing:
         """
         is_asked = self._options.review is not None
         selected = {spec.suite for spec in specs}
-        running = [
-            ready for ready in self._suites if ready.suite.name in selected or self._is_distributed
-        ]
-        suites = [ready.suite for ready in running if is_asked or self._is_wanted(ready)]
+        suites = []
+        for ready in self._suites:
+            is_running = ready.suite.name in selected or self._is_distributed
+            if is_running and (is_asked or self._is_wanted(ready)):
+                suites.append(ready.suite)
         terminal: pytest.TerminalReporter | None = self._config.pluginmanager.get_plugin(
             "terminalreporter"
         )

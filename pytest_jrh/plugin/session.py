@@ -345,9 +345,7 @@ class SuiteSession:
                 ledger=self._ledger(),
                 ask=not options.plan,
                 review=self.reviewing.desk,
-                on_reviewed=self._keep_reviewed
-                if not options.plan
-                else lambda _case, _decision: None,
+                on_reviewed=self._keep_reviewed,
             )
             self._engine = Engine({ready.suite.name: ready for ready in self.suites}, settings)
         return self._engine
@@ -394,7 +392,9 @@ class SuiteSession:
         self.handover.keep(case, self.suites.named(case.spec.suite).suite)
 
     def _keep_reviewed(self, case: Case, decision: Decision) -> None:
-        """Keep a case as a person wants it, over the one that was made."""
+        """Keep a case as a person wants it, over the one that was made; a plan keeps nothing."""
+        if self.options.plan:
+            return
         self._keep(replace(case, review=Review(decision.action, decision.note)))
 
     def _is_orphan(self) -> bool:

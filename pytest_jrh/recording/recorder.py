@@ -272,6 +272,8 @@ class _Router:
 
         response = decode_response(response)
         headers = {name.lower(): value for name, value in response["headers"].items()}
+        content_types = headers.get("content-type", ["application/json"])
+        clean_types = [self._redactor.text(body_text(value)) for value in content_types]
         return {
             "request": {
                 "method": request.method,
@@ -281,12 +283,7 @@ class _Router:
             },
             "response": {
                 "status": dict(response["status"]),
-                "headers": {
-                    "content-type": [
-                        self._redactor.text(body_text(value))
-                        for value in headers.get("content-type", ["application/json"])
-                    ]
-                },
+                "headers": {"content-type": clean_types},
                 "body": {"string": self._redactor.text(body_text(response["body"]["string"]))},
             },
         }
@@ -350,7 +347,8 @@ def _decoded(response: dict[str, Any]) -> dict[str, Any]:
     headers, encodings = {}, []
     for name, values in response["headers"].items():
         if name.lower() == "content-encoding":
-            encodings += [part for value in values for part in body_text(value).split(",")]
+            for value in values:
+                encodings += body_text(value).split(",")
         else:
             headers[name] = values
     while encodings and (plain := uncompressed(body, encodings[-1])) is not None:
@@ -370,10 +368,10 @@ _SPREAD = 2
 
 def size_of(request: CallRequest) -> int:
     """The bytes of what a model is asked with."""
-    return sum(
-        len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
-        for message in request.messages
-    )
+    size = 0
+    for message in request.messages:
+        size += len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
+    return size
 
 
 @contextlib.contextmanager

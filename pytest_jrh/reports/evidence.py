@@ -81,7 +81,8 @@ def review_text(result: CaseResult, case: Case | None) -> str:
     note = review.note if review is not None else ""
     if not decided:
         return ""
-    return f"{_DECIDED.get(decided, decided)}: {note}" if note else _DECIDED.get(decided, decided)
+    text = _DECIDED.get(decided, decided)
+    return f"{text}: {note}" if note else text
 
 
 def shown_edits(case: Case) -> Iterator[ShownEdit]:
@@ -123,10 +124,9 @@ class WhoSaid:
         names_by_score: dict[int | None, list[str]] = {}
         for name, score in self._scores(result, case):
             names_by_score.setdefault(score, []).append(name)
-        parts = [
-            f"{score_text(result, score, self._session)}: {', '.join(names)}"
-            for score, names in names_by_score.items()
-        ]
+        parts = []
+        for score, names in names_by_score.items():
+            parts.append(f"{score_text(result, score, self._session)}: {', '.join(names)}")
         return f"{'; '.join(parts)}."
 
     def _scores(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:

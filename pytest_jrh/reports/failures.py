@@ -85,7 +85,11 @@ def disagreement_text(
         lines += _prose(verification.rationale, width)
     for verdict in (judgment.shown, judgment.minority):
         lines += _because(case, judgment, verdict, width) if verdict is not None else []
-    lines += ["", *(_probed(case, unchanged, width) if unchanged else _edits(case, width))]
+    lines.append("")
+    if unchanged:
+        lines += _probed(case, unchanged, width)
+    else:
+        lines += _edits(case, width)
     lines.append("")
     for title, path in (("debug bundle:", debug_bundle), ("cassette:", cassette)):
         if path is not None:

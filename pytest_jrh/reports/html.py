@@ -210,6 +210,10 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
     for name, decision in session.decisions.items():
         if decision.is_reported:
             decisions.append(_decision(name, decision, session))
+    spending = ""
+    if not session.is_table:
+        seconds = session.wall_seconds
+        spending = " | ".join(spending_lines(session.spending, _ONE_LINE, wall_seconds=seconds))
     values = {
         "title": _title(session),
         "subtitle": subtitle(session),
@@ -234,11 +238,7 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
         "filters": listed.filters(),
         "triage": listed.triage(),
         "all_cases": f"{len(session.results):,}",
-        "spending": ""
-        if session.is_table
-        else " | ".join(
-            spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
-        ),
+        "spending": spending,
         "remarks": block_values(
             [
                 *topics.left_out_blocks(session),

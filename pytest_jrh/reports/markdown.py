@@ -114,9 +114,8 @@ class CaseBlocks:
         self._part(f"Right, but {REASONING_DISAGREES}", odd)
         torn = [result for result in flickering(results) if result.outcome == "agree"]
         self._part("Right, but flickering", torn)
-        turned = [
-            result for result in all_results if result.spec.derived and result.outcome == "disagree"
-        ]
+        of_probes = [result for result in all_results if result.spec.derived]
+        turned = [result for result in of_probes if result.outcome == "disagree"]
         self._part("Turned by a probe", turned)
         unscored = [result for result in all_results if result.outcome in UNSCORED]
         self._part("Without a verdict", unscored)

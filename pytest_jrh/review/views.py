@@ -335,10 +335,9 @@ def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object
 
 def bare_values(assigned: Assigned, base: str) -> dict[str, object]:
     """What a case is rendered from before it is labelled: the rubric, and what the judge reads."""
-    messages = assigned.entry.case.messages
-    turns = [
-        _plain_turn(message, index, _bare_parts(message)) for index, message in enumerate(messages)
-    ]
+    turns = []
+    for index, message in enumerate(assigned.entry.case.messages):
+        turns.append(_plain_turn(message, index, _bare_parts(message)))
     return {**_label_values(assigned, base, (Fold(tuple(turns)),)), "revealed": False}
 
 

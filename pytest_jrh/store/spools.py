@@ -188,10 +188,10 @@ def read_jsonl(
     `InputError` with file and line for each line that is not a JSON object, no usable record, or a
     second record of a case.
     """
-    made_now = {
-        entry.line_digest: (case_id, entry)
-        for case_id, entry in (existing.entries if existing is not None else {}).items()
-    }
+    made_now = {}
+    if existing is not None:
+        for made_id, made_entry in existing.entries.items():
+            made_now[made_entry.line_digest] = (made_id, made_entry)
     entries: dict[str, RecordEntry] = {}
     foreign: list[LinePlace] = []
     problems: list[Problem] = []
@@ -282,10 +282,10 @@ def merge(
         merged = {**existing.entries, **new.entries}
         entries = {case_id: entry for case_id, entry in merged.items() if case_id not in dropped}
     else:
-        reviewed = {
-            case_id: entry for case_id, entry in new.entries.items() if entry.human_reviewed
-        }
-        entries = {**new.entries, **existing.entries, **reviewed}
+        entries = {**new.entries, **existing.entries}
+        for case_id, entry in new.entries.items():
+            if entry.human_reviewed:
+                entries[case_id] = entry
     return RecordIndex(entries, existing.foreign, new.torn)
 
 
