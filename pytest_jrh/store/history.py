@@ -10,10 +10,21 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+)
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import lines_of
@@ -25,11 +36,14 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _LONGEST_NAME = 1_000
-_MOST_RUBRICS = 10_000
 _LINE = "a line has suite, date, commit, cases, of, gate and judges"
 _JUDGE = "a judge has judge, model, fingerprint, all and rubrics"
 _FIGURE = "a figure has n, accuracy, lower and upper, between 0 and 1"
-_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC", re.ASCII)
+_DATE = "^([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC)?$"
+
+_Name: TypeAlias = Annotated[StrictStr, Field(max_length=_LONGEST_NAME)]
+_Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**12)]
+_Share: TypeAlias = Annotated[StrictFloat, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 class UnusableLineError(ValueError):
@@ -40,21 +54,25 @@ class UnusableLineError(ValueError):
 class PastFigure:
     """An accuracy with its interval; None where there was none."""
 
-    n: int
-    accuracy: float | None
-    lower: float | None
-    upper: float | None
+    n: _Count
+    accuracy: _Share | None
+    lower: _Share | None
+    upper: _Share | None
+
+
+_Rubric: TypeAlias = Annotated[StrictStr, AfterValidator(lambda name: name[:_LONGEST_NAME])]
+_Figures: TypeAlias = Annotated[dict[_Rubric, PastFigure], Field(max_length=10_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class PastJudge:
     """The figures of one judge: over all of its cases, and by rubric."""
 
-    judge: str
-    model: str
-    fingerprint: str
-    total: PastFigure
-    rubrics: Mapping[str, PastFigure] = field(default_factory=dict)
+    judge: _Name
+    model: _Name
+    fingerprint: _Name
+    total: Annotated[PastFigure, Field(alias="all")]
+    rubrics: _Figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +82,12 @@ class PastRun:
     `gate` is None where there was none. `date` is in UTC, to the minute.
     """
 
-    suite: str
-    date: str
-    commit: str
-    cases: int
-    of: int
-    gate: bool | None
+    suite: _Name
+    date: Annotated[StrictStr, Field(pattern=_DATE)]
+    commit: _Name
+    cases: _Count
+    of: _Count
+    gate: StrictBool | None
     judges: tuple[PastJudge, ...]
 
     @property
@@ -78,93 +96,28 @@ class PastRun:
         return self.cases >= self.of
 
 
+@cache
+def _runs() -> TypeAdapter[PastRun]:
+    return TypeAdapter(PastRun)
+
+
 def run_data(run: PastRun) -> dict[str, Any]:
     """The line as JSON values."""
-    return {
-        "format": FORMAT,
-        "suite": run.suite,
-        "date": run.date,
-        "commit": run.commit,
-        "cases": run.cases,
-        "of": run.of,
-        "gate": run.gate,
-        "judges": [
-            {
-                "judge": judge.judge,
-                "model": judge.model,
-                "fingerprint": judge.fingerprint,
-                "all": _figure_data(judge.total),
-                "rubrics": {name: _figure_data(figure) for name, figure in judge.rubrics.items()},
-            }
-            for judge in run.judges
-        ],
-    }
+    return {"format": FORMAT, **_runs().dump_python(run, by_alias=True)}
 
 
 def run_from(value: object) -> PastRun:
     """The run of a line; raises `UnusableLineError` with what is wrong."""
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise UnusableLineError(f"is no line of a history of format {FORMAT}")
-    texts = [value.get(key) for key in ("suite", "date", "commit")]
-    numbers = [value.get(key) for key in ("cases", "of")]
-    judges, gate = value.get("judges"), value.get("gate")
-    fits = (
-        all(map(_is_name, texts))
-        and (texts[1] == "" or _DATE.fullmatch(str(texts[1])))
-        and all(map(_is_count, numbers))
-        and isinstance(judges, list)
-        and (gate is None or isinstance(gate, bool))
-    )
-    if not fits or not isinstance(judges, list):
+    try:
+        return _runs().validate_python(value)
+    except ValidationError as error:
+        keys = error.errors(include_url=False)[0]["loc"]
+    if len(keys) == 1:
         raise UnusableLineError(_LINE)
-    suite, date, commit = map(str, texts)
-    cases, of = value["cases"], value["of"]
-    return PastRun(suite, date, commit, cases, of, gate, tuple(map(_judge_from, judges)))
-
-
-def _figure_data(figure: PastFigure) -> dict[str, Any]:
-    data = {"accuracy": figure.accuracy, "lower": figure.lower, "upper": figure.upper}
-    return {"n": figure.n, **data}
-
-
-def _judge_from(value: object) -> PastJudge:
-    if not isinstance(value, dict) or not all(
-        _is_name(value.get(key)) for key in ("judge", "model", "fingerprint")
-    ):
-        raise UnusableLineError(_JUDGE)
-    rubrics = value.get("rubrics")
-    if not isinstance(rubrics, dict) or len(rubrics) > _MOST_RUBRICS:
-        raise UnusableLineError(_JUDGE)
-    return PastJudge(
-        value["judge"],
-        value["model"],
-        value["fingerprint"],
-        _figure_from(value.get("all")),
-        {str(name)[:_LONGEST_NAME]: _figure_from(figure) for name, figure in rubrics.items()},
-    )
-
-
-def _figure_from(value: object) -> PastFigure:
-    if not isinstance(value, dict) or not _is_count(value.get("n")):
-        raise UnusableLineError(_FIGURE)
-    shares = [value.get(key) for key in ("accuracy", "lower", "upper")]
-    if not all(map(_is_share, shares)):
-        raise UnusableLineError(_FIGURE)
-    return PastFigure(value["n"], *shares)
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and len(value) <= _LONGEST_NAME
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10**12
-
-
-def _is_share(value: object) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+    is_figure = "all" in keys or "rubrics" in keys[:-1]
+    raise UnusableLineError(_FIGURE if is_figure else _JUDGE)
 
 
 _LARGEST = 64 * 2**20
