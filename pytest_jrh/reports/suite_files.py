@@ -202,60 +202,60 @@ class Assembler:
         self, folder: Path, spools: Sequence[Path], items: Sequence[Item], *, whole: bool
     ) -> RecordIndex:
         made, rejected = self._spooled(spools, items)
-        target = self._suite.frozen or folder / CASES_FILE
         ran = {item.made_id: item.result for item in items if item.result is not None}
+        is_written = self._suite.generation.output.write_jsonl and self._suite.frozen is None
         refused = {name for name, result in ran.items() if result.rejected is not None}
         entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
-        if self._suite.generation.output.write_jsonl and self._suite.frozen is None:
-            file = folder / REJECTED_FILE
-            entries = dict(self._rejected(file, rejected, entries, ran, whole=whole))
+        if is_written:
+            entries = self._rejected(folder / REJECTED_FILE, entries, ran, whole=whole)
         self._refused |= {name: entry for name, entry in entries.items() if name in refused}
+        target = self._suite.frozen or folder / CASES_FILE
         dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
+        index = self._merged(target, made, dropped, whole=whole)
+        if index is None:
+            return made
+        return self._write(target, index, made) if is_written else index
+
+    def _rejected(
+        self,
+        target: Path,
+        entries: dict[str, RecordEntry],
+        ran: Mapping[str, CaseResult],
+        *,
+        whole: bool,
+    ) -> dict[str, RecordEntry]:
+        """Bring the file of the cases that the verifier rejected up to date, `entries` those of
+        this session; gives where they all lie.
+        """
+        settled = set()
+        for name, result in ran.items():
+            if result.outcome in (*MADE, "no_case") and result.rejected is None:
+                settled.add(name)
+        made = RecordIndex(entries)
+        index = self._merged(target, made, frozenset(settled), whole=whole, rejected=True)
+        return entries if index is None else dict(self._write(target, index, made).entries)
+
+    def _merged(
+        self,
+        target: Path,
+        made: RecordIndex,
+        dropped: frozenset[str],
+        *,
+        whole: bool,
+        rejected: bool = False,
+    ) -> RecordIndex | None:
+        """The records of a file, with those that were made; None where they cannot be read."""
+        overwrite = rejected or self._suite.generation.output.overwrite
         try:
-            before = self._without_gone(
-                self._frozen or read_jsonl(target, made), target, whole=whole
-            )
-            overwrite = self._suite.generation.output.overwrite
-            index = merge(before, made, dropped=dropped, overwrite=overwrite)
+            records = self._frozen or read_jsonl(target, made, rejected=rejected)
+            before = self._without_gone(records, target, whole=whole)
+            return merge(before, made, dropped=dropped, overwrite=overwrite)
         except (OSError, InputError) as error:
             self._outputs.problem(
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
             self._keep_spools = self._keep_spools or bool(made.entries)
-            return made
-        if self._suite.generation.output.write_jsonl and self._suite.frozen is None:
-            return self._write(target, index, made)
-        return index
-
-    def _rejected(
-        self,
-        target: Path,
-        rejected: RecordIndex,
-        entries: Mapping[str, RecordEntry],
-        ran: Mapping[str, CaseResult],
-        *,
-        whole: bool,
-    ) -> Mapping[str, RecordEntry]:
-        """Bring the file of the cases that the verifier rejected up to date, `entries` those of
-        this session; gives where they all lie.
-        """
-        settled = {
-            name
-            for name, result in ran.items()
-            if result.outcome in (*MADE, "no_case") and result.rejected is None
-        }
-        try:
-            before = self._without_gone(
-                read_jsonl(target, rejected, rejected=True), target, whole=whole
-            )
-            index = merge(before, RecordIndex(entries), dropped=frozenset(settled), overwrite=True)
-        except (OSError, InputError) as error:
-            self._outputs.problem(
-                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
-            )
-            self._keep_spools = self._keep_spools or bool(entries)
-            return entries
-        return self._write(target, index, RecordIndex(entries)).entries
+            return None
 
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
         """The cases of a folder that this session has made, and those that were rejected."""
