@@ -330,13 +330,14 @@ def write_judged_log(
             log = _Log(archive, redactor)
             for result, case in cases:
                 log.add(result, case)
-            log.finish(
+            header = log.header(
                 str(storable(task)[0]),
                 str(storable(model)[0]),
                 times,
                 dict(storable(dict(metadata or {}))[0]),
                 {scorer_name(judge): of_judge for judge, of_judge in (figures or {}).items()},
             )
+            log.finish(header)
             return len(log.ids)
     except OSError as error:
         raise InputError(
@@ -384,22 +385,15 @@ class _Log:
         self._summaries.append(_plain(sample.summary()))
         self._write(f"samples/{name}_epoch_{EPOCH}.json", _plain(sample))
 
-    def finish(
-        self,
-        task: str,
-        model: str,
-        times: tuple[str, str],
-        metadata: dict[str, Any],
-        figures: Mapping[str, Mapping[str, Estimate]],
-    ) -> None:
+    def finish(self, log: EvalLog) -> None:
         """Write what readers look at first."""
-        header = _plain(self._header(task, model, times, metadata, figures))
+        header = _plain(log)
         start = {name: header[name] for name in ("version", "eval", "plan")}
         self._write("_journal/start.json", start)
         self._write("summaries.json", self._summaries)
         self._write("header.json", header)
 
-    def _header(
+    def header(
         self,
         task: str,
         model: str,
@@ -407,6 +401,7 @@ class _Log:
         metadata: dict[str, Any],
         figures: Mapping[str, Mapping[str, Estimate]],
     ) -> EvalLog:
+        """What the log says of the session and its samples, once all are written."""
         from inspect_ai.log import (
             EvalConfig,
             EvalDataset,
@@ -420,6 +415,9 @@ class _Log:
         digest = self._hash.hexdigest()[:22]
         ids = list(self.ids)
         started, ended = times
+        scores = []
+        for name, judge in self._judges.items():
+            scores.append(_eval_score(name, judge, figures.get(name, {})))
         return EvalLog(
             status="success",
             eval=EvalSpec(
@@ -438,10 +436,7 @@ class _Log:
             results=EvalResults(
                 total_samples=len(ids),
                 completed_samples=len(ids) - self._errors,
-                scores=[
-                    _eval_score(name, judge, figures.get(name, {}))
-                    for name, judge in self._judges.items()
-                ],
+                scores=scores,
             ),
             stats=EvalStats(
                 started_at=started, completed_at=ended, model_usage=model_usage(self._usage)
