@@ -84,14 +84,26 @@ MAX_DEPTH = 100
 
 
 @dataclass(slots=True)
-class Tree:
-    """Filled by a reader; `Document` is the finished form."""
+class Document:
+    """A parsed file: its data, and for each key path the line of the key, counted from 1.
+
+    `texts` keeps how scalars other than text were written (`20251103_1222`, `no`, `010`).
+    `problems` are mistakes that do not prevent reading, such as duplicate keys. Its reader fills
+    it, and nobody changes it later.
+    """
 
     file: str
     data: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
     texts: dict[KeyPath, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line of `path`, or of the nearest section around it that is in the file."""
+        for end in range(len(path), 0, -1):
+            if path[:end] in self.lines:
+                return self.lines[path[:end]]
+        return 1
 
     def problem(self, path: KeyPath, line: int, message: str, hint: str | None = None) -> None:
         """Record a mistake that does not stop the reading."""
@@ -101,12 +113,8 @@ class Tree:
         """Report a key that its mapping already has, with both lines."""
         if first_line is None:
             return False
-        self.problem(
-            path,
-            line,
-            f"duplicate key, in lines {first_line} and {line}",
-            "keep one of them",
-        )
+        message = f"duplicate key, in lines {first_line} and {line}"
+        self.problem(path, line, message, "keep one of them")
         return True
 
 
@@ -120,9 +128,9 @@ def storable(text: str) -> str:
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-def read_json(text: str, file: str) -> Tree:
+def read_json(text: str, file: str) -> Document:
     """Parse one JSON value; raises InputError with the line of the first mistake."""
-    return _Reader(text, file).tree()
+    return _Reader(text, file).document()
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -132,16 +140,16 @@ def _no_constant(name: str) -> NoReturn:
 class _Reader:
     def __init__(self, text: str, file: str) -> None:
         self._text = text
-        self._tree = Tree(file)
+        self._document = Document(file)
         self._newlines = [match.start() for match in re.finditer("\n", text)]
         self._decoder = json.JSONDecoder(parse_constant=_no_constant)
 
-    def tree(self) -> Tree:
-        self._tree.data, end = self._value(self._skip(0), (), 0)
+    def document(self) -> Document:
+        self._document.data, end = self._value(self._skip(0), (), 0)
         end = self._skip(end)
         if end < len(self._text):
             self._fail(end, "unexpected text after the value")
-        return self._tree
+        return self._document
 
     def _skip(self, position: int) -> int:
         match = _SPACE.match(self._text, position)
@@ -154,12 +162,14 @@ class _Reader:
         line = self._line(position)
         row = self._text.split("\n", line)[line - 1] if line <= len(self._newlines) + 1 else ""
         hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
-        raise InputError(Problem(f"is not valid JSON: {message}", self._tree.file, line, hint=hint))
+        raise InputError(
+            Problem(f"is not valid JSON: {message}", self._document.file, line, hint=hint)
+        )
 
     def _value(self, position: int, path: KeyPath, depth: int) -> tuple[Any, int]:
         if depth > MAX_DEPTH:
             self._fail(position, f"nested more than {MAX_DEPTH} levels deep")
-        self._tree.lines.setdefault(path, self._line(position))
+        self._document.lines.setdefault(path, self._line(position))
         first = self._text[position : position + 1]
         if first == "{":
             return self._object(position + 1, path, depth)
@@ -167,7 +177,7 @@ class _Reader:
             return self._array(position + 1, path, depth)
         value, end = self._scalar(position)
         if value is not None and not isinstance(value, str):
-            self._tree.texts[path] = self._text[position:end]
+            self._document.texts[path] = self._text[position:end]
         return value, end
 
     def _scalar(self, position: int) -> tuple[Any, int]:
@@ -205,8 +215,8 @@ class _Reader:
             if self._text[position : position + 1] != ":":
                 self._fail(position, "expected a colon after the key")
             inner = (*path, key)
-            is_duplicate = self._tree.is_duplicate(inner, key_lines.get(key), line)
-            self._tree.lines.setdefault(inner, line)
+            is_duplicate = self._document.is_duplicate(inner, key_lines.get(key), line)
+            self._document.lines.setdefault(inner, line)
             value, position = self._value(self._skip(position + 1), inner, depth + 1)
             if not is_duplicate:
                 key_lines[key], members[key] = line, value
@@ -239,28 +249,6 @@ _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
-    """A parsed file: its data, and for each key path the line of the key, counted from 1.
-
-    `texts` keeps how scalars other than text were written (`20251103_1222`, `no`, `010`).
-    `problems` are mistakes that do not prevent reading, such as duplicate keys.
-    """
-
-    file: str
-    data: Any
-    lines: Mapping[KeyPath, int]
-    texts: Mapping[KeyPath, str]
-    problems: tuple[Problem, ...] = ()
-
-    def line(self, path: KeyPath) -> int:
-        """Return the line of `path`, or of the nearest section around it that is in the file."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.lines:
-                return self.lines[path[:end]]
-        return 1
-
-
 def read_document(path: Path, *, file: str | None = None) -> Document:
     """Read a YAML or JSON file; `file` is how messages name it.
 
@@ -270,17 +258,13 @@ def read_document(path: Path, *, file: str | None = None) -> Document:
     name = file or str(path)
     text = _text(path, name)
     if path.suffix.lower() == ".json":
-        return _document(name, read_json(text, name))
+        return read_json(text, name)
     if text.lstrip()[:1] in {"[", "{"}:
         try:
-            return _document(name, read_json(text, name))
+            return read_json(text, name)
         except InputError:
-            return _document(name, _read_yaml(text, name))
-    return _document(name, _read_yaml(text, name))
-
-
-def _document(file: str, tree: Tree) -> Document:
-    return Document(file, tree.data, tree.lines, tree.texts, tuple(tree.problems))
+            return _read_yaml(text, name)
+    return _read_yaml(text, name)
 
 
 def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
@@ -323,7 +307,7 @@ def _text(path: Path, file: str) -> str:
     return text
 
 
-def _read_yaml(text: str, file: str) -> Tree:
+def _read_yaml(text: str, file: str) -> Document:
     try:
         events = _count_events(text, file)
         root = yaml.compose(text, Loader=_LOADER)
@@ -331,7 +315,7 @@ def _read_yaml(text: str, file: str) -> Tree:
         raise InputError(_syntax_problem(error, text, file)) from None
     if root is None:
         raise InputError(Problem("is empty: it contains only comments", file, 1))
-    return _Builder(file, max_nodes=max(MAX_NODES, 2 * events)).tree(root)
+    return _Builder(file, max_nodes=max(MAX_NODES, 2 * events)).document(root)
 
 
 def _count_events(text: str, file: str) -> int:
@@ -420,30 +404,32 @@ def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | N
 
 
 class _Builder:
-    """Turns YAML nodes into a Tree."""
+    """Turns YAML nodes into a Document."""
 
     def __init__(self, file: str, max_nodes: int) -> None:
-        self._tree = Tree(file)
+        self._document = Document(file)
         self._open: set[int] = set()
         self._left = max_nodes
         self._numbers = yaml.constructor.SafeConstructor()
 
-    def tree(self, root: yaml.Node) -> Tree:
-        self._tree.data = self._build(root, ())
-        return self._tree
+    def document(self, root: yaml.Node) -> Document:
+        self._document.data = self._build(root, ())
+        return self._document
 
     def _build(self, node: yaml.Node, path: KeyPath) -> Any:
         line = node.start_mark.line + 1
         self._left -= 1
         if self._left < 0:
-            raise InputError(Problem("the expanded aliases are too large", self._tree.file, line))
+            raise InputError(
+                Problem("the expanded aliases are too large", self._document.file, line)
+            )
         if id(node) in self._open:
-            raise InputError(Problem("recursive alias", self._tree.file, line, dotted(path)))
+            raise InputError(Problem("recursive alias", self._document.file, line, dotted(path)))
         if len(self._open) > MAX_DEPTH:
             raise InputError(
-                Problem(f"is nested more than {MAX_DEPTH} levels deep", self._tree.file, line)
+                Problem(f"is nested more than {MAX_DEPTH} levels deep", self._document.file, line)
             )
-        self._tree.lines.setdefault(path, line)
+        self._document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         self._open.add(id(node))
@@ -468,12 +454,12 @@ class _Builder:
                 continue
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._tree.problem(path, line, "a list or a mapping cannot be a key")
+                self._document.problem(path, line, "a list or a mapping cannot be a key")
                 continue
             key = storable(key_node.value)
-            if self._tree.is_duplicate((*path, key), key_lines.get(key), line):
+            if self._document.is_duplicate((*path, key), key_lines.get(key), line):
                 continue
-            key_lines[key] = self._tree.lines[(*path, key)] = line
+            key_lines[key] = self._document.lines[(*path, key)] = line
             result[key] = self._build(value_node, (*path, key))
         return result
 
@@ -484,7 +470,7 @@ class _Builder:
             if isinstance(source, yaml.MappingNode):
                 result.update(self._build(source, path))
             else:
-                self._tree.problem(
+                self._document.problem(
                     path, node.start_mark.line + 1, "`<<` takes a mapping or a list of mappings"
                 )
         return result
@@ -496,7 +482,7 @@ class _Builder:
             return None
         if kind == "str" and not (not node.style and _EXPONENT.fullmatch(text)):
             return text
-        self._tree.texts[path] = text
+        self._document.texts[path] = text
         try:
             if kind in {"int", "float"} and len(text) > _LONGEST_NUMBER:
                 # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
@@ -504,7 +490,7 @@ class _Builder:
             return self._typed(kind, node, text)
         except (ValueError, ArithmeticError, KeyError, IndexError):
             if kind in {"bool", "int", "float"}:
-                self._tree.problem(
+                self._document.problem(
                     path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}"
                 )
             else:
@@ -528,7 +514,7 @@ class _Builder:
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = printable(node.tag.replace(_TAG, "!!"), 60)
-        self._tree.problem(
+        self._document.problem(
             path, node.start_mark.line + 1, f"the YAML tag {tag} is not supported here"
         )
 
