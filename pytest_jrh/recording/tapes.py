@@ -115,28 +115,6 @@ class Pointer:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionMark:
-    """The file at `path` that says which session has recorded a cassette anew, for the others of
-    its cases that ask for it.
-    """
-
-    path: Path
-    session: str
-
-    def stands(self) -> bool:
-        """Whether it was this session."""
-        try:
-            return self.path.read_text(encoding="utf-8") == self.session
-        except (OSError, ValueError):
-            return False
-
-    def set(self) -> None:
-        """Say that it was this session; raises `OSError` as it comes."""
-        if not self.stands():
-            atomic_write(self.path, self.session)
-
-
-@dataclass(frozen=True, slots=True)
 class Lookup:
     """One call that a case has looked up: `answer` is what was recorded, None where nothing was."""
 
@@ -210,7 +188,7 @@ class Tape:
 
     @property
     def _starts_anew(self) -> bool:
-        anew = self._mode == "all" and not (self._shared and self._mark.stands())
+        anew = self._mode == "all" and not (self._shared and self._is_marked())
         return anew or not self._recording.keep
 
     @property
@@ -512,8 +490,18 @@ class Tape:
             self._locked = True
 
     @property
-    def _mark(self) -> SessionMark:
-        return SessionMark(self._lock_file.with_suffix(".session"), self._recording.session)
+    def _mark(self) -> Path:
+        """The file that says which session has recorded the cassette anew, for the others of its
+        cases that ask for it.
+        """
+        return self._lock_file.with_suffix(".session")
+
+    def _is_marked(self) -> bool:
+        """Whether it was this session."""
+        try:
+            return self._mark.read_text(encoding="utf-8") == self._recording.session
+        except (OSError, ValueError):
+            return False
 
     @property
     def _lock_file(self) -> Path:
@@ -524,8 +512,8 @@ class Tape:
             return
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
-            if self._shared and self._mode == "all":
-                self._mark.set()
+            if self._shared and self._mode == "all" and not self._is_marked():
+                atomic_write(self._mark, self._recording.session)
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
         with writing(
