@@ -167,9 +167,9 @@ def _mutations(
     def ledger(path: Path) -> Ledger | None:
         if options.max_calls is None and options.max_cost is None:
             return None
-        from pytest_jrh.llm.budget import Ledger, Limits
+        from pytest_jrh.llm.budget import Ledger
 
-        return Ledger(path, Limits(options.max_calls, options.max_cost))
+        return Ledger(path, calls=options.max_calls, cost=options.max_cost)
 
     def on_round(turn: int, of: int, living: int) -> None:
         if sys.stderr.isatty():

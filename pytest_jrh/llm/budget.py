@@ -25,14 +25,6 @@ from pytest_jrh.llm.transport import litellm
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The most calls and US dollars that a session may spend; None is no limit."""
-
-    calls: int | None = None
-    cost: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Spent:
     """What a session has spent or reserved: calls sent, and the maximum of dollars."""
 
@@ -41,10 +33,13 @@ class Spent:
 
 
 class Ledger:
-    """The session's budget; `path` is the same for every process that shares it."""
+    """The session's budget: the most `calls`, and the most US dollars as their `cost`, that it may
+    spend; None is no limit. `path` is the same for every process that shares it.
+    """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, path: Path, *, calls: int | None = None, cost: float | None = None) -> None:
+        self.most_calls = calls
+        self.most_cost = cost
         self._path = path
         self._lock = path.with_suffix(".lock")
 
@@ -63,16 +58,16 @@ class Ledger:
         with held_briefly(self._lock):
             spent = self._read()
             after = Spent(spent.calls + 1, spent.cost + most)
-            if self.limits.calls is not None and after.calls > self.limits.calls:
-                return f"{spent.calls} of {self.limits.calls} calls are spent"
-            if self.limits.cost is not None and most > self.limits.cost:
+            if self.most_calls is not None and after.calls > self.most_calls:
+                return f"{spent.calls} of {self.most_calls} calls are spent"
+            if self.most_cost is not None and most > self.most_cost:
                 return (
                     f"this call may cost up to {dollars(most)}, more than the whole limit of "
-                    f"{dollars(self.limits.cost)}; a lower `max_tokens` of its stage lowers that"
+                    f"{dollars(self.most_cost)}; a lower `max_tokens` of its stage lowers that"
                 )
-            if self.limits.cost is not None and after.cost > self.limits.cost:
+            if self.most_cost is not None and after.cost > self.most_cost:
                 return (
-                    f"{dollars(spent.cost)} of {dollars(self.limits.cost)} are spent or reserved, "
+                    f"{dollars(spent.cost)} of {dollars(self.most_cost)} are spent or reserved, "
                     f"and this call may cost up to {dollars(most)}"
                 )
             self._write(after)

@@ -322,7 +322,7 @@ class LiteLLMExchange:
         if self._ledger is None:
             return 0.0
         most = 0.0
-        if self._ledger.limits.cost is not None:
+        if self._ledger.most_cost is not None:
             price = price_of(request.stage.model)
             most = price.most(request) if price is not None else 0.0
         refusal = self._ledger.enter(most)

@@ -384,9 +384,9 @@ class SuiteSession:
         options = self.options
         if options.max_calls is None and options.max_cost is None:
             return None
-        from pytest_jrh.llm.budget import Ledger, Limits
+        from pytest_jrh.llm.budget import Ledger
 
-        return Ledger(self._ledger_file(), Limits(options.max_calls, options.max_cost))
+        return Ledger(self._ledger_file(), calls=options.max_calls, cost=options.max_cost)
 
     def _keep(self, case: Case) -> None:
         self.handover.keep(case, self.suites.named(case.spec.suite).suite)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.budget import Ledger, Limits
+from pytest_jrh.llm.budget import Ledger
 from tests.e2e.bench import Bench
 from tests.support.exchange import Reply, Request, envelope
 from tests.support.ledgers import spent
@@ -207,7 +207,7 @@ def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
 
     server.faults.add(fault=Fault("uncounted", spoil), times=None)
     path = tmp_path / "budget.json"
-    session = bench.run(ledger=Ledger(path, Limits(cost=10.0)))
+    session = bench.run(ledger=Ledger(path, cost=10.0))
     assert session.outcomes == [("agree", 1)]
     spending = session.only.spending
     assert (spending.paid, spending.unpriced) == (0.0, 6)
@@ -222,7 +222,7 @@ def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
 def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
     bench: Bench, server: ModelServer, tmp_path: Path
 ) -> None:
-    [result] = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(cost=0.01))).results
+    [result] = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).results
     assert result.outcome == "over_budget"
     assert "more than the whole limit of $0.0100; a lower `max_tokens`" in " ".join(
         result.detail.split()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.llm.budget import Ledger, Limits
+from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
@@ -147,7 +147,7 @@ def test_all_with_a_limit_keeps_the_recordings_of_cases_without_a_new_one(
     bench.run()
     before = cassette_files(bench.cassettes)
     server.answer = override(Obedient(), editor=reworded)
-    limited = bench.run("all", ledger=Ledger(tmp_path / "budget.json", Limits(calls=calls)))
+    limited = bench.run("all", ledger=Ledger(tmp_path / "budget.json", calls=calls))
     new = [result.outcome for result in limited.results].count("agree")
     assert limited.calls == calls
     assert new <= calls // 6

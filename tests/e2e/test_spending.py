@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import Completion
-from pytest_jrh.llm.budget import Ledger, Limits
+from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.reports.spending import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
@@ -128,7 +128,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     make_bench: MakeBench, server: ModelServer, tmp_path: Path
 ) -> None:
     bench = make_bench(runs=3)
-    ledger = Ledger(tmp_path / "budget.json", Limits(calls=7))
+    ledger = Ledger(tmp_path / "budget.json", calls=7)
     limited = bench.run(ledger=ledger)
     assert server.count() == 7
     assert spent(tmp_path / "budget.json").calls == 7
@@ -145,7 +145,7 @@ def test_attempts_that_fail_count_as_calls_too(
     from tests.support.model_server import Fault
 
     server.faults.add(stage="judge", fault=Fault.status(500), times=2)
-    result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=6))).only
+    result = bench.run(ledger=Ledger(tmp_path / "budget.json", calls=6)).only
     assert (result.outcome, server.count()) == ("over_budget", 6)
 
 
@@ -162,7 +162,7 @@ def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cos
         },
     )
     limit = 0.06
-    ledger = Ledger(tmp_path / "budget.json", Limits(cost=limit))
+    ledger = Ledger(tmp_path / "budget.json", cost=limit)
     session = bench.run(ledger=ledger)
     assert 0 < spent(tmp_path / "budget.json").cost <= limit
     assert (
@@ -173,7 +173,7 @@ def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cos
 
 
 def test_a_ledger_keeps_what_a_dead_process_had_promised(tmp_path: Path) -> None:
-    first, second = (Ledger(tmp_path / "budget.json", Limits(cost=1.0)) for _ in range(2))
+    first, second = (Ledger(tmp_path / "budget.json", cost=1.0) for _ in range(2))
     assert first.enter(0.7) is None
     refusal = second.enter(0.4)
     assert refusal is not None
@@ -388,7 +388,7 @@ def _artifacts(files: SuiteFiles) -> dict[str, Any]:
 def test_an_over_budget_case_says_so_and_names_the_options(
     bench: Bench, server: ModelServer, tmp_path: Path
 ) -> None:
-    result = bench.run(ledger=Ledger(tmp_path / "budget.json", Limits(calls=0))).only
+    result = bench.run(ledger=Ledger(tmp_path / "budget.json", calls=0)).only
     assert result.outcome == "over_budget"
     assert "--jrh-max-calls" in result.detail
     assert server.count() == 0

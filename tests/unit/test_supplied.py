@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Completion, Spending, StageModel
 from pytest_jrh.engine.supplied import BrokenClient
-from pytest_jrh.llm.budget import Ledger, Limits, Spent
+from pytest_jrh.llm.budget import Ledger, Spent
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent
 from tests.support.suites import write_suite
@@ -157,7 +157,7 @@ def test_calls_of_a_client_that_fail_count_as_made(
     tmp_path: Path, failure: object, sent: int, lost: int
 ) -> None:
     client = Failing(failure)
-    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
+    ledger = Ledger(tmp_path / "ledger.json", calls=99)
     spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending
     before = client.asked - max(sent, 1)
     assert (spending.calls, spending.lost) == (before + sent, lost)
@@ -166,14 +166,14 @@ def test_calls_of_a_client_that_fail_count_as_made(
 
 def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
     client = Failing("hang")
-    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=4))
+    ledger = Ledger(tmp_path / "ledger.json", calls=4)
     result = bench_of(tmp_path).run(complete=client, ledger=ledger).only
     assert (result.outcome, result.spending.calls, result.spending.lost) == ("over_budget", 4, 1)
     assert client.asked == 4
 
 
 def test_a_client_that_the_hook_did_not_supply_makes_no_call(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.json", Limits(calls=99))
+    ledger = Ledger(tmp_path / "ledger.json", calls=99)
     result = bench_of(tmp_path).run(complete=BrokenClient(ValueError("no")), ledger=ledger).only
     assert (result.outcome, result.spending, spent(tmp_path / "ledger.json")) == (
         "model_error",
