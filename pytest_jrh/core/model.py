@@ -208,6 +208,9 @@ class Skip:
 LabelledBy: TypeAlias = Literal["people", "program"]
 
 
+_DRAWN = ("drawn", "true", "yes")
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
@@ -226,6 +229,11 @@ class Label:
         return most if 2 * self.votes.count(most) > len(self.votes) else None
 
     @property
+    def is_drawn(self) -> bool:
+        """Whether its run is said to be one of a random sample of all runs."""
+        return self.split.casefold() in _DRAWN
+
+    @property
     def lowest(self) -> int:
         """The value, or where there is none the lowest that was given: what an ordinal case that
         cannot be made is named after.
@@ -239,6 +247,10 @@ class Label:
             return None
         most = max(map(self.votes.count, self.votes))
         return f"annotators disagree ({most} of {len(self.votes)})"
+
+
+LabelKey: TypeAlias = tuple[str, str, int]
+"""Rubric id, run id and epoch of a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,6 +479,7 @@ Outcome: TypeAlias = Literal[
     "agree",
     "disagree",
     "generated",
+    "unlabelled",
     "no_case",
     "model_error",
     "invalid_response",
@@ -477,6 +490,8 @@ Outcome: TypeAlias = Literal[
 ]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
+# No verdict on these is right or wrong: none was asked for, or there is no label to compare it to.
+UNCOMPARED: tuple[Outcome, ...] = ("generated", "unlabelled")
 # A case was made, and came to its end: judged, or not to be judged.
 MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
 

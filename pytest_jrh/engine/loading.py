@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Case,
         CaseSpec,
         Label,
+        LabelKey,
         Preprocessor,
         RecordMode,
         Rubric,
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.generate import Pipeline
     from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.sources.labels import LabelKey
     from pytest_jrh.sources.source import Source
     from pytest_jrh.store.labels import PersonLabel
 
@@ -203,7 +203,7 @@ class ReadySuite:
     def grounds(self) -> Grounds:
         """What the labels of its cases rest on."""
         rejected = rejected_results(self.suite) if self.people else ()
-        return grounds_of(self.suite, self.judges, self.labels.values(), self.people, rejected)
+        return grounds_of(self.suite, self.judges, self.labels, self.people, rejected)
 
     def label(self, spec: CaseSpec) -> Label:
         """The label of the run of a case, under its rubric."""

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_jrh.cases.ids import case_name, node_part
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
-from pytest_jrh.core.model import UNSCORED, CaseResult, CaseSpec, Spending
+from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.core.text import log_line
 from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION, paused
@@ -142,7 +142,7 @@ class CaseItem(pytest.Item):
         result = self.result
         assert result is not None
         self._tell(result)
-        if result.score == result.expected or result.outcome == "generated":
+        if result.score == result.expected or result.outcome in UNCOMPARED:
             return
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
         if reason is not None:

@@ -112,7 +112,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     updates, refused = _accepted(runs, session, settings)
     problems += refused
     outcomes = {result.outcome for result in session.results}
-    judged = not outcomes or bool(outcomes & set(MADE))
+    judged = not outcomes or bool(outcomes & {*MADE, "unlabelled"})
     if not judged:
         problems.append(_NOTHING_JUDGED)
     if unwritten:

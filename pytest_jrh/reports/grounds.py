@@ -22,6 +22,7 @@ from pytest_jrh.stats.people import (
     digest_of,
     sides_levels,
     verifier_against_people,
+    violation_rates,
 )
 from pytest_jrh.store.labels import blind_labels
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         Anchored,
         Sides,
         VerifierAgainstPeople,
+        ViolationRate,
     )
     from pytest_jrh.store.labels import Grounds, Kinship
 
@@ -117,6 +119,8 @@ def _sentences(session: Session) -> Iterator[str]:
             by = f"{of}judge {judge}: " if judge else of
             for rubric, sides in sides_levels(of_judge):
                 yield by + (f"{rubric}: " if rubric else "") + sides_sentence(sides)
+            for sentence in rate_sentences(of_judge, grounds):
+                yield by + sentence
         for sentence in people_sentences(results, grounds):
             yield of + sentence
 
@@ -234,6 +238,40 @@ def _side(side: Estimate) -> str:
     return f"{percent(side.value)} ({range_text(side)}, n {side.n:,})"
 
 
+def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
+    """How often the runs that one judge judged are violated, by what it says and corrected by their
+    labels: in total and for each of several rubrics; nothing where all runs have labels.
+    """
+    rates = violation_rates(results, grounds.drawn)
+    for rubric, rate in rates:
+        judged, corrected = rate.judged, rate.corrected
+        of = f"{rubric}: " if rubric else ""
+        text = (
+            f"{of}The judge calls {judged.count:,} of {counted(judged.n, 'case')} violated "
+            f"({percent(judged.value)}, {range_text(judged)}); "
+        )
+        if corrected.value is None:
+            yield f"{text}not corrected: {corrected.why}."
+        else:
+            labels = _labels_of(rate)
+            yield (
+                f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
+                f"{range_text(corrected)})."
+            )
+    if any(rate.corrected.value is not None and not rate.drawn for _, rate in rates):
+        yield _NOT_DRAWN
+
+
+_NOT_DRAWN = (
+    "Nothing says that the runs with a label were drawn at random from all, and the corrected rate "
+    "holds only if they were: write drawn in the column split of those that were (docs: labels)."
+)
+
+
+def _labels_of(rate: ViolationRate) -> str:
+    return counted(rate.labelled, "label") + (" drawn at random" if rate.drawn else "")
+
+
 def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
     """The judges and the verifier of a suite against the blind labels of people: in total, and of
     several rubrics for each with enough of them; nothing without any label.
@@ -328,6 +366,9 @@ def label_figures(
             yield judge, rubric, NamedFigure.of("natural_accuracy", sides.natural)
             yield judge, rubric, NamedFigure.of("synthetic_accuracy", sides.synthetic)
             yield judge, rubric, NamedFigure.of("natural_minus_synthetic", sides.gap, "number")
+        for rubric, rate in violation_rates(of_judge, grounds.drawn):
+            yield judge, rubric, NamedFigure.of("violations_by_judge", rate.judged)
+            yield judge, rubric, NamedFigure.of("violations_corrected", rate.corrected)
     for level in people_levels(results, grounds):
         for judge, figure in _of_people(level):
             yield judge, level.rubric, figure
@@ -380,13 +421,33 @@ def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> d
             models = {"judge_model": kin.model, "verifier_model": kin.verifier}
             judge_and_verifier = {**models, "same": kin.same}
             break
-    return {
+    data = {
         "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
         "judge_and_verifier": judge_and_verifier,
         "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
         "natural_and_synthetic": _sides(results),
         "against_people": _against_people(judge, results, grounds),
     }
+    # Only where there are runs without labels: other reports stay as they were.
+    if rates := violation_data(results, grounds):
+        data["violations"] = rates
+    return data
+
+
+def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
+    """How often the runs that one judge judged are violated; empty where all have labels."""
+    levels = {}
+    for rubric, rate in violation_rates(results, grounds.drawn):
+        levels[rubric] = {
+            "judged": _rate_values(rate.judged),
+            "corrected": rate.corrected.value,
+            "interval": bounds_data(rate.corrected),
+            "reason": rate.corrected.reason,
+            "labelled": rate.labelled,
+            "drawn": rate.drawn,
+        }
+    total = levels.pop("", None)
+    return {} if total is None else {**total, "rubrics": levels}
 
 
 def _sides(results: Sequence[CaseResult]) -> dict[str, Any] | None:

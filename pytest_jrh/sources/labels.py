@@ -33,13 +33,11 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.suite import LabelSettings, Suite
-    from pytest_jrh.core.model import LabelledBy, Mode, Rubric, RunSummary
+    from pytest_jrh.core.model import LabelKey, LabelledBy, Mode, Rubric, RunSummary
     from pytest_jrh.judges.judge import TabledJudge, VerdictKey
     from pytest_jrh.sources.source import Source
 
 
-LabelKey: TypeAlias = "tuple[str, str, int]"
-"""Rubric id, run id and epoch."""
 _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
 _REPEATED = "lines that repeat another"

@@ -359,6 +359,7 @@ def left_out(statistics: Statistics) -> list[tuple[str, int]]:
         ("without a case", counts.no_case),
         ("unscored", counts.unscored),
         ("not to be judged", counts.generated),
+        ("judged without a label", counts.unlabelled),
     ]
     return [(kind, number) for kind, number in all_kinds if number]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.model import JUDGED, UNCOMPARED, UNSCORED, CaseResult
 from pytest_jrh.stats.baseline import Baseline, Comparison, Scope, compare, suite_of
 from pytest_jrh.stats.changes import (
     KnownFlicker,
@@ -226,7 +226,9 @@ def thresholds(
     """
     comparison, covered = compared.comparison, compared.covered
     to_judge = [
-        result for result in received if result.outcome != "generated" and not result.spec.derived
+        result
+        for result in received
+        if result.outcome not in UNCOMPARED and not result.spec.derived
     ]
     own = [result for result in judged if not result.spec.derived]
     judges = list(dict.fromkeys(result.judge for result in to_judge))
@@ -750,7 +752,7 @@ def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> I
     cases: list[tuple[str, str, str, str]] = [
         (result.judge, result.spec.rubric_id, result.spec.test, result.outcome)
         for result in received
-        if result.outcome != "generated"
+        if result.outcome not in UNCOMPARED
     ]
     cases += [(spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out]
     for number, kind in enumerate(_KINDS):

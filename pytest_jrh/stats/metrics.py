@@ -156,6 +156,7 @@ class GroupStats:
     no_case: int = 0
     unscored: int = 0
     generated: int = 0
+    unlabelled: int = 0
     unverified: int = 0
     contradicted: int = 0
     ties: int = 0
@@ -173,6 +174,7 @@ _COUNTS = (
     "no_case",
     "unscored",
     "generated",
+    "unlabelled",
     "unverified",
     "contradicted",
     "ties",

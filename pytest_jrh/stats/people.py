@@ -10,14 +10,15 @@ is assumed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, MADE
+from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Agreement, Estimate, agreement, t_quantile
 from pytest_jrh.stats.intervals import (
     LEVEL,
@@ -32,8 +33,10 @@ from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import accuracy_of
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import CaseResult, LabelKey
 
+
+_Figure = TypeVar("_Figure")
 
 FEWEST_LABELS = 20
 """With fewer labels of people, no figure is corrected."""
@@ -428,9 +431,78 @@ def sides_levels(results: Sequence[CaseResult]) -> list[tuple[str, Sides]]:
     """Both accuracies of one judge's results: the total with the name "", and where it has several
     rubrics each that has verdicts on both sides.
     """
+    return _levels(results, natural_beside_synthetic)
+
+
+def _levels(
+    results: Sequence[CaseResult], figure: Callable[[Sequence[CaseResult]], _Figure | None]
+) -> list[tuple[str, _Figure]]:
+    """A figure of all results, under the name "", and of each of several rubrics, where it is."""
     rubrics = dict.fromkeys(result.spec.rubric_id for result in results)
-    levels = [("", natural_beside_synthetic(results))]
+    levels = [("", figure(results))]
     for rubric in rubrics if len(rubrics) > 1 else ():
         of_rubric = [result for result in results if result.spec.rubric_id == rubric]
-        levels.append((rubric, natural_beside_synthetic(of_rubric)))
-    return [(rubric, sides) for rubric, sides in levels if sides is not None]
+        levels.append((rubric, figure(of_rubric)))
+    return [(rubric, value) for rubric, value in levels if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class ViolationRate:
+    """How often runs violate a rubric: `judged` is the share of them that the judge calls so, and
+    `corrected` the same corrected by those of them that are `labelled`.
+
+    `drawn` says that these are said to be a random sample.
+    """
+
+    judged: Estimate
+    corrected: Estimate
+    labelled: int
+    drawn: bool
+
+
+def violation_rates(
+    results: Sequence[CaseResult], drawn: Collection[LabelKey]
+) -> list[tuple[str, ViolationRate]]:
+    """The rates of one judge's results, with names as in `sides_levels`; nothing where each run
+    that it judged has a label.
+
+    `drawn` are the labels that are said to be a random sample: where there are any, no other label
+    corrects a rate.
+    """
+    return _levels(results, lambda level: _violation_rate(level, drawn))
+
+
+def _violation_rate(
+    results: Sequence[CaseResult], drawn: Collection[LabelKey]
+) -> ViolationRate | None:
+    # A tie of repeats is no verdict on a run without a label, and so on none here.
+    judged = [
+        result
+        for result in results
+        if KINDS[result.spec.test].natural
+        and result.spec.target_score is None
+        and result.score is not None
+    ]
+    if not any(result.outcome == "unlabelled" for result in judged):
+        return None
+    cases = [(result.spec.cluster_id, _rated(result, drawn)) for result in judged]
+    labelled = sum(case.people is not None for _, case in cases)
+    corrected = anchored_violations(by_cluster(cases)).estimate
+    if labelled < FEWEST_LABELS:
+        why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
+        corrected = Estimate(n=len(cases), why=why)
+    return ViolationRate(
+        judged=estimate_share(tallied((cluster, case.answer == 1) for cluster, case in cases)),
+        corrected=corrected,
+        labelled=labelled,
+        drawn=bool(drawn),
+    )
+
+
+def _rated(result: CaseResult, drawn: Collection[LabelKey]) -> CheckedCase:
+    answer = result.score or 0
+    label = result.expected
+    key = (result.spec.rubric_id, result.spec.run_id, result.spec.epoch)
+    if drawn and key not in drawn:
+        label = None
+    return CheckedCase(answer, answer, label)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseResult, Label, Rubric
+    from pytest_jrh.core.model import CaseResult, Label, LabelKey, Rubric
     from pytest_jrh.judges.judge import SuiteJudge
 
 
@@ -250,7 +250,8 @@ class Grounds:
     `verifier` is the verifier's model, empty where it is off or none is needed; `kin` are the
     judges that may share its errors. `votes` are those of the annotators of each labelled run, and
     `people` the labels that people gave to made cases. `rejected` stand for the cases that the
-    verifier rejected in earlier sessions, where people labelled any.
+    verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of runs
+    that are said to be a random sample.
     """
 
     ordinal: bool = False
@@ -259,6 +260,7 @@ class Grounds:
     votes: tuple[tuple[int, ...], ...] = ()
     people: tuple[PersonLabel, ...] = ()
     rejected: tuple[CaseResult, ...] = ()
+    drawn: frozenset[LabelKey] = frozenset()
 
     def with_rejected(self, results: Iterable[CaseResult]) -> list[CaseResult]:
         """The results of a session, and what stands for cases that it did not run, which the
@@ -273,7 +275,7 @@ class Grounds:
 def grounds_of(
     suite: Suite,
     judges: Mapping[str | None, SuiteJudge],
-    labels: Iterable[Label],
+    labels: Mapping[LabelKey, Label],
     people: tuple[PersonLabel, ...],
     rejected: tuple[CaseResult, ...] = (),
 ) -> Grounds:
@@ -290,10 +292,16 @@ def grounds_of(
         ordinal=suite.mode == "ordinal",
         verifier=verifier,
         kin=tuple(kin),
-        votes=tuple(label.votes for label in labels),
+        votes=tuple(label.votes for label in labels.values()),
         people=people,
         rejected=rejected,
+        drawn=drawn_labels(labels),
     )
+
+
+def drawn_labels(labels: Mapping[LabelKey, Label]) -> frozenset[LabelKey]:
+    """The labels of runs that are said to be a random sample."""
+    return frozenset(key for key, label in labels.items() if label.is_drawn)
 
 
 def is_same(model: str, verifier: str) -> bool:

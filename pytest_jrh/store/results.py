@@ -316,12 +316,14 @@ def _odd_rejection(result: CaseResult) -> Iterator[str]:
 
 def _odd_scores(result: CaseResult) -> Iterator[str]:
     """Say where the repeats do not give the score; a file of an earlier version has none."""
-    if result.outcome not in JUDGED:
+    if result.outcome not in (*JUDGED, "unlabelled"):
         if result.score is not None:
             yield f"score must be null where outcome is {result.outcome}, got {result.score}"
         if result.scores or result.minority is not None:
             yield f"scores must be empty, and minority absent, where outcome is {result.outcome}"
         return
+    if result.outcome == "unlabelled" and result.expected is not None:
+        yield f"expected must be null where outcome is unlabelled, got {result.expected}"
     if not result.scores:
         return
     if len(result.scores) > MAX_REPEATS:

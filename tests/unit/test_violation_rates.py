@@ -1,0 +1,146 @@
+"""How often runs are violated, where only some of those that were judged have a label (rule N5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.model import CaseResult, Label, Outcome
+from pytest_jrh.reports.grounds import label_data, label_figures, rate_sentences
+from pytest_jrh.stats.baseline import Baseline, Scope
+from pytest_jrh.stats.gate import decide
+from pytest_jrh.stats.people import violation_rates
+from pytest_jrh.stats.statistics import describe
+from pytest_jrh.store.labels import Grounds, drawn_labels
+from pytest_jrh.store.results import result_data, result_of
+from tests.support.made_cases import DIGESTS, make_result, make_spec
+
+
+def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResult:
+    outcome: Outcome = "unlabelled"
+    if label is not None:
+        outcome = "agree" if score == label else "disagree"
+    spec = make_spec(f"run-{run:04}", test="agent_labels", **changes)
+    return replace(make_result(spec, outcome), score=score, expected=label, **DIGESTS)
+
+
+def session(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:
+    """A judge that calls half of the runs violated, of which half are; all others are satisfied."""
+    results = [judged(run, run % 2, int(run % 4 == 1)) for run in range(labelled)]
+    results += [judged(1_000 + run, run % 2, None) for run in range(unlabelled)]
+    return results
+
+
+def sentences(results: Iterable[CaseResult], grounds: Grounds = Grounds()) -> list[str]:  # noqa: B008 - frozen
+    return list(rate_sentences(list(results), grounds))
+
+
+def test_the_judges_share_is_corrected_by_the_labels() -> None:
+    [(name, rate)] = violation_rates(session(), ())
+    assert (name, rate.labelled, rate.drawn) == ("", 60, False)
+    assert (rate.judged.count, rate.judged.n) == (330, 660)
+    assert rate.corrected.value == pytest.approx(0.25, abs=0.01)
+    assert rate.corrected.lower is not None
+    assert rate.corrected.upper is not None
+    # Without the correction it is one half.
+    assert 0.15 < rate.corrected.lower < 0.25 < rate.corrected.upper < 0.4
+
+
+def test_reports_say_both_shares_and_that_nothing_says_how_labels_were_drawn() -> None:
+    [rate, drawn] = sentences(session())
+    assert rate.startswith("The judge calls 330 of 660 cases violated (50.0%, 46.")
+    assert "corrected by 60 labels, 25." in rate
+    assert "(95% interval " in rate
+    assert drawn.startswith("Nothing says that the runs with a label were drawn at random")
+
+
+def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
+    results = session()
+    # Half of the labels are of runs that somebody picked since they are violated.
+    results += [judged(5_000 + run, 1, 1) for run in range(60)]
+    labels = {
+        (result.spec.rubric_id, result.spec.run_id, 1): Label((result.expected,), "people", split)
+        for result in results
+        if result.expected is not None
+        for split in ["Drawn" if result.spec.run_id < "run-1" else "picked"]
+    }
+    grounds = Grounds(drawn=drawn_labels(labels))
+    [rate] = sentences(results, grounds)
+    assert "corrected by 60 labels drawn at random" in rate
+    [(_, figure)] = violation_rates(results, grounds.drawn)
+    assert figure.corrected.value == pytest.approx(0.27, abs=0.02)
+    [(_, biased)] = violation_rates(results, ())
+    assert biased.corrected.value is not None
+    assert biased.corrected.value > 0.3
+
+
+@pytest.mark.parametrize("labelled", [0, 1, 19])
+def test_too_few_labels_correct_nothing(labelled: int) -> None:
+    [rate] = sentences(session(labelled))
+    count = {0: "0 labels", 1: "1 label", 19: "19 labels"}[labelled]
+    assert rate.endswith(f"not corrected: {count}; at least 20 are needed.")
+
+
+def test_nothing_is_said_where_each_run_has_a_label() -> None:
+    assert sentences(session(unlabelled=0)) == []
+    assert "violations" not in label_data("", session(unlabelled=0), Grounds())
+
+
+def test_each_rubric_has_a_rate_of_its_own() -> None:
+    other = [
+        judged(run, 1, 1 if run < 30 else None, rubric_id="other", cluster=f"task {run % 50}")
+        for run in range(300)
+    ]
+    results = [*session(), *other]
+    rates = dict(violation_rates(results, ()))
+    assert list(rates) == ["", "refund_policy", "other"]
+    assert rates["other"].judged.value == 1
+    assert rates["other"].corrected.value == pytest.approx(1, abs=0.05)
+    names = [(rubric, figure.name) for _, rubric, figure in label_figures(results, Grounds())]
+    assert ("other", "violations_corrected") in names
+    data = label_data("", results, Grounds())["violations"]
+    assert data["labelled"] == 90
+    assert data["rubrics"]["other"]["judged"]["count"] == 300
+
+
+def test_verdicts_without_a_label_are_in_no_other_figure() -> None:
+    with_unlabelled, without = describe(session()), describe(session(unlabelled=0))
+    assert with_unlabelled.figures == without.figures
+    assert with_unlabelled.counts.unlabelled == 600
+    assert with_unlabelled.counts.n == 60
+
+
+def test_the_gate_does_not_wait_for_labels() -> None:
+    results = session(unlabelled=600)
+    scope = Scope.of(result.case_id for result in results)
+    decision = decide(results, Baseline({}), GateRules(), scope)
+    labelled = [result for result in results if result.expected is not None]
+    scope = Scope.of(result.case_id for result in labelled)
+    alone = decide(labelled, Baseline({}), GateRules(), scope)
+    assert decision.passed == alone.passed
+    assert [threshold.figure for threshold in decision.thresholds] == [
+        threshold.figure for threshold in alone.thresholds
+    ]
+
+
+def test_a_tie_of_repeats_is_no_verdict() -> None:
+    tie = judged(9_999, 0, None)
+    results = [*session(), CaseResult(tie.spec, tie.case_id, "unlabelled", scores=(0, 1))]
+    [(_, rate)] = violation_rates(results, ())
+    assert rate.judged.n == 660
+
+
+def test_one_cluster_gives_no_interval() -> None:
+    results = [judged(run, 1, 1 if run < 30 else None, cluster="one") for run in range(60)]
+    [(_, rate)] = violation_rates(results, ())
+    assert rate.corrected.value is None
+    assert rate.corrected.why == "all cases come from one source run"
+
+
+def test_a_verdict_without_a_label_survives_a_file() -> None:
+    result = judged(1, 1, None)
+    assert result_of(result_data(result)) == result
