@@ -244,11 +244,13 @@ def check_data(checked: CheckedTable) -> dict[str, Any]:
     """What was found, as values: which column was taken for what, the figures of each judge, how
     the judges agree, and the gate's decision.
     """
+    from pytest_jrh.reports.grounds import violation_data
     from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
     from pytest_jrh.reports.session import scales
     from pytest_jrh.stats.statistics import tabulate
 
     session = checked.session
+    [grounds] = session.grounds.values()
     by_judge: dict[str, list[Any]] = {}
     for result in session.results:
         by_judge.setdefault(result.judge, []).append(result)
@@ -262,7 +264,10 @@ def check_data(checked: CheckedTable) -> dict[str, Any]:
         "cases": len(checked.table.cases),
         "unlabelled": len(checked.unlabelled),
         "judges": {
-            judge or only: table_data(tabulate(results, scales(session.rubrics)))
+            judge or only: {
+                **table_data(tabulate(results, scales(session.rubrics))),
+                "violations": violation_data(results, grounds) or None,
+            }
             for judge, results in by_judge.items()
         },
         "panels": [panel_data(panel) for panel in session.panels],
@@ -299,7 +304,10 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
         lines += wrapped(log_line(_ABOUT_EDITS), width)
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
-        lines += wrapped(f"{count} without a label: in no figure below.", width)
+        counts_for = "in no figure below"
+        if not table.scale:
+            counts_for += " but how many are violated"
+        lines += wrapped(f"{count} without a label: {counts_for}.", width)
     return lines
 
 

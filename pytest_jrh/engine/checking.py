@@ -32,9 +32,10 @@ from pytest_jrh.sources.verdict_tables import (
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import decide
-from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.labels import Grounds, drawn_labels
 
 if TYPE_CHECKING:
+    from pytest_jrh.core.model import LabelKey
     from pytest_jrh.engine.generate import Reliability
     from pytest_jrh.sources.verdict_tables import Columns, RawTable
     from pytest_jrh.stats.gate import GateDecision
@@ -259,13 +260,19 @@ def _checked(
     before: list[CaseResult] = []
     unlabelled = []
     nodes: dict[str, str] = {}
-    votes: list[tuple[int, ...]] = []
+    labels: dict[LabelKey, Label] = {}
     for key, case in table.cases.items():
         label = made.label(case)
         if label is None:
             unlabelled.append(case)
+            # What has neither label nor verdict counts for nothing.
+            judges_of_case = [judge for judge in case.verdicts if case.scores(judge)]
+            for judge in judges_of_case if not table.scale else ():
+                result = made.unlabelled(case, judge)
+                results.append(result)
+                nodes[result.case_id] = made.node(case, judge)
             continue
-        votes.append(label.votes)
+        labels[made.rubric(case), key.case, key.epoch] = label
         earlier_case = earlier.cases.get(key) if earlier is not None else None
         for judge in case.verdicts:
             result = made.result(case, label, judge, case.scores(judge))
@@ -285,7 +292,13 @@ def _checked(
         decisions=decisions,
         nodes=nodes,
         rubrics=made.rubrics,
-        grounds={suite: Grounds(ordinal=bool(table.scale), votes=tuple(votes))},
+        grounds={
+            suite: Grounds(
+                ordinal=bool(table.scale),
+                votes=tuple(label.votes for label in labels.values()),
+                drawn=drawn_labels(labels),
+            )
+        },
         is_table=True,
     )
     return CheckedTable(table, session, tuple(unlabelled), settings.baseline)
@@ -334,21 +347,7 @@ class _Maker:
         fingerprint: str = _NOW,
     ) -> CaseResult:
         """What a case came to, by these verdicts of a judge, one a repeat."""
-        key, scale = case.key, self._table.scale
-        rubric = key.rubric or self._table.columns.label
-        if (self._suite, rubric) not in self.rubrics:
-            levels = tuple(ScoreLevel(score, "") for score in scale)
-            self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
-        spec = CaseSpec(
-            self._suite,
-            AGENT_LABELS.name,
-            rubric,
-            key.case,
-            key.epoch,
-            target_score=label.lowest if scale else None,
-            judge=judge if self._several else None,
-            cluster=case.cluster,
-        )
+        spec = self._spec(case, judge, label.lowest if self._table.scale else None)
         result = CaseResult(
             spec,
             case_id(spec),
@@ -378,6 +377,39 @@ class _Maker:
             outcome="agree" if score == label.value else "disagree",
             score=score,
             scores=scores if len(scores) > 1 else (),
+        )
+
+    def unlabelled(self, case: TableCase, judge: str) -> CaseResult:
+        """What a case without a label came to, which counts for the rate of violations alone."""
+        spec, scores = self._spec(case, judge, None), case.scores(judge)
+        return CaseResult(
+            spec,
+            case_id(spec),
+            "unlabelled",
+            score=most_frequent(scores),
+            scores=scores if len(scores) > 1 else (),
+            judge_fingerprint=_NOW,
+            reasoning=case.reasonings.get(judge, ""),
+        )
+
+    def rubric(self, case: TableCase) -> str:
+        """The rubric that a case is under: the label's column, where no column names one."""
+        return case.key.rubric or self._table.columns.label
+
+    def _spec(self, case: TableCase, judge: str, target_score: int | None) -> CaseSpec:
+        key, rubric = case.key, self.rubric(case)
+        if (self._suite, rubric) not in self.rubrics:
+            levels = tuple(ScoreLevel(score, "") for score in self._table.scale)
+            self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
+        return CaseSpec(
+            self._suite,
+            AGENT_LABELS.name,
+            rubric,
+            key.case,
+            key.epoch,
+            target_score=target_score,
+            judge=judge if self._several else None,
+            cluster=case.cluster,
         )
 
     def _digest(self, label: int) -> str:

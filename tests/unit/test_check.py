@@ -116,7 +116,14 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
 def test_an_empty_verdict_is_counted_and_never_a_verdict(tmp_path: Path) -> None:
     checked = check_table(written(tmp_path, ROWS + "e,1,\nf,,1\n"))
     outcomes = [result.outcome for result in checked.results]
-    assert outcomes == ["agree", "disagree", "agree", "agree", "invalid_response"]
+    assert outcomes == [
+        "agree",
+        "disagree",
+        "agree",
+        "agree",
+        "invalid_response",
+        "unlabelled",
+    ]
     assert [case.key.case for case in checked.unlabelled] == ["f"]
 
 
@@ -138,3 +145,48 @@ def test_rows_of_a_program_are_checked_as_a_file_is() -> None:
     assert checked.judges["judge"].figures["accuracy"].value == 1
     with pytest.raises(InputError, match="rows:3: judge: got"):
         check_table([*rows, {"case": "c", "human": 1, "judge": [1]}])
+
+
+def _mostly_unlabelled(drawn: str = "") -> str:
+    """A judge that calls half of 400 rows violated, of which half are; 40 rows have a label."""
+    rows = ["case,run,label,verdict,split"]
+    for number in range(400):
+        label = str(int(number % 4 == 1)) if number < 40 else ""
+        rows.append(f"c{number},r{number // 2},{label},{number % 2},{drawn if label else ''}")
+    return "\n".join([*rows, "last,r0,,,"]) + "\n"
+
+
+def test_rows_without_a_label_say_how_often_the_agent_violates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, _mostly_unlabelled())
+    reports = [tmp_path / f"report.{kind}" for kind in ("html", "md", "json")]
+    options = [option for report in reports for option in ("--report", str(report))]
+    assert main(["check", str(path), "--cluster", "run", *options]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    sentence = "The judge calls 200 of 400 cases violated (50.0%, "
+    assert "361 cases without a label: in no figure below but how many are violated." in printed
+    assert sentence in printed
+    assert "corrected by 40 labels, 2" in printed
+    assert "Nothing says that the runs with a label were drawn at random" in printed
+    assert "Not in these figures: 360 judged without a label" in printed
+    html, markdown, values = (report.read_text("utf-8") for report in reports)
+    assert sentence in html
+    assert sentence in markdown
+    judges = json.loads(values)["judges"]
+    [violations] = [judge["violations"] for judge in judges.values()]
+    assert violations["labelled"] == 40
+    assert 0.15 < violations["corrected"] < 0.35
+    assert violations["interval"]["lower"] < 0.25 < violations["interval"]["upper"]
+    [overall] = [judge["overall"] for judge in judges.values()]
+    assert overall["n"] == 40
+
+
+def test_drawn_labels_and_a_gate_beside_rows_without_a_label(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, _mostly_unlabelled("drawn"))
+    assert main(["check", str(path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "corrected by 40 labels drawn at random" in printed
+    assert "Nothing says" not in printed
