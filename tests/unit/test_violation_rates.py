@@ -1,4 +1,4 @@
-"""How often runs are violated, where only some of those that were judged have a label (rule N5)."""
+"""How often runs are violated, where only some of those that were judged have a label (rule N7)."""
 
 from __future__ import annotations
 
