@@ -63,6 +63,8 @@ class Derivation:
     @classmethod
     def of(cls, base: Case, spec: CaseSpec, settings: ProbeSettings) -> Derivation:
         """Find the variant that the spec names."""
+        # Of runs without a label no probe makes a case.
+        assert base.expected is not None
         probe = PROBES[spec.test]
         variant = next(
             variant for variant in probe.variants(settings) if variant.name == spec.variant

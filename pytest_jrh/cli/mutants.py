@@ -331,10 +331,13 @@ def _drawn(ready: ReadySuite, name: str | None, seed: int) -> Iterator[CaseSpec]
     for spec in ready.specs():
         if spec.judge != name or spec.variant or spec.skip is not None:
             continue
+        if ready.is_unlabelled(spec):
+            continue
         if ready.test(spec.test).evaluate:
             score = spec.target_score
             if KINDS[spec.test].natural:
-                score = ready.label(spec).value
+                label = ready.label(spec)
+                score = None if label is None else label.value
             groups[spec.rubric_id, score or 0, spec.test].append(spec)
     order = random.Random(seed)  # noqa: S311 - reproducible, not secret
     for key in sorted(groups):

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pytest_jrh.cases.ids import short_digest
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
-from pytest_jrh.cases.tests import BASES, KINDS
+from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import ProbeSection, of_each
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import CaseSpec, Label, RunSummary
+from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import is_nearest
 
@@ -37,20 +37,27 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Mode, Objective, Rubric, StageName, TestName
 
 
-def with_probes(suite: Suite, specs: Iterable[CaseSpec]) -> Iterator[CaseSpec]:
-    """Add the cases of the suite's probes to those of its other tests, each test in its place."""
+def with_probes(
+    suite: Suite, specs: Iterable[CaseSpec], labels: Mapping[LabelKey, Label] | None = None
+) -> Iterator[CaseSpec]:
+    """Add the cases of the suite's probes to those of its other tests, each test in its place; with
+    `labels`, those of natural runs, to none without one.
+    """
     if not suite.probes:
         yield from specs
         return
     by_test: dict[str, list[CaseSpec]] = {}
+    bases: dict[str, list[CaseSpec]] = {}
     for spec in specs:
         by_test.setdefault(spec.test, []).append(spec)
+        if labels is None or not KINDS[spec.test].natural or spec.label_key in labels:
+            bases.setdefault(spec.test, []).append(spec)
     for test in suite.tests:
         if not KINDS[test.name].derived:
             yield from by_test.get(test.name, ())
             continue
         judges = [judge.name for judge in suite.judges]
-        yield from _derived(suite, test.name, by_test, judges)
+        yield from _derived(suite, test.name, bases, judges)
 
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
@@ -283,29 +290,37 @@ T = TypeVar("T")
 def expand(
     suite: Suite,
     runs: Sequence[RunSummary],
-    labels: Mapping[tuple[str, str, int], Label] | None = None,
+    labels: Mapping[LabelKey, Label] | None = None,
 ) -> Iterator[CaseSpec]:
     """Yield the suite's specs in collection order: test, rubric, run, target score, variant, judge.
 
     `labels` are those of runs as they are, by rubric id, run id and epoch.
     """
-    return with_probes(suite, _of_runs(suite, runs, labels or {}))
+    known_labels = labels or {}
+    return with_probes(suite, _of_runs(suite, runs, known_labels), known_labels)
 
 
 def _of_runs(
-    suite: Suite, runs: Sequence[RunSummary], labels: Mapping[tuple[str, str, int], Label]
+    suite: Suite, runs: Sequence[RunSummary], labels: Mapping[LabelKey, Label]
 ) -> Iterator[CaseSpec]:
     labelled = {(run_id, epoch) for _, run_id, epoch in labels}
     for test in suite.tests:
         kind = KINDS[test.name]
         eligible = [run for run in runs if not kind.natural or (run.run_id, run.epoch) in labelled]
-        draw = stable_sample if suite.generation.sampling == "stable" else sample
-        sampled = draw(eligible, suite.source.sample_num, suite.source.sampling_seed)
+        sampled = _drawn_runs(suite, eligible)
+        judges_unlabelled = suite.judges_unlabelled and kind.natural and test.evaluate
+        if judges_unlabelled:
+            # Apart, so that the same labelled runs are drawn as without them.
+            others = [run for run in runs if (run.run_id, run.epoch) not in labelled]
+            sampled += _drawn_runs(suite, others)
         judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
         for rubric in suite.rubrics:
             for run in sampled:
                 label = labels.get((rubric.id, run.run_id, run.epoch))
-                for planned in kind.cases(test.targets[rubric.id], label):
+                planned_cases = kind.cases(test.targets[rubric.id], label)
+                if judges_unlabelled and label is None:
+                    planned_cases = [Planned(None)]
+                for planned in planned_cases:
                     for judge in judges:
                         yield CaseSpec(
                             suite.name,
@@ -318,6 +333,11 @@ def _of_runs(
                             run.skip or planned.skip,
                             cluster=run.cluster,
                         )
+
+
+def _drawn_runs(suite: Suite, runs: Sequence[RunSummary]) -> list[RunSummary]:
+    draw = stable_sample if suite.generation.sampling == "stable" else sample
+    return draw(runs, suite.source.sample_num, suite.source.sampling_seed)
 
 
 def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:

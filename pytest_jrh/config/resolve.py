@@ -328,6 +328,9 @@ def notices(
     sentences += unused_probes(config, file)
     if mode == "binary" and config.test_agent_perturbation_config.score_targets:
         sentences.append(f"{file}: score_targets has no effect in a binary suite")
+    labels = config.test_agent_perturbation_config.labels
+    if mode == "ordinal" and any(section.unlabelled for section in labels):
+        sentences.append(f"{file}: labels.unlabelled has no effect in an ordinal suite")
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
         sentences.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "

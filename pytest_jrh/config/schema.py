@@ -346,6 +346,9 @@ class LabelSection(ConfigSection):
     """The rubric that the labels are about, where no column rubric_id says so."""
     split: Text | None = None
     """Use the labels of this split alone, such as dev or test."""
+    unlabelled: Annotated[Literal["judge"] | None, Takes("judge")] = None
+    """judge: runs without a label are judged, too, in a binary suite, so that reports say how often
+    runs are violated. Left out: they are no cases."""
     by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
     """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
 

@@ -51,8 +51,9 @@ class LabelSettings:
     """Where labels of runs come from: a file, or a scorer or metadata field of the log.
 
     One of `path`, `scorer` and `metadata` is set. `map` gives labels for the values that are there,
-    and is empty where these are labels; `rubric_id` is for labels that name no rubric. `key` is
-    where the config says all this.
+    and is empty where these are labels; `rubric_id` is for labels that name no rubric.
+    `judges_unlabelled` says that runs without a label are judged, too. `key` is where the config
+    says all this.
     """
 
     path: Path | None = None
@@ -62,6 +63,7 @@ class LabelSettings:
     rubric_id: str = ""
     split: str = ""
     by: LabelledBy = "people"
+    judges_unlabelled: bool = False
     key: str = ""
 
 
@@ -148,6 +150,12 @@ class Suite:
     def review(self) -> ReviewSection:
         """How people label the cases blind."""
         return self.config.review
+
+    @property
+    def judges_unlabelled(self) -> bool:
+        """Whether natural runs without a label are judged, too."""
+        settings = (source.judges_unlabelled for source in self.labels)
+        return self.mode == "binary" and any(settings)
 
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:

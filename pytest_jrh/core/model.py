@@ -422,6 +422,11 @@ class CaseSpec:
         return (self.suite, self.cluster, "" if self.cluster is not None else self.run_id)
 
     @property
+    def label_key(self) -> LabelKey:
+        """What its run's label is known by."""
+        return self.rubric_id, self.run_id, self.epoch
+
+    @property
     def base_case(self) -> CaseSpec:
         """The case that a probe changes, under the same judge."""
         return replace(self, test=self.base, base="", variant="")
@@ -442,8 +447,9 @@ class Case:
     """A transcript with a known answer, ready to be judged.
 
     `expected` is the answer a right judge gives: binary 1 for violated and 0 for satisfied, ordinal
-    the target score. `verified` is False where `verifier: false` or `pass_required: false` let the
-    label through unconfirmed. `label` is that of people or a program, of a run as it is.
+    the target score; None of a run that is judged without a label. `verified` is False where
+    `verifier: false` or `pass_required: false` let the label through unconfirmed. `label` is that
+    of people or a program, of a run as it is.
     `levels` is the whole scale in ordinal mode, else empty. `digests` is
     for a case read from disk that was stored without the secrets in it: its digest as stored, and
     as it was made. `reworded` says that the rubric's text is another one than the case was made
@@ -458,7 +464,7 @@ class Case:
     rubric: Rubric
     run: AgentRun
     outcome: PerturbationOutcome
-    expected: int
+    expected: int | None
     verified: bool
     mode: Mode
     objective: Objective

@@ -205,9 +205,15 @@ class ReadySuite:
         rejected = rejected_results(self.suite) if self.people else ()
         return grounds_of(self.suite, self.judges, self.labels, self.people, rejected)
 
-    def label(self, spec: CaseSpec) -> Label:
-        """The label of the run of a case, under its rubric."""
-        return self.labels[spec.rubric_id, spec.run_id, spec.epoch]
+    def label(self, spec: CaseSpec) -> Label | None:
+        """The label of the run of a case, under its rubric; None where it has none."""
+        return self.labels.get(spec.label_key)
+
+    def is_unlabelled(self, spec: CaseSpec) -> bool:
+        """Whether the case is a natural run that is judged without a label."""
+        if not (self.suite.judges_unlabelled and KINDS[spec.test].natural):
+            return False
+        return self.label(spec) is None
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read the run of a case and preprocess it.

@@ -103,7 +103,8 @@ class CaseMaker:
             if reason.rejected is not None:
                 self._settings.on_case(reason.rejected)
             raise
-        self._settings.on_case(case)
+        if case.expected is not None:
+            self._settings.on_case(case)
         return case
 
 
@@ -146,7 +147,7 @@ class _Bench:
         metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
         run = replace(run, metadata=metadata)
         label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
-        if label.value is None:
+        if label is not None and label.value is None:
             raise NoVerdictCase("disputed_label", label.dispute or "")
         if not assistant_indices(run.messages):
             raise NoVerdictCase("no_assistant_turn")
@@ -154,9 +155,9 @@ class _Bench:
             spec=spec,
             rubric=rubric,
             run=run,
-            outcome=PerturbationOutcome(run.messages, confirmed=True),
-            expected=label.value,
-            verified=True,
+            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+            expected=None if label is None else label.value,
+            verified=label is not None,
             mode=mode,
             objective=ready.test(spec.test).objective,
             levels=rubric.score_levels if mode == "ordinal" else (),

@@ -93,7 +93,9 @@ class CaseRunner:
             if self._settings.review is not None:
                 # Derived cases are not shown: the case that they are derived from is.
                 self._settings.review.announce(
-                    spec.base_case if spec.variant else spec for spec, _ in announced
+                    spec.base_case if spec.variant else spec
+                    for spec, _ in announced
+                    if not self._suites[spec.suite].is_unlabelled(spec)
                 )
             self._announced.update(spec for spec, _ in announced if self._is_base(spec))
             for spec, _ in announced:
@@ -200,8 +202,9 @@ class CaseRunner:
             return attempt.result("generated")
         case = attempt.case
         assert case is not None
-        if judgment.score == case.expected:
-            return attempt.result("agree", judgment=judgment)
+        if case.expected in (None, judgment.score):
+            outcome = "unlabelled" if case.expected is None else "agree"
+            return attempt.result(outcome, judgment=judgment)
         test = self._suites[spec.suite].test(spec.test)
         detail = disagreement_text(
             _without_secrets(case, self._settings.redactor),
@@ -317,13 +320,16 @@ class CaseRunner:
                 tape,
                 judgment_of(judge, case, repeats, calls, tape, attempt, self._settings),
             )
-        if self._settings.review is not None and not spec.variant:
+        if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
         return judgment
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""
         review, spec = self._settings.review, attempt.spec
+        if ready.is_unlabelled(spec):
+            # Nobody can accept or reject an answer that is not known.
+            review = None
         try:
             if spec.skip is not None:
                 raise NoVerdictCase(spec.skip.kind, spec.skip.text)

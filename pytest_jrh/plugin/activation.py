@@ -67,7 +67,9 @@ class Splits:
 
     def _leaves_out(self, item: CaseItem) -> bool:
         spec = item.spec
-        return KINDS[spec.base or spec.test].natural and item.ready.label(spec).split != self._split
+        label = item.ready.label(spec)
+        split = "" if label is None else label.split
+        return KINDS[spec.base or spec.test].natural and split != self._split
 
 
 def activate(config: pytest.Config) -> SuiteSession:

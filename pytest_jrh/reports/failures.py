@@ -71,6 +71,7 @@ def disagreement_text(
     changed.
     """
     folder = Path.cwd() if base is None else base
+    assert case.expected is not None
     expected = _score(case, case.expected)
     judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
     lines = wrapped(

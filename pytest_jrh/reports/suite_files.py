@@ -210,7 +210,8 @@ class Assembler:
             entries = self._rejected(folder / REJECTED_FILE, entries, ran, whole=whole)
         self._refused |= {name: entry for name, entry in entries.items() if name in refused}
         target = self._suite.frozen or folder / CASES_FILE
-        dropped = frozenset(name for name, result in ran.items() if result.outcome == "no_case")
+        gone = ("no_case", "unlabelled")
+        dropped = frozenset(name for name, result in ran.items() if result.outcome in gone)
         index = self._merged(target, made, dropped, whole=whole)
         if index is None:
             return made

@@ -418,7 +418,7 @@ def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]
     }
 
 
-def _verdicts(entry: ReviewCase, expected: int) -> Iterator[dict[str, Any]]:
+def _verdicts(entry: ReviewCase, expected: int | None) -> Iterator[dict[str, Any]]:
     for judge, judgment in entry.judged.items():
         minority = judgment.minority
         yield {

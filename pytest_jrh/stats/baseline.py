@@ -193,7 +193,8 @@ def update(
     """Update a baseline with a session's verdicts, and leave all other lines unchanged.
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
-    their lines. A line is removed where its case is no longer in the suite, or is `no_case` now.
+    their lines. A line is removed where its case is no longer in the suite, or has no
+    case or no label now.
     What a drop is held against stays as it was when the case was first written, unless
     `reset_reference` makes it the present verdict.
     """
@@ -207,7 +208,7 @@ def update(
         if result is not None and result.outcome in JUDGED:
             known = None if reset_reference else cases.get(case_id)
             cases[case_id] = _line(result, known, _reason(cases.get(case_id)))
-        elif result is not None and result.outcome == "no_case":
+        elif result is not None and result.outcome in ("no_case", "unlabelled"):
             removed += [case_id] if case_id in cases else []
         elif result is None or result.outcome in UNSCORED:
             kept[case_id] = NEVER_REPORTED if result is None else f"unscored: {result.outcome}"

@@ -502,7 +502,6 @@ def _violation_rate(
 def _rated(result: CaseResult, drawn: Collection[LabelKey]) -> CheckedCase:
     answer = result.score or 0
     label = result.expected
-    key = (result.spec.rubric_id, result.spec.run_id, result.spec.epoch)
-    if drawn and key not in drawn:
+    if drawn and result.spec.label_key not in drawn:
         label = None
     return CheckedCase(answer, answer, label)

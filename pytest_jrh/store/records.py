@@ -539,7 +539,7 @@ def _generated_metadata(case: Case) -> dict[str, Any]:
     }
     if case.mode == "binary":
         return {**metadata, "agent_mode": _agent_mode(case)}
-    labels = {level.score: level.label for level in case.levels}
+    labels: dict[int | None, str] = {level.score: level.label for level in case.levels}
     return {
         **metadata,
         "target_score": case.expected,

@@ -388,7 +388,7 @@ def case_result(
         reworded=case.reworded if case else False,
         altered=case.altered if case else False,
         expected=case.expected if case else None,
-        verified=case.verified if case else None,
+        verified=case.verified if case and case.expected is not None else None,
         labelled_by=case.label.by if case and case.label else None,
         score=judgment.score if judgment else None,
         scores=judgment.scores if judgment else (),
@@ -416,6 +416,7 @@ def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
 def _rejection(case: Case) -> Rejection:
     verification = case.outcome.verification
     assert verification is not None
+    assert case.expected is not None
     verdict = verification.score
     if verdict is None:
         verdict = int(verification.verdict == "FAIL")

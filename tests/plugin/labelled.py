@@ -79,9 +79,9 @@ def write_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labell
     return labelled
 
 
-def record_labelled(folder: Path) -> Labelled:
+def record_labelled(folder: Path, text: str = LABELS, **labels: object) -> Labelled:
     """Write the suite and record its judge, in a process of its own."""
-    labelled = write_labelled(folder)
+    labelled = write_labelled(folder, text, **labels)
     with ModelServer(override(Obedient(), judge=content)) as server:
         done = run_pytest(
             folder, labelled.suite.option, "--jrh-record-mode=once", env=server.environment

@@ -91,6 +91,77 @@ def test_labelled_runs_are_cases(
     assert made[0]["metadata"]["agent_mode"] == "natural"
 
 
+@pytest.fixture(scope="session")
+def unlabelled_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
+    return record_labelled(tmp_path_factory.mktemp("unlabelled"), unlabelled="judge")
+
+
+@pytest.fixture
+def unlabelled(unlabelled_once: Labelled, pytester: pytest.Pytester) -> Labelled:
+    return unlabelled_once.copied(pytester.path)
+
+
+@WORKERS
+def test_runs_without_a_label_are_judged_for_the_rate_alone(
+    pytester: pytest.Pytester, unlabelled: Labelled, workers: list[str]
+) -> None:
+    assert "4 calls made, 0 replayed" in unlabelled.output
+    reports = ["--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"]
+    done = pytester.runpytest(unlabelled.suite.option, *reports, *workers)
+    done.assert_outcomes(passed=3, failed=1, skipped=1)
+    printed = " ".join(" ".join(done.outlines).split())
+    sentence = "The judge calls 0 of 4 cases violated (0.0%, 0.0-"
+    assert sentence in printed
+    assert "not corrected: 3 labels; at least 20 are needed." in printed
+    assert "1 judged without a label" in printed
+    assert "0 calls made, 4 replayed" in printed
+    assert sentence in (unlabelled.folder / "r.html").read_text("utf-8")
+    assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
+    results = lines(unlabelled.suite.results / "case_results.jsonl")
+    last = results[-1]
+    assert (last["run_id"], last["outcome"], last["expected"]) == ("run-5", "unlabelled", None)
+    assert (last["score"], last["reasoning"]) == (0, "The answer is kind.")
+    made = unlabelled.folder / "outputs/agent_labels/natural/agent_perturbations.jsonl"
+    assert [record["run_id"] for record in lines(made)] == ["run-1", "run-2", "run-4"]
+    [report] = unlabelled.suite.results.glob("*_report.json")
+    values = json.loads(report.read_text("utf-8"))
+    assert values["labels"]["violations"]["labelled"] == 3
+    assert values["statistics"]["overall"]["n"] == 3
+    # In another session of some cases its result is kept.
+    pytester.runpytest(unlabelled.suite.option, "-k", "run-1", *workers)
+    assert len(lines(unlabelled.suite.results / "case_results.jsonl")) == 5
+    assert main(["merge", unlabelled.suite.option, "outputs"]) == 1
+
+
+def test_a_baseline_has_no_line_of_a_run_without_a_label(
+    pytester: pytest.Pytester, unlabelled: Labelled
+) -> None:
+    gate = [unlabelled.suite.option, "--jrh-baseline=base.json"]
+    pytester.runpytest(*gate, "--jrh-update-baseline")
+    cases = json.loads((unlabelled.folder / "base.json").read_text("utf-8"))["cases"]
+    assert len(cases) == 3
+    done = pytester.runpytest(*gate)
+    done.assert_outcomes(passed=3, xfailed=1, skipped=1)
+    # A label is added: the case is compared from now on, and its verdict is not paid for again.
+    unlabelled.labels("run_id,label", "run-1,0", "run-2,1", "run-3,0", "run-5,0")
+    done = pytester.runpytest(unlabelled.suite.option, "-k", "run-5 or run-4")
+    done.assert_outcomes(passed=2)
+    results = {
+        line["run_id"]: line["outcome"]
+        for line in lines(unlabelled.suite.results / "case_results.jsonl")
+    }
+    assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
+
+
+def test_a_plan_and_a_split_of_runs_without_a_label(
+    pytester: pytest.Pytester, unlabelled: Labelled
+) -> None:
+    done = pytester.runpytest(unlabelled.suite.option, "--jrh-plan")
+    done.stdout.fnmatch_lines(["5 cases: 4 calls recorded, 0 to make*"])
+    done = pytester.runpytest(unlabelled.suite.option, "--jrh-split=test")
+    done.assert_outcomes(passed=1, skipped=1, deselected=3)
+
+
 @WORKERS
 def test_a_split_selects(pytester: pytest.Pytester, labelled: Labelled, workers: list[str]) -> None:
     pytester.runpytest(labelled.suite.option)
