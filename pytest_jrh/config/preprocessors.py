@@ -163,11 +163,12 @@ def wants_raw_sample(preprocessor: Preprocessor) -> bool:
         parameters = inspect.signature(preprocessor).parameters.values()
     except (TypeError, ValueError):
         return False
-    return any(
-        parameter.kind is parameter.VAR_KEYWORD
-        or (parameter.name == "raw_sample" and parameter.kind is not parameter.POSITIONAL_ONLY)
-        for parameter in parameters
-    )
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            return True
+        if parameter.name == "raw_sample" and parameter.kind is not parameter.POSITIONAL_ONLY:
+            return True
+    return False
 
 
 def apply(

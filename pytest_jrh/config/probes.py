@@ -62,11 +62,11 @@ def with_probes(
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
     """The variants that are drawn from, in the order of the probe's tables."""
-    return tuple(
-        variant
-        for variant in probe.variants(settings)
-        if not settings.names or not {variant.name, *variant.axes}.isdisjoint(settings.names)
-    )
+    variants = probe.variants(settings)
+    if not settings.names:
+        return tuple(variants)
+    names = set(settings.names)
+    return tuple(variant for variant in variants if names & {variant.name, *variant.axes})
 
 
 def drawn(
@@ -186,11 +186,11 @@ def _can_change(probe: Probe, test: TestName, objective: Objective) -> bool:
 def unused_probes(config: Config, file: str) -> list[str]:
     """Say of sections of probes that do not run."""
     to_run = config.admin.perturbation_config.tests_to_run
-    return [
-        f"{file}: probes.{name} has no effect: {name} is not in tests_to_run"
-        for name in of_each(config.admin.perturbation_config.probes)
-        if name not in to_run
-    ]
+    sentences = []
+    for name in of_each(config.admin.perturbation_config.probes):
+        if name not in to_run:
+            sentences.append(f"{file}: probes.{name} has no effect: {name} is not in tests_to_run")
+    return sentences
 
 
 def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) -> None:
@@ -205,8 +205,9 @@ def resolved_probes(
     probes: Mapping[str, ProbeSettings], places: Places
 ) -> dict[str, dict[str, Any]]:
     """Give the settings as a config has them, for the record."""
-    return {
-        name: {
+    resolved: dict[str, dict[str, Any]] = {}
+    for name, settings in probes.items():
+        resolved[name] = {
             "of": list(settings.of),
             "variants": "all" if settings.whole_grid else list(settings.names) or None,
             "max_cases": settings.max_cases,
@@ -214,8 +215,7 @@ def resolved_probes(
             "seed": settings.seed,
             "pack": places.name(settings.pack) if settings.pack else None,
         }
-        for name, settings in probes.items()
-    }
+    return resolved
 
 
 def _settings(

@@ -117,11 +117,10 @@ def activate_named(config: pytest.Config) -> None:
     with every problem of every suite.
     """
     arguments, folder = typed_arguments(config), config.invocation_params.dir
-    stand_ins = {
-        argument: role
-        for argument in arguments
-        if (role := _stands_in(absolute(folder / argument)))
-    }
+    stand_ins = {}
+    for argument in arguments:
+        if role := _stands_in(absolute(folder / argument)):
+            stand_ins[argument] = role
     suite_arguments = [argument for argument in arguments if argument not in stand_ins]
     covered = {absolute(folder / argument.partition("::")[0]) for argument in suite_arguments}
     configs = config.stash[OPTIONS_READ].configs

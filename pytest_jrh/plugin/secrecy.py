@@ -126,7 +126,10 @@ class CaseOutput:
 
     def take_all(self) -> str:
         """What was printed for cases whose item has not run."""
-        return "".join(text for spec in list(self._kept) for text in self.take(spec).values())
+        texts: list[str] = []
+        for spec in list(self._kept):
+            texts += self.take(spec).values()
+        return "".join(texts)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:

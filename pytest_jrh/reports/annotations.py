@@ -60,10 +60,9 @@ def annotation_lines(session: Session, base: Path) -> list[str]:
     prompts = [_prompt(change, session, base) for change in session.prompt_changes]
     lines = [line for line in prompts if line]
     most = MOST_ANNOTATIONS - len(lines)
-    lines += [
-        _annotation(result, session, kind, base, flickered=result.case_id in flickered)
-        for result, kind in regressions[: max(0, most)]
-    ]
+    for result, kind in regressions[: max(0, most)]:
+        is_flicker = result.case_id in flickered
+        lines.append(_annotation(result, session, kind, base, flickered=is_flicker))
     unnamed = len(regressions) - max(0, most)
     if unnamed > 0:
         message = f"{counted(unnamed, 'more regression')}: the report names them all."

@@ -373,13 +373,13 @@ class LabelBoard(Board):
         """
         name = self._reviewers[reviewer]
         with self._lock:
-            return [
-                assigned
-                for assigned in self._numbered(name)
-                if assigned.label is not None
-                or assigned.entry.digest in self._shared
-                or not self._book.labelled_by(assigned.entry.digest)
-            ]
+            cases = []
+            for assigned in self._numbered(name):
+                digest = assigned.entry.digest
+                is_anyones = digest in self._shared or not self._book.labelled_by(digest)
+                if is_anyones or assigned.label is not None:
+                    cases.append(assigned)
+            return cases
 
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer, who has it open from now on. Raises `LookupError`."""

@@ -224,8 +224,11 @@ class JudgeHistory:
     @property
     def lowest(self) -> float:
         """Where the scale of its lines begins: a tenth below its lowest figure at most."""
-        values = [value for row in self.rows for value in row.values if value is not None]
-        return int(min(values, default=0.0) * _STEP) / _STEP if min(values, default=0) < 1 else 0.9
+        values: list[float] = []
+        for row in self.rows:
+            values += [value for value in row.values if value is not None]
+        lowest = min(values, default=0.0)
+        return int(lowest * _STEP) / _STEP if lowest < 1 else 0.9
 
 
 def histories(runs: Iterable[PastRun], most: int) -> list[JudgeHistory]:

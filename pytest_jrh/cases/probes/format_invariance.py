@@ -248,10 +248,11 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
     def moved(text: str) -> str:
         return with_keys_moved(text, random)
 
-    return tuple(
-        _with_arguments(_with_json(message, moved), lambda value: keys_moved(value, random))
-        for message in messages
-    )
+    changed = []
+    for message in messages:
+        with_json = _with_json(message, moved)
+        changed.append(_with_arguments(with_json, lambda value: keys_moved(value, random)))
+    return tuple(changed)
 
 
 def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
@@ -269,10 +270,11 @@ def _line_ends(messages: Sequence[Message], random: Random) -> tuple[Message, ..
     """Lines that end in blanks, and in a carriage return before the newline."""
 
     def ended(text: str) -> str:
-        lines = [line.removesuffix("\r") for line in text.split("\n")]
-        return "\r\n".join(
-            line + " " * random.randint(1, _MOST_BLANKS) if line.strip() else line for line in lines
-        )
+        lines = []
+        for line in text.split("\n"):
+            blanks = " " * random.randint(1, _MOST_BLANKS) if line.strip() else ""
+            lines.append(line.removesuffix("\r") + blanks)
+        return "\r\n".join(lines)
 
     return tuple(with_texts(message, ended) for message in messages)
 

@@ -110,10 +110,9 @@ def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[l
     characters_left = length
     while characters_left > 0:
         for exchange in random.sample(_exchanges(), len(_exchanges())):
-            turns: list[Message] = [
-                {**({"id": new_id()} if have_ids else {}), **turn}
-                for turn in _turns(exchange, f"call_{new_id()}")
-            ]
+            turns: list[Message] = []
+            for turn in _turns(exchange, f"call_{new_id()}"):
+                turns.append({"id": new_id(), **turn} if have_ids else turn)
             exchanges.append(turns)
             characters_left -= len(render_transcript(turns))
             if characters_left <= 0:
