@@ -673,6 +673,57 @@ class TestScoresOfNoScale:
         assert "mean error 0.00 levels before, 833.33 now" in decision_sentence(decision)
 
 
+ANY_SCORES = st.lists(st.sampled_from([0, 1, 2, 3, -7, 10**30]), min_size=1, max_size=4).map(tuple)
+
+
+@st.composite
+def any_session(draw: st.DrawFn) -> list[CaseResult]:
+    """Cases of one or three judges, binary or on a scale, with repeats of any numbers and scores of
+    any scale.
+    """
+    ordinal = draw(st.booleans())
+    results = []
+    panels: list[tuple[str | None, ...]] = [(None,), ("j0", "j1", "j2")]
+    for judge in draw(st.sampled_from(panels)):
+        for place, scores in enumerate(draw(st.lists(ANY_SCORES, min_size=1, max_size=6))):
+            label = place % 4 if ordinal else place % 2
+            spec = make_spec(
+                f"run-{place // 2}",
+                rubric_id=f"rubric-{place % 3}",
+                test="agent_perturbation" if ordinal or label else "agent_positives",
+                target_score=label if ordinal else None,
+                judge=judge,
+            )
+            score = most_frequent(scores)
+            outcome: Outcome = "agree" if score == label else "disagree"
+            result = make_result(
+                spec, outcome, case_digest=DIGEST, judge_fingerprint=NOW, expected=label
+            )
+            results.append(replace(result, score=score, scores=scores if len(scores) > 1 else ()))
+    return results
+
+
+@given(any_session(), any_session(), st.sampled_from([0, 0.05]), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_same_verdicts_pass_and_any_others_come_to_a_decision(
+    now: list[CaseResult], accepted: list[CaseResult], limit: float, moved: bool
+) -> None:
+    before = baseline_of(earlier(now))
+    same = decided(now, before, max_drop=limit)
+    assert same.passed
+    assert not same.regressions
+    other = decided(accepted, before, max_drop=limit)
+    assert decision_sentence(other)
+    assert json.dumps(decision_data(other))
+    if moved:
+        updated = update(before, accepted, scope_of([*now, *accepted])).baseline
+        again = decided(accepted, updated, max_drop=limit)
+        drops = [threshold for threshold in again.thresholds if threshold.drop is not None]
+        for threshold in drops:
+            assert threshold.drop is not None
+            assert all(change.since == "reference" for change in threshold.drop.worse)
+
+
 class TestFile:
     def test_scores_of_repeats_and_a_tie_come_back_and_one_score_is_not_repeated(
         self, tmp_path: Path
