@@ -48,10 +48,10 @@ class Baseline:
 
         None also where the line contradicts itself.
         """
-        known = self.cases.get(result.case_id)
-        if known is None or known.case_digest != short(result.case_digest):
+        line = self.cases.get(result.case_id)
+        if line is None or line.case_digest != short(result.case_digest):
             return None
-        return None if contradiction(known, result) else known
+        return None if contradiction(line, result) else line
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,18 +147,18 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
 
     A case that was deselected is on neither side.
     """
-    given = {result.case_id: result for result in results}
+    by_id = {result.case_id: result for result in results}
     pairs: list[Pair] = []
     ids: dict[tuple[str, str], list[str]] = {
         (before, now): [] for before in JUDGED for now in JUDGED
     }
     not_comparable: dict[str, str] = {}
     suites = scope.suites
-    known = {
+    comparable = {
         case_id for case_id in baseline.cases if suite_of(case_id) in suites
     } - scope.deselected
-    for case_id in sorted(known | given.keys()):
-        result, before = given.get(case_id), baseline.cases.get(case_id)
+    for case_id in sorted(comparable | by_id.keys()):
+        result, before = by_id.get(case_id), baseline.cases.get(case_id)
         if reason := _one_sided(case_id, result, before, scope):
             not_comparable[case_id] = reason
         elif result is not None and before is not None:
@@ -199,15 +199,15 @@ def update(
     `reset_reference` makes it the present verdict.
     """
     cases = dict(baseline.cases)
-    given = {result.case_id: result for result in results}
+    by_id = {result.case_id: result for result in results}
     kept: dict[str, str] = {}
-    suites, there = scope.suites, scope.known | given.keys()
+    suites, there = scope.suites, scope.known | by_id.keys()
     removed = [case_id for case_id in cases if suite_of(case_id) in suites and case_id not in there]
-    for case_id in sorted(scope.selected | given.keys()):
-        result = given.get(case_id)
+    for case_id in sorted(scope.selected | by_id.keys()):
+        result = by_id.get(case_id)
         if result is not None and result.outcome in JUDGED:
-            known = None if reset_reference else cases.get(case_id)
-            cases[case_id] = _line(result, known, _reason(cases.get(case_id)))
+            line = None if reset_reference else cases.get(case_id)
+            cases[case_id] = _line(result, line, _reason(cases.get(case_id)))
         elif result is not None and result.outcome in ("no_case", "unlabelled"):
             removed += [case_id] if case_id in cases else []
         elif result is None or result.outcome in UNSCORED:
@@ -219,7 +219,11 @@ def update(
         Baseline(dict(sorted(cases.items()))),
         added=tuple(sorted(cases.keys() - before.keys())),
         changed=tuple(
-            sorted(each for each in cases.keys() & before.keys() if cases[each] != before[each])
+            sorted(
+                case_id
+                for case_id in cases.keys() & before.keys()
+                if cases[case_id] != before[case_id]
+            )
         ),
         removed=tuple(sorted(removed)),
         kept=kept,

@@ -236,11 +236,6 @@ def _losses(pairs: Sequence[Pair], losses: Sequence[int], unit: int) -> list[Cha
     return [Change(Fraction(sum(cluster), unit), len(cluster)) for cluster in clusters]
 
 
-def has_moved(pairs: Iterable[Pair]) -> bool:
-    """Whether the reference of any case is another than the verdict of the last update."""
-    return any(pair.before.reference for pair in pairs)
-
-
 def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownFlicker:
     """Estimate the flicker of one judge: from repeats, else from what it said in the baseline.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import erfc, exp, lgamma, log, sqrt
+from math import erfc, exp, lgamma, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.text import counted, one_line
@@ -22,7 +22,7 @@ from pytest_jrh.stats.figures import (
     tie_sentence,
     value_text,
 )
-from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial
 from pytest_jrh.stats.intervals import LEVEL, Tally, bias_p, effective_size, kappa_p, tallied
 from pytest_jrh.stats.statistics import sums_by_cluster
 
@@ -77,26 +77,15 @@ def _effective(tallies: Sequence[Tally]) -> _Label:
 def _at_most(index: float, n: int, other: int, share: float, other_share: float) -> float:
     """The probability that the two shares of right verdicts sum to no more than `index`."""
     below = [0.0]
-    for probability in _binomial(other, other_share):
+    for probability in binomial(other, other_share):
         below.append(below[-1] + probability)
     total = 0.0
-    for right, probability in enumerate(_binomial(n, share)):
+    for right, probability in enumerate(binomial(n, share)):
         rest = index - right / n
         if rest >= -_SUMS_ROUNDING:
             most = int(rest * other + _SUMS_ROUNDING)
             total += probability * below[min(most, other) + 1]
     return min(1.0, total)
-
-
-def _binomial(n: int, share: float) -> list[float]:
-    """How likely 0, 1, ... of `n` are right."""
-    if share >= 1:
-        return [0.0] * n + [1.0]
-    whole, (yes, no) = lgamma(n + 1), (log(share), log(1 - share))
-    return [
-        exp(whole - lgamma(k + 1) - lgamma(n - k + 1) + k * yes + (n - k) * no)
-        for k in range(n + 1)
-    ]
 
 
 _MEANINGS = {0: "satisfied", 1: "violated"}
@@ -180,9 +169,8 @@ def one_class(statistics: Statistics, mode: Mode) -> str:
 
 
 def _of_total(total: Statistics, mode: Mode) -> list[_Finding]:
-    findings = [finding for finding in _independence(total, mode) if _holds_for_all(finding, mode)][
-        :1
-    ]
+    independence = _independence(total, mode)
+    findings = [finding for finding in independence if _holds_for_all(finding, mode)][:1]
     if not findings or findings[0].kind == "chance":
         findings += [finding for finding in _bias(total, mode) if finding.p() < SIGNIFICANCE]
     if same := one_class(total, mode):
@@ -203,13 +191,14 @@ def _holds_for_all(finding: _Finding, mode: Mode) -> bool:
 def _of_rubrics(rubrics: Sequence[Statistics], mode: Mode) -> Iterable[tuple[Statistics, _Finding]]:
     unlikely: list[tuple[Statistics, _Finding]] = []
     for look in (_independence, _bias):
-        first = [(rubric, finding) for rubric in rubrics for finding in look(rubric, mode)[:1]]
+        worst: list[tuple[Statistics, _Finding]] = []
+        for rubric in rubrics:
+            worst += [(rubric, finding) for finding in look(rubric, mode)[:1]]
         # The other rubrics are no finding, so that they count with 1.
-        p_values = [finding.p() for _, finding in first] + [1.0] * (len(rubrics) - len(first))
-        adjusted = holm(p_values)[: len(first)]
-        unlikely += [
-            finding for finding, p in zip(first, adjusted, strict=True) if p < SIGNIFICANCE
-        ]
+        p_values = [finding.p() for _, finding in worst] + [1.0] * (len(rubrics) - len(worst))
+        for rubric_finding, p in zip(worst, holm(p_values), strict=False):
+            if p < SIGNIFICANCE:
+                unlikely.append(rubric_finding)
     worse = {id(rubric) for rubric, finding in unlikely if finding.kind not in ("bias", "chance")}
     for rubric, finding in unlikely:
         if finding.kind != "bias" or id(rubric) not in worse:
@@ -282,9 +271,10 @@ def _bias(statistics: Statistics, mode: Mode) -> list[_Finding]:
     bias = statistics.figures.get("bias", Estimate())
     if mode == "binary" or bias.value is None or abs(bias.value) < _LARGE_BIAS:
         return []
+    direction = "high" if bias.value > 0 else "low"
     text = (
-        f"Scores are {abs(bias.value):.2f} levels too {'high' if bias.value > 0 else 'low'} on "
-        f"average (bias {decimal(bias.value)}, 95% interval {range_text(bias, 'number')})."
+        f"Scores are {abs(bias.value):.2f} levels too {direction} on average (bias "
+        f"{decimal(bias.value)}, 95% interval {range_text(bias, 'number')})."
     )
     return [_Finding("bias", text, lambda: bias_p(sums_by_cluster(statistics.judged)))]
 

@@ -196,8 +196,8 @@ class _Tail(NamedTuple):
 
     def at(self, sums: Integers) -> Numbers:
         """The probability of each sum, or of more."""
-        found: Numbers = self.shares[(sums - self.lowest) // self.step]
-        return found
+        tails: Numbers = self.shares[(sums - self.lowest) // self.step]
+        return tails
 
 
 def _power(table: Numbers, number: int) -> Numbers:

@@ -166,6 +166,19 @@ def t_quantile(share: float, freedom: float) -> float:
     return value
 
 
+def binomial(n: int, share: float) -> list[float]:
+    """How likely it is that 0, 1, ... of `n` cases, each with this `share`, have something."""
+    if share <= 0 or share >= 1:
+        certain = n if share >= 1 else 0
+        return [float(number == certain) for number in range(n + 1)]
+    whole, yes, no = math.lgamma(n + 1), math.log(share), math.log1p(-share)
+    shares = []
+    for number in range(n + 1):
+        ways = whole - math.lgamma(number + 1) - math.lgamma(n - number + 1)
+        shares.append(math.exp(ways + number * yes + (n - number) * no))
+    return shares
+
+
 def binomial_tail(count: float, n: float, share: float) -> float:
     """The probability that at least `count` of `n` cases, each with this `share`, have something.
 

@@ -19,7 +19,6 @@ from pytest_jrh.stats.baseline import Baseline, Comparison, Scope, compare, suit
 from pytest_jrh.stats.changes import (
     KnownFlicker,
     SetChange,
-    has_moved,
     known_flicker,
     right_before,
     right_now,
@@ -230,10 +229,10 @@ def thresholds(
         for result in received
         if result.outcome not in UNCOMPARED and not result.spec.derived
     ]
-    own = [result for result in judged if not result.spec.derived]
+    counting = [result for result in judged if not result.spec.derived]
     judges = list(dict.fromkeys(result.judge for result in to_judge))
     for judge in judges:
-        n = sum(result.judge == judge for result in own)
+        n = sum(result.judge == judge for result in counting)
         passed = n >= rules.min_cases
         yield Threshold("min_cases", rules.min_cases, Estimate(n), passed, n, judge=judge)
     yield from _accuracies(to_judge, judges, rules)
@@ -242,7 +241,7 @@ def thresholds(
     if covered is not None:
         yield from _share_compared(covered, rules)
     if whole:
-        yield from _classes(own, rules)
+        yield from _classes(counting, rules)
     yield from _drops(judges, compared, rules)
     yield from _probe_rates(received, judges, rules, whole=whole)
     yield from _regressions(judged, comparison, new, rules)
@@ -271,9 +270,9 @@ def _classes(judged: Sequence[CaseResult], rules: GateRules) -> Iterator[Thresho
     A baseline alone only compares, so that it is left to the warning; so is a single case.
     """
     labels = {made_case_id(result): result.expected for result in judged}
-    found = set(labels.values())
-    if rules.decides and not rules.allow_one_class and len(found) == 1 and len(labels) > 1:
-        label = found.pop()
+    classes = set(labels.values())
+    if rules.decides and not rules.allow_one_class and len(classes) == 1 and len(labels) > 1:
+        label = classes.pop()
         yield Threshold("one_class", 2, Estimate(1), passed=False, n=len(judged), label=label)
 
 
@@ -287,11 +286,11 @@ def _regressions(
     limit is set.
     """
     by_id = {result.case_id: result for result in judged}
-    found = comparison.regressions if comparison is not None else ()
+    regressions = comparison.regressions if comparison is not None else ()
     if rules.max_regressions is None:
-        found = tuple(case for case in found if not _is_answered(by_id[case], rules))
+        regressions = tuple(case for case in regressions if not _is_answered(by_id[case], rules))
     limit = rules.max_regressions or 0
-    cases = tuple(sorted({*new, *found}))
+    cases = tuple(sorted({*new, *regressions}))
     compared = comparison is not None and comparison.compared
     decides = compared and rules.max_drop is None and rules.min_accuracy is None
     if decides or cases or rules.max_regressions is not None:
@@ -404,7 +403,7 @@ def _decide_drop(
     )
     if not unproven:
         return DropDecision("PASS", changes)
-    flicker = next(known for known in compared.flickers if known.judge == judge)
+    flicker = next(flicker for flicker in compared.flickers if flicker.judge == judge)
     classes = [change.sizes for change in changes if change.is_whole]
     suites = [ForeseenSuite(sizes, flicker.repeats, flicker.value) for sizes in classes]
     runs = runs_to_prove(suites, limit)
@@ -529,7 +528,7 @@ class GateDecision:
     first time. `never_reported` are selected cases without a result; `unscored`
     gives the outcome. Either fails the session whatever the thresholds. `changes` compare the
     verdicts with the baseline's last update by set of cases, and with the reference where that is
-    another, which `moved` says. `flickers` are those of the judges that are
+    another. `flickers` are those of the judges that are
     compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
@@ -552,12 +551,16 @@ class GateDecision:
     update_command: str = ""
     accepted: tuple[str, ...] = ()
     changes: tuple[SetChange, ...] = ()
-    moved: bool = False
     flickers: tuple[KnownFlicker, ...] = ()
     drop_undecided: bool = False
     is_snapshot: bool = False
     coverage: Coverage | None = None
     undecided: tuple[str, ...] = ()
+
+    @property
+    def moved(self) -> bool:
+        """Whether the reference is another than the verdicts of the last update."""
+        return any(change.since == "reference" for change in self.changes)
 
     @property
     def is_reported(self) -> bool:
@@ -661,8 +664,8 @@ def decide(
     skipped, which are in neither. Selected cases without a result are named. A session that
     `accepts` writes the baseline, and takes in what is wrong in cases that are not in it yet.
     """
-    given = {result.case_id: result for result in results}
-    received = [given[case_id] for case_id in sorted(given)]
+    by_id = {result.case_id: result for result in results}
+    received = [by_id[case_id] for case_id in sorted(by_id)]
     judged = [result for result in received if result.outcome in JUDGED]
     comparison = compare(baseline, received, scope) if baseline is not None else None
     active = is_active(rules, baseline)
@@ -681,7 +684,7 @@ def decide(
     applied = tuple(thresholds(received, judged, compared, new, rules, whole=whole))
     if not active:
         applied = ()
-    never_reported = tuple(sorted(scope.selected - given.keys()))
+    never_reported = tuple(sorted(scope.selected - by_id.keys()))
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     return GateDecision(
         active=active,
@@ -699,7 +702,6 @@ def decide(
         unjudged=tuple(_unjudged(received, left_out)),
         accepted=accepted,
         changes=compared.changes,
-        moved=comparison is not None and has_moved(comparison.pairs),
         flickers=compared.flickers,
         drop_undecided=rules.max_drop is not None and comparison is None and not accepts,
         is_snapshot=bool(comparison and comparison.compared) and rules.allows_no_regression,
@@ -721,13 +723,13 @@ def _compared(
     if baseline is None or comparison is None:
         return _Compared(None, None, (), ())
     pairs = comparison.pairs
-    found = set_changes(pairs)
-    if has_moved(pairs):
-        found += set_changes(pairs, "reference")
+    changes = set_changes(pairs)
+    if any(pair.before.reference for pair in pairs):
+        changes += set_changes(pairs, "reference")
     judged = [result for result in received if result.outcome in JUDGED]
-    own = [result for result in judged if not result.spec.derived]
+    counting = [result for result in judged if not result.spec.derived]
     covered = coverage(baseline, comparison, received, scope)
-    return _Compared(comparison, covered, found, tuple(_flickers(own, comparison)))
+    return _Compared(comparison, covered, changes, tuple(_flickers(counting, comparison)))
 
 
 def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:
@@ -741,8 +743,8 @@ def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:
 def _flickers(judged: Sequence[CaseResult], comparison: Comparison) -> Iterator[KnownFlicker]:
     for judge in dict.fromkeys(pair.now.judge for pair in comparison.pairs):
         pairs = [pair for pair in comparison.pairs if pair.now.judge == judge]
-        own = [result for result in judged if result.judge == judge]
-        yield replace(known_flicker(own, pairs), judge=judge)
+        of_judge = [result for result in judged if result.judge == judge]
+        yield replace(known_flicker(of_judge, pairs), judge=judge)
 
 
 def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> Iterator[Unjudged]:

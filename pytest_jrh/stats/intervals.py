@@ -18,6 +18,7 @@ from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     Estimate,
     Pair,
+    binomial_tail,
     normal_quantile,
     t_quantile,
     t_tail,
@@ -465,11 +466,7 @@ def flip_probability(flicker: float) -> float:
 
 def majority_flip(flip: float, repeats: int) -> float:
     """The probability of a majority of repeats to be flipped; a tie counts as flipped."""
-    needed = (repeats + 1) // 2
-    return math.fsum(
-        math.comb(repeats, wrong) * flip**wrong * (1 - flip) ** (repeats - wrong)
-        for wrong in range(needed, repeats + 1)
-    )
+    return binomial_tail((repeats + 1) // 2, repeats, flip)
 
 
 def false_alarm_of_snapshot(cases: int, flicker: float, repeats: int = 1) -> float:

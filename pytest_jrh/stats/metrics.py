@@ -14,7 +14,7 @@ import random
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -167,17 +167,10 @@ class GroupStats:
         return self.agree / self.n if self.n else None
 
 
-_COUNTS = (
-    "n",
-    "agree",
-    "disagree",
-    "no_case",
-    "unscored",
-    "generated",
-    "unlabelled",
-    "unverified",
-    "contradicted",
-    "ties",
+_COUNTS = tuple(
+    field.name
+    for field in fields(GroupStats)
+    if field.name not in ("suite", "test", "rubric", "judge")
 )
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.stats.comparison import POWER
-from pytest_jrh.stats.formulas import normal_quantile, t_quantile
+from pytest_jrh.stats.formulas import binomial, normal_quantile, t_quantile
 from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
 
 if TYPE_CHECKING:
@@ -144,12 +144,12 @@ def prospects(suites: Mapping[str, Classes], max_drop: float | None = None) -> l
     goal = max_drop or GOAL
     outlooks = []
     for classes, judges in alike.items():
-        found = [
-            ClassProspect(kind, suite, tuple(visible_drop(suite, each) for each in CORRELATIONS))
-            for kind, suite in classes
-        ]
+        of_classes = []
+        for kind, suite in classes:
+            drops = tuple(visible_drop(suite, correlation) for correlation in CORRELATIONS)
+            of_classes.append(ClassProspect(kind, suite, drops))
         runs = runs_to_prove((suite for _, suite in classes), goal)
-        outlooks.append(Prospect(tuple(judges), tuple(found), goal, runs))
+        outlooks.append(Prospect(tuple(judges), tuple(of_classes), goal, runs))
     return outlooks
 
 
@@ -221,7 +221,7 @@ def power(suite: ForeseenSuite, drop: float, correlation: float = CORRELATION) -
     rng = np.random.RandomState(0)
     repeats = suite.repeats
     broken = _broken(suite, drop / (1 - 2 * suite.flip), correlation, rng)
-    wrong = _binomial(repeats, suite.flip)
+    wrong = np.array(binomial(repeats, suite.flip))
     steady, turned = np.outer(wrong, wrong).ravel(), np.outer(wrong, wrong[::-1]).ravel()
     cells = np.array(
         [
@@ -289,14 +289,5 @@ def _exchange_p(rises: Numbers, totals: Numbers, repeats: int) -> Numbers:
     tails = np.cumsum(distribution[:, ::-1], axis=1)[:, ::-1]
     inside = np.clip(rises, 0, length // 2 - 1)
     p_values = np.where(rises < length // 2, tails[np.arange(len(rises)), inside], 0.0)
-    found: Numbers = np.where(rises > 0, p_values, 1.0)
-    return found
-
-
-def _binomial(number: int, share: float) -> Numbers:
-    """How likely 0, 1, ... of so many are."""
-    import numpy as np
-
-    return np.array(
-        [math.comb(number, k) * share**k * (1 - share) ** (number - k) for k in range(number + 1)]
-    )
+    one_sided: Numbers = np.where(rises > 0, p_values, 1.0)
+    return one_sided

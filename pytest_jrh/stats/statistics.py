@@ -226,7 +226,7 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         ordinal = [result for result in judged if result.spec.target_score is not None]
         rubrics = {(result.spec.suite, result.spec.rubric_id) for result in ordinal}
         used = {tuple((scales or {}).get(rubric, ())) for rubric in rubrics}
-        matrices["ordinal"] = _matrix(ordinal, {score for scale in used for score in scale})
+        matrices["ordinal"] = _matrix(ordinal, set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
     return Statistics(totals(group_stats(shown)), figures, matrices, judged)
 
@@ -323,9 +323,9 @@ class LevelFigures:
     @property
     def range_text(self) -> str:
         """The lowest and the highest score."""
-        return (
-            f"{self.lowest} to {self.highest}" if self.highest > self.lowest else f"{self.lowest}"
-        )
+        if self.highest > self.lowest:
+            return f"{self.lowest} to {self.highest}"
+        return f"{self.lowest}"
 
     @property
     def bias_text(self) -> str:
