@@ -254,7 +254,7 @@ def check_data(checked: CheckedTable) -> dict[str, Any]:
     by_judge: dict[str, list[Any]] = {}
     for result in session.results:
         by_judge.setdefault(result.judge, []).append(result)
-    only = checked.table.judges[0]
+    only = checked.judge_names[0]
     return {
         "format": 1,
         "table": checked.table.file,

@@ -6,16 +6,24 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import CaseResult, CaseSpec, Label, Rubric, ScoreLevel, most_frequent
+from pytest_jrh.core.model import (
+    CaseResult,
+    CaseSpec,
+    Label,
+    Outcome,
+    Rubric,
+    ScoreLevel,
+    most_frequent,
+)
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.verdict_tables import (
@@ -30,14 +38,14 @@ from pytest_jrh.sources.verdict_tables import (
     rows_as_table,
     with_labels,
 )
-from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
 from pytest_jrh.stats.gate import decide
 from pytest_jrh.store.labels import Grounds, drawn_labels
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import LabelKey
     from pytest_jrh.engine.generate import Reliability
-    from pytest_jrh.sources.verdict_tables import Columns, RawTable
+    from pytest_jrh.sources.verdict_tables import CaseKey, Columns, RawTable
     from pytest_jrh.stats.gate import GateDecision
 
 
@@ -66,12 +74,14 @@ class CheckSettings:
 class CheckedTable:
     """What a table of verdicts came to.
 
-    `session` is what reports are made of; `unlabelled` are the cases without a label, which count
-    in no figure of accuracy. `baseline` is the column or file of the earlier verdicts.
+    `session` is what reports are made of; `judge_names` are the judges, without that of the
+    baseline; `unlabelled` are the cases without a label, which count in no figure of accuracy.
+    `baseline` is the column or file of the earlier verdicts.
     """
 
     table: VerdictTable
     session: Session
+    judge_names: tuple[str, ...]
     unlabelled: tuple[TableCase, ...] = ()
     baseline: str = ""
 
@@ -101,7 +111,7 @@ class CheckedTable:
         # It brings the whole pipeline, which the command has no need of.
         from pytest_jrh.engine.generate import reliability
 
-        names = self.table.judges
+        names = self.judge_names
         by_judge: dict[str, list[CaseResult]] = {name: [] for name in names}
         for result in self.results:
             by_judge[result.judge or names[0]].append(result)
@@ -172,7 +182,8 @@ def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSetti
 
 def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
     """Check a table that was read; see `check_table`."""
-    earlier_table, column = _baseline_source(table, settings)
+    source = _baseline_source(table, settings)
+    column = source if isinstance(source, str) and source in table.columns else ""
     columns = choose_columns(
         table,
         named=settings.columns,
@@ -180,45 +191,58 @@ def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
         baseline=column,
         mapping=settings.map,
     )
-    verdicts = [(name, "verdict") for name in columns.verdicts]
-    of_tables = [(table, [(columns.label, "label"), *verdicts])]
-    earlier_columns = None
-    if column:
-        earlier_columns = replace(columns, verdicts=(column,), reasoning="")
-        of_tables[0][1].append((column, "verdict"))
-    elif earlier_table is not None:
-        earlier_columns = _columns_of_baseline(earlier_table, columns, settings)
-        its_verdicts = [(name, "verdict") for name in earlier_columns.verdicts]
-        its_label = [(earlier_columns.label, "label")] if earlier_columns.label else []
-        of_tables.append((earlier_table, [*its_label, *its_verdicts]))
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
+    verdicts = dict.fromkeys([*columns.verdicts, *([column] if column else [])], "verdict")
+    of_tables = [(table, [(columns.label, "label"), *verdicts.items()])]
+    if isinstance(source, str):
+        scores.settle(of_tables)
+        read = cases_of(table, columns, scores, baseline=column)
+        earlier = _Earlier(read.cases, source) if source else None
+        return _checked(read, earlier, settings)
+    its_columns = _columns_of_baseline(source, columns, settings)
+    its_label = [(its_columns.label, "label")] if its_columns.label else []
+    of_tables.append((source, [*its_label, *((name, "verdict") for name in its_columns.verdicts)]))
     scores.settle(of_tables)
-    read = cases_of(table, columns, scores)
-    earlier = None
-    if earlier_columns is not None:
-        earlier = cases_of(earlier_table or table, earlier_columns, scores)
-    elif settings.baseline:
-        read, earlier = _judge_as_baseline(read, settings.baseline)
-    return _checked(read, earlier, settings)
+    earlier = _Earlier(cases_of(source, its_columns, scores).cases)
+    return _checked(cases_of(table, columns, scores), earlier, settings)
 
 
-def _baseline_source(table: RawTable, settings: CheckSettings) -> tuple[RawTable | None, str]:
-    """The table that the baseline is in, where it is another, and its column, where it is one."""
+class _Earlier(NamedTuple):
+    """The cases with the verdicts of the baseline, and which judge's they are; empty for those of
+    the same judge, or of the only one that a case has.
+    """
+
+    cases: Mapping[CaseKey, TableCase]
+    judge: str = ""
+
+    def scores(self, key: CaseKey, judge: str) -> tuple[int, ...]:
+        """What the baseline has of a case of a judge."""
+        case = self.cases.get(key)
+        if case is None:
+            return ()
+        judges = case.judges
+        if self.judge:
+            judge = self.judge
+        elif judge not in judges and len(judges) == 1:
+            judge = judges[0]
+        return case.scores(judge)
+
+
+def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str:
+    """The table that the baseline is in, where it is another; else its column, or its judge."""
     name = settings.baseline
-    if not name:
-        return None, ""
-    if name in table.columns:
-        return None, name
+    if not name or name in table.columns:
+        return name
     path = Path(name)
     if path.exists():
-        return read_table(path, name), ""
+        return read_table(path, name)
     judge = settings.columns.get("judge") or next(
         (column for column in table.columns if column.casefold() == "judge"), ""
     )
     judges = {str(value) for value in table.values(judge)} if judge else set[str]()
     if name in judges:
-        return None, ""
+        return name
     hint = nearest_hint(name, [*table.columns, *judges], "column")
     message = f"{name!r} is no column, and no such file"
     raise InputError(Problem(message, table.file, key="--baseline", hint=hint))
@@ -239,54 +263,44 @@ def _columns_of_baseline(
     )
 
 
-def _judge_as_baseline(table: VerdictTable, judge: str) -> tuple[VerdictTable, VerdictTable]:
-    """The other judges of a table in long form, and the one that they are held against."""
-    others = {}
-    of_judge = {}
-    for key, case in table.cases.items():
-        kept = {name: verdicts for name, verdicts in case.verdicts.items() if name != judge}
-        others[key] = replace(case, verdicts=kept)
-        of_judge[key] = replace(case, verdicts={judge: case.verdicts.get(judge, {})})
-    return replace(table, cases=others), replace(table, cases=of_judge)
-
-
 def _checked(
-    table: VerdictTable, earlier: VerdictTable | None, settings: CheckSettings
+    table: VerdictTable, earlier: _Earlier | None, settings: CheckSettings
 ) -> CheckedTable:
     suite = Path(table.file).stem or table.file
-    judges = table.judges
+    of_baseline = earlier.judge if earlier is not None and table.columns.judge else ""
+    judges = tuple(judge for judge in table.judges if judge != of_baseline)
     made = _Maker(suite, table, several=len(judges) > 1)
     results: list[CaseResult] = []
-    before: list[CaseResult] = []
+    lines: dict[str, BaselineCase] = {}
     unlabelled = []
     nodes: dict[str, str] = {}
     labels: dict[LabelKey, Label] = {}
     for key, case in table.cases.items():
-        label = made.label(case)
-        if label is None:
+        there = {*case.judges}
+        judges_of_case = [judge for judge in judges if judge in there]
+        if not case.labels:
             unlabelled.append(case)
             # What has neither label nor verdict counts for nothing.
-            judges_of_case = [judge for judge in case.verdicts if case.scores(judge)]
-            for judge in judges_of_case if not table.scale else ():
-                result = made.unlabelled(case, judge)
-                results.append(result)
-                nodes[result.case_id] = made.node(case, judge)
+            for judge in judges_of_case:
+                if case.scores(judge) and not table.scale:
+                    result = made.unlabelled(case, judge)
+                    results.append(result)
+                    nodes[result.case_id] = made.node(case, judge)
             continue
+        label = Label(tuple(case.labels.values()), "people", case.split)
         labels[made.rubric(case), key.case, key.epoch] = label
-        earlier_case = earlier.cases.get(key) if earlier is not None else None
-        for judge in case.verdicts:
-            result = made.result(case, label, judge, case.scores(judge))
+        for judge in judges_of_case:
+            result = made.result(case, label, judge)
             results.append(result)
             nodes[result.case_id] = made.node(case, judge)
-            scores = _earlier_scores(earlier_case, judge)
-            if scores:
-                before.append(made.result(case, label, judge, scores, _EARLIER))
+            before = earlier.scores(key, judge) if earlier is not None else ()
+            if before and result.expected is not None:
+                lines[result.case_id] = _line(result, before)
     decisions = {}
     if earlier is not None:
         scope = Scope.of(result.case_id for result in results)
-        baseline = update(Baseline(), before, scope).baseline
         rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
-        decisions[suite] = decide(results, baseline, rules, scope)
+        decisions[suite] = decide(results, Baseline(lines), rules, scope)
     session = Session(
         tuple(results),
         decisions=decisions,
@@ -301,17 +315,20 @@ def _checked(
         },
         is_table=True,
     )
-    return CheckedTable(table, session, tuple(unlabelled), settings.baseline)
+    return CheckedTable(table, session, judges, tuple(unlabelled), settings.baseline)
 
 
-def _earlier_scores(case: TableCase | None, judge: str) -> tuple[int, ...]:
-    """What the baseline has of a case: of the same judge, or else of its only one."""
-    if case is None:
-        return ()
-    names = [*case.verdicts]
-    if judge not in names and len(names) == 1:
-        judge = names[0]
-    return case.scores(judge)
+def _line(result: CaseResult, scores: tuple[int, ...]) -> BaselineCase:
+    """The line of the baseline for these verdicts on the case of a result."""
+    score = most_frequent(scores)
+    return BaselineCase(
+        result.case_id,
+        short(result.case_digest),
+        short(_EARLIER),
+        "agree" if score == result.expected else "disagree",
+        score,
+        scores=scores if len(scores) > 1 else (),
+    )
 
 
 _NOW, _EARLIER = "a" * 64, "e" * 64
@@ -327,56 +344,45 @@ class _Maker:
         self._several = several
         self._digests: dict[int, str] = {}
 
-    def label(self, case: TableCase) -> Label | None:
-        """The label of a case, with the votes of all annotators."""
-        votes = tuple(case.labels.values())
-        return Label(votes, "people", case.split) if votes else None
-
     def node(self, case: TableCase, judge: str) -> str:
         """What reports call a case: its line and its name."""
         place = f"{self._table.file}:{case.line}"
         name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
         return f"{place}{name} [{judge}]" if self._several else f"{place}{name}"
 
-    def result(
-        self,
-        case: TableCase,
-        label: Label,
-        judge: str,
-        scores: tuple[int, ...],
-        fingerprint: str = _NOW,
-    ) -> CaseResult:
-        """What a case came to, by these verdicts of a judge, one a repeat."""
+    def result(self, case: TableCase, label: Label, judge: str) -> CaseResult:
+        """What a case came to, by the verdicts of a judge."""
         spec = self._spec(case, judge, label.lowest if self._table.scale else None)
-        result = CaseResult(
+        expected = label.value
+        if expected is None:
+            return CaseResult(
+                spec,
+                case_id(spec),
+                "no_case",
+                labelled_by="people",
+                detail=label.dispute or "",
+                skip_kind="disputed_label",
+            )
+        scores = case.scores(judge)
+        score = most_frequent(scores)
+        outcome: Outcome = "agree" if score == expected else "disagree"
+        detail = ""
+        if not scores:
+            outcome = "invalid_response"
+            detail = f"{self._table.file}:{case.line}: the verdict of {judge} is empty"
+        return CaseResult(
             spec,
             case_id(spec),
-            "no_case",
-            expected=label.value,
-            labelled_by="people",
-            detail=label.dispute or "",
-            skip_kind="disputed_label",
-        )
-        if label.value is None:
-            return result
-        result = replace(
-            result,
-            verified=True,
-            case_digest=self._digest(label.value),
-            judge_fingerprint=fingerprint,
-            reasoning=case.reasonings.get(judge, ""),
-            skip_kind=None,
-        )
-        if not scores:
-            place = f"{self._table.file}:{case.line}"
-            detail = f"{place}: the verdict of {judge} is empty"
-            return replace(result, outcome="invalid_response", detail=detail)
-        score = most_frequent(scores)
-        return replace(
-            result,
-            outcome="agree" if score == label.value else "disagree",
+            outcome,
+            expected=expected,
             score=score,
+            reasoning=case.reasonings.get(judge, ""),
+            verified=True,
+            detail=detail,
+            case_digest=self._digest(expected),
+            judge_fingerprint=_NOW,
             scores=scores if len(scores) > 1 else (),
+            labelled_by="people",
         )
 
     def unlabelled(self, case: TableCase, judge: str) -> CaseResult:

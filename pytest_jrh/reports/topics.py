@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.model import MADE, CaseResult
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import (
@@ -35,6 +34,7 @@ from pytest_jrh.stats.figures import (
     range_text,
     reasons,
 )
+from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import levels_of
 
 if TYPE_CHECKING:
@@ -337,6 +337,4 @@ def review_blocks(session: Session) -> list[Block]:
 
 def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
     """One result of each case, however many judges it had."""
-    return {
-        generation_id(result.spec): result for result in results if not result.spec.derived
-    }.values()
+    return {made_case_id(result): result for result in results if not result.spec.derived}.values()

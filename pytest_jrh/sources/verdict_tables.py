@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
@@ -193,8 +194,12 @@ def _without_empty_end(columns: Sequence[str]) -> Sequence[str]:
 
 
 def _json_rows(text: str, problems: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    # One text for the name of a column, not one a row.
+    names: dict[str, str] = {}
     for line, value in read_objects(text, problems):
-        row = {storable(name)[0].strip(): cell for name, cell in value.items()}
+        row = {}
+        for name, cell in value.items():
+            row[names.setdefault(name, storable(name)[0].strip())] = cell
         _check_cells(row, problems, line)
         yield line, row
 
@@ -550,12 +555,18 @@ class TableCase:
     cluster: str | None = None
     split: str = ""
     labels: dict[str, int] = field(default_factory=dict)
-    verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    verdicts: dict[tuple[str, str], int | None] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
-        return tuple(score for score in self.verdicts.get(judge, {}).values() if score is not None)
+        of_judge = (score for (name, _), score in self.verdicts.items() if name == judge)
+        return tuple(score for score in of_judge if score is not None)
+
+    @property
+    def judges(self) -> list[str]:
+        """The judges with a row of this case, each once."""
+        return list(dict.fromkeys(name for name, _ in self.verdicts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,9 +586,10 @@ class VerdictTable:
     @property
     def judges(self) -> tuple[str, ...]:
         """The judges, each once, in the order of the table."""
-        return tuple(
-            dict.fromkeys(judge for case in self.cases.values() for judge in case.verdicts)
-        )
+        if not self.columns.judge:
+            return self.columns.verdicts
+        of_cases = chain.from_iterable(case.judges for case in self.cases.values())
+        return tuple(dict.fromkeys(of_cases))
 
 
 class Scores:
@@ -715,32 +727,32 @@ def _scale(
     if high - low >= _MOST_LEVELS:
         message = f"has scores from {low} to {high}; a scale has at most {_MOST_LEVELS} levels"
         raise InputError(table.problem(printable(message, 200), hint="map them: --map WORD=VALUE"))
-    binary = {
-        role: {whole_number(read[text]) for text in of_role if text} <= {0, 1}
+    by_role = {
+        role: {whole_number(read[text]) for text in of_role} - {None}
         for role, of_role in values.items()
     }
-    if len({*binary.values()}) > 1:
-        sides = {
-            role: "0 and 1" if is_binary else f"{low} to {high}"
-            for role, is_binary in binary.items()
-        }
-        told = " and ".join(f"the {role}s are {side}" for role, side in sides.items())
-        raise InputError(
-            table.problem(
-                f"{told}: they are on two scales",
-                1,
-                hint="map one of them (--map WORD=VALUE), or say that all are on one: --scale "
-                f"{low}-{high}",
+    for role, numbers_of_role in by_role.items():
+        # A judge that always says 1 may say it on a scale from 1 to 5.
+        if numbers_of_role == {0, 1}:
+            others = " and ".join(f"{other}s" for other in by_role if other != role)
+            raise InputError(
+                table.problem(
+                    f"the {role}s are 0 and 1, and the {others} are up to {high}: two scales",
+                    1,
+                    hint="map one of them (--map WORD=VALUE), or say that both are on one: "
+                    f"--scale {low}-{high}",
+                )
             )
-        )
     return tuple(range(low, high + 1))
 
 
-def cases_of(table: RawTable, columns: Columns, scores: Scores) -> VerdictTable:
+def cases_of(table: RawTable, columns: Columns, scores: Scores, baseline: str = "") -> VerdictTable:
     """Put the rows of a table together as cases.
 
+    The verdicts of the column `baseline` are those of a judge of that name, beside the others.
     Raises `InputError` where rows contradict each other, or one case is there twice.
     """
+    verdicts = tuple(dict.fromkeys([*columns.verdicts, *([baseline] if baseline else [])]))
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
     key_of = _key_reader(table, columns)
@@ -753,11 +765,12 @@ def cases_of(table: RawTable, columns: Columns, scores: Scores) -> VerdictTable:
             cases[key] = case
             if columns.split:
                 case.split = as_text(row.get(columns.split))
-        problem = _add_row(case, table, columns, scores, line, row)
+        problem = _add_row(case, table, columns, verdicts, scores, line, row)
         problems += [problem] if problem else []
     if problems:
         raise InputError(first_problems(problems, table.file))
-    unused = tuple(column for column in table.columns if column not in columns.used())
+    used = {*columns.used(), baseline}
+    unused = tuple(column for column in table.columns if column not in used)
     meanings = {score: tuple(words) for score, words in sorted(scores.meanings.items())}
     return VerdictTable(table.file, columns, unused, cases, scores.scale, meanings)
 
@@ -785,6 +798,7 @@ def _add_row(
     case: TableCase,
     table: RawTable,
     columns: Columns,
+    verdicts: Sequence[str],
     scores: Scores,
     line: int,
     row: Mapping[str, Any],
@@ -792,33 +806,32 @@ def _add_row(
     """Add what a row says of its case; the problem where another row has said it, or otherwise."""
     annotator = as_text(row.get(columns.annotator)) if columns.annotator else ""
     repeat = as_text(row.get(columns.repeat)) if columns.repeat else ""
-    judge = as_text(row.get(columns.judge)) if columns.judge else ""
     label = scores.score(row.get(columns.label)) if columns.label else None
-    of_case = f"of the case {shown(case.key.case)}"
-    first_label = next(iter(case.labels.values()), label)
     is_new_vote = label is not None and annotator not in case.labels
-    if label is not None:
-        if (case.labels.get(annotator, label) if columns.annotator else first_label) != label:
-            message = f"the label {of_case} is another one in line {case.line}"
-            return table.problem(message, line, columns.label, "its rows must have one label")
-        case.labels[annotator] = label
-    for column in columns.verdicts:
-        of_judge = case.verdicts.setdefault(judge if columns.judge else column, {})
+    # Without a column of annotators all rows are of one.
+    if label is not None and case.labels.setdefault(annotator, label) != label:
+        return _differs("label", case, table, line, columns.label)
+    for column in verdicts:
+        of_row = columns.judge and column in columns.verdicts
+        judge = as_text(row.get(columns.judge)) if of_row else column
         score = scores.score(row.get(column))
-        if repeat not in of_judge:
-            of_judge[repeat] = score
+        if (judge, repeat) not in case.verdicts:
+            case.verdicts[judge, repeat] = score
         elif not (columns.annotator and is_new_vote):
-            options = "--repeat, --rubric, --judge or --case"
             return table.problem(
                 f"the case {shown(case.key.case)} is in line {case.line} too",
                 line,
                 columns.case or columns.cluster,
-                f"name the column that tells its rows apart: {options}",
+                "name the column that tells its rows apart: --repeat, --rubric, --judge or --case",
             )
-        elif of_judge[repeat] != score:
-            message = f"the verdict {of_case} is another one in line {case.line}"
-            return table.problem(message, line, column, "its rows must have one verdict")
+        elif case.verdicts[judge, repeat] != score:
+            return _differs("verdict", case, table, line, column)
         reasoning = row.get(columns.reasoning) if columns.reasoning else None
-        if isinstance(reasoning, str) and reasoning:
-            case.reasonings.setdefault(judge if columns.judge else column, reasoning)
+        if isinstance(reasoning, str) and reasoning and judge not in case.reasonings:
+            case.reasonings[judge] = reasoning
     return None
+
+
+def _differs(what: str, case: TableCase, table: RawTable, line: int, column: str) -> Problem:
+    message = f"the {what} of the case {shown(case.key.case)} is another one in line {case.line}"
+    return table.problem(message, line, column, f"the rows of a case must have one {what}")

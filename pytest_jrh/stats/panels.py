@@ -156,7 +156,8 @@ class _Verdict:
 
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
-    return generation_id(result.spec)
+    # A lone judge has no part of the id, which is long work to make.
+    return result.case_id if result.spec.judge is None else generation_id(result.spec)
 
 
 def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
