@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StageModel,
         Verdict,
     )
+    from pytest_jrh.engine.checking import CheckedTable, check_table
     from pytest_jrh.engine.generate import (
         Pipeline,
         Reliability,
@@ -51,6 +52,7 @@ _HOMES = {
     "AgentRun": "core.model",
     "Case": "core.model",
     "CaseResult": "core.model",
+    "CheckedTable": "engine.checking",
     "Completion": "core.model",
     "ConversationPerturber": "cases.pipeline",
     "ConversationSummarizer": "cases.pipeline",
@@ -69,6 +71,7 @@ _HOMES = {
     "Unscored": "core.errors",
     "Verdict": "core.model",
     "apply_single_edit": "cases.pipeline",
+    "check_table": "engine.checking",
     "generate_agent_perturbations": "engine.generate",
     "generate_single_edit": "cases.pipeline",
     "judge_cases": "engine.generate",
@@ -85,6 +88,7 @@ __all__ = [
     "AgentRun",
     "Case",
     "CaseResult",
+    "CheckedTable",
     "Completion",
     "ConversationPerturber",
     "ConversationSummarizer",
@@ -103,6 +107,7 @@ __all__ = [
     "Unscored",
     "Verdict",
     "apply_single_edit",
+    "check_table",
     "generate_agent_perturbations",
     "generate_single_edit",
     "judge_cases",

@@ -289,16 +289,12 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
     parts = [f"{role}: {column}" for role, column in checked.columns.taken().items()]
     if checked.baseline:
         parts.append(f"baseline: {checked.baseline}")
-    unused = [column for column in table.unused if column != checked.baseline]
-    rest = f"; not used: {', '.join(unused)}" if unused else ""
-    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{rest}"), width)
-    meanings = {0: "satisfied", 1: "violated"}
-    words = []
-    for score, texts in table.meanings.items():
-        meaning = score if table.scale else meanings[score]
-        words.append(f"{', '.join(texts[:_MOST_WORDS])} = {meaning}")
-    if any(texts != (str(score),) for score, texts in table.meanings.items()) or not table.scale:
-        lines += wrapped(log_line("; ".join(words)), width)
+    unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
+    lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)
+    if table.scale:
+        lines += wrapped(f"scores from {table.scale[0]} to {table.scale[-1]}", width)
+    else:
+        lines += wrapped(log_line("; ".join(_words(checked))), width)
     columns = checked.columns
     if columns.label == EDITS and all(map(is_in_log, columns.verdicts)):
         lines += wrapped(log_line(_ABOUT_EDITS), width)
@@ -309,6 +305,15 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
             counts_for += " but how many are violated"
         lines += wrapped(f"{count} without a label: {counts_for}.", width)
     return lines
+
+
+def _words(checked: CheckedTable) -> Iterator[str]:
+    """Which words were taken for which score."""
+    for score, meaning in ((0, "satisfied"), (1, "violated")):
+        words = checked.table.meanings.get(score, ())
+        more = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
+        if words:
+            yield f"{', '.join(words[:_MOST_WORDS])}{more} = {meaning}"
 
 
 _MOST_WORDS = 6
@@ -332,9 +337,9 @@ def _ending(
 
 
 def _next_step(checked: CheckedTable) -> str:
-    """How the table becomes a suite, which judges runs again and not only what was said of them."""
+    """How the table becomes a suite, which asks the judge anew."""
     from pytest_jrh.core.files import file_name_part
-    from pytest_jrh.sources.label_files import COLUMNS
+    from pytest_jrh.sources.label_files import COLUMNS, WORDS
     from pytest_jrh.sources.verdict_tables import is_in_log
 
     columns, table = checked.columns, checked.table
@@ -345,24 +350,21 @@ def _next_step(checked: CheckedTable) -> str:
             f"A suite that asks a judge anew about these runs: agent_labels with {section} and "
             f"input_log_path: {table.file} in its config (docs/labels.md)."
         )
-    name = file_name_part(Path(table.file).stem)
-    fits = (
+    words = {word.casefold() for texts in table.meanings.values() for word in texts}
+    is_label_file = (
         columns.case.casefold() in COLUMNS["run_id"]
         and columns.label.casefold() in COLUMNS["label"]
+        and (bool(table.scale) or words <= {*WORDS})
     )
-    command = shlex.join(
-        [
-            "python",
-            "-m",
-            "pytest_jrh",
-            "init",
-            name,
-            "--labels",
-            table.file if fits else "LABELS.csv",
-        ]
-    )
-    needs = "" if fits else " LABELS.csv is this table with its columns named run_id and label."
+    if not is_label_file:
+        return (
+            "To judge the runs anew, save their labels with the columns run_id and label: "
+            "python -m pytest_jrh init --help"
+        )
+    name = file_name_part(Path(table.file).stem)
+    ordinal = ["--ordinal"] if table.scale else []
+    init = ["python", "-m", "pytest_jrh", "init", name, *ordinal, "--labels", table.file]
     return log_line(
-        f"A suite that asks the judge anew needs the runs themselves: {command} --log RUNS, where "
-        f"RUNS is an Inspect log or conversations.{needs}"
+        f"To judge the runs anew, where RUNS is their Inspect log or conversations: "
+        f"{shlex.join(init)} --log RUNS"
     )

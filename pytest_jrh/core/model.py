@@ -583,6 +583,8 @@ class Judgment:
 
 def most_frequent(scores: Sequence[int]) -> int | None:
     """The score that more of the repeats gave than any other; None where there is none."""
+    if len(scores) == 1:
+        return scores[0]
     ranked = Counter(scores).most_common(2)
     if not ranked or (len(ranked) > 1 and ranked[0][1] == ranked[1][1]):
         return None

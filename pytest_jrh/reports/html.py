@@ -38,6 +38,7 @@ from pytest_jrh.reports.html_cases import (
     CaseList,
     SearchTexts,
     by_run,
+    most_urgent,
     packed,
     printable,
     run_body,
@@ -198,13 +199,27 @@ BODIES = "<!--bodies-->"
 _ONE_LINE = 10_000
 
 
-def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
-    """The page, with `BODIES` where the data blocks belong."""
+_MOST_OF_TABLE = 5_000
+"""Cases that the page of a table lists: it may be large, and has little more to say of a case than
+the table itself."""
+
+
+_LISTED = (
+    "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
+    "are of all."
+)
+
+
+def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]) -> str:
+    """The page, with `BODIES` where the data blocks belong; it lists the cases of
+    `listed_session`.
+    """
     style = (_TEMPLATES / "report.css").read_text("utf-8")
     parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     every_section = sections(session.table)
-    listed = CaseList(session, blocks)
+    listed = CaseList(listed_session, blocks)
+    listed_cases, unlisted = len(listed_session.results), listed_session is not session
     changes = Changes.since_baseline(session)
     decisions = []
     for name, decision in session.decisions.items():
@@ -237,13 +252,18 @@ def page(session: Session, blocks: Mapping[RunKey, str]) -> str:
         "cases": listed.rows(),
         "filters": listed.filters(),
         "triage": listed.triage(),
-        "all_cases": f"{len(session.results):,}",
+        "all_cases": f"{listed_cases:,}",
         "spending": spending,
         "remarks": block_values(
             [
                 *topics.left_out_blocks(session),
                 *topics.review_blocks(session),
                 *map(Sentence, label_sentences(session)),
+                *(
+                    [Sentence(_LISTED.format(listed_cases, len(session.results)))]
+                    if unlisted
+                    else []
+                ),
             ]
         ),
     }
@@ -296,14 +316,15 @@ def write_html(
     Where transcripts do not all fit, those of regressions and disagreements come first, and the
     page says which are left out. Raises `OSError` as it comes; an older file is then still whole.
     """
-    groups = by_run(session)
+    listed = most_urgent(session, _MOST_OF_TABLE) if session.is_table else session
+    groups = by_run(listed)
     blocks = {key: f"run-{number}" for number, key in enumerate(groups)}
-    head, tail = page(session, blocks).split(BODIES)
+    head, tail = page(session, listed, blocks).split(BODIES)
     room = limit - len(encoded(head)) - len(encoded(tail))
 
     who_said = WhoSaid(session)
 
-    texts = SearchTexts(len(session.results))
+    texts = SearchTexts(len(listed.results))
     with replacing(path) as file, session.records.reading() as read:
         file.write(encoded(head))
         for key, results in groups.items():

@@ -11,6 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -65,6 +66,28 @@ def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
         return 1 if any(result.outcome == "disagree" for result in group) else 2
 
     return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
+
+
+def most_urgent(session: Session, most: int) -> Session:
+    """The session with so many of its results: regressions first, then other wrong verdicts, then
+    cases without one.
+    """
+    if len(session.results) <= most:
+        return session
+    regressions: set[str] = set()
+    for decision in session.decisions.values():
+        regressions.update(decision.regressions)
+
+    def urgency(index: int) -> int:
+        result = session.results[index]
+        if result.case_id in regressions:
+            return 0
+        if result.outcome == "disagree":
+            return 1
+        return 2 if result.outcome in UNSCORED else 3
+
+    first = sorted(range(len(session.results)), key=urgency)[:most]
+    return replace(session, results=[session.results[index] for index in sorted(first)])
 
 
 def packed(body: Mapping[str, Any]) -> str:

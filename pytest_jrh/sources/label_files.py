@@ -155,6 +155,9 @@ def is_json_lines(text: str) -> bool:
 
 def _with_format(error: InputError, path: Path) -> InputError:
     """Say of a spreadsheet's own file what to save it as."""
+    if not path.is_file():
+        # A pipe would wait for who writes into it.
+        return error
     try:
         with path.open("rb") as opened:
             is_sheet = opened.read(2) == _SHEET.encode()

@@ -1,0 +1,189 @@
+"""Tables that cannot be understood end in exit code 4 with their line, never in a traceback."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.__main__ import main
+
+HEAD = "case,label,verdict\n"
+ESCAPES = "\x1b[31mred\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
+
+# What is in the file, the options, and what the message says; a line of `{` begins JSON lines.
+BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
+    "empty": ("", [], ":1: is empty"),
+    "blank": ("\n \n\n", [], ":1: is empty"),
+    "header_only": (HEAD, [], ":1: has no row"),
+    "no_label": ("case,verdict\na,1\n", [], ":1: has no column label or human"),
+    "no_verdict": ("case,label\na,1\n", [], ":1: has no column verdict or judge"),
+    "two_labels": ("label,human,verdict\n1,1,1\n", [], ":1: several columns may be the label"),
+    "two_verdicts": ("label,verdict,score\n1,1,1\n", [], "--verdict verdict or --verdict score"),
+    "crossed_clusters": (
+        "label,verdict,run,task\n1,1,a,x\n1,1,a,y\n0,0,b,x\n0,0,b,y\n",
+        [],
+        "--cluster run or --cluster task",
+    ),
+    "unknown_word": (HEAD + "a,1,1\nb,0,vioalted\n", [], ":3: verdict: got"),
+    "unknown_label": (HEAD + "a,good,pass\n", [], ":2: label: got"),
+    "mixed_scales": (HEAD + "a,1,5\nb,0,2\n", [], "two scales"),
+    "half_scores": (HEAD + "a,1,3.5\nb,5,2\n", [], ":2: verdict: got"),
+    "wide_scale": (HEAD + "a,1,5000\nb,7,2\n", [], "at most 101 levels"),
+    "off_the_scale": (HEAD + "a,1,9\nb,5,2\n", ["--scale=1-5"], ":2: verdict: got"),
+    "nan": (HEAD + "a,1,NaN\n", [], "--map NaN= counts it as missing"),
+    "overflow": (HEAD + "a,1,1e999\n", [], ":2: verdict: got"),
+    "long_number": (HEAD + f"a,1,{'9' * 5_000}\n", [], ":2: verdict: got"),
+    "open_quote": (HEAD + 'a,1,"1\nb,0,0\n', [], "is not valid CSV"),
+    "quote_inside": (HEAD + 'a,1,"1"x\n', [], ":2: is not valid CSV"),
+    "nul": (HEAD + "a,1,1\nb,\x000,0\n", [], ":3: has a NUL character"),
+    "binary": (bytes(range(256)) * 20, [], "is not UTF-8 text"),
+    "xlsx": (b"PK\x03\x04" + bytes(range(128, 256)), [], "is a spreadsheet; must be CSV"),
+    "utf_16": ((HEAD + "a,1,1\n").encode("utf-16"), [], "save the file as UTF-8"),
+    "latin_1": (HEAD.encode() + b"\xe9,1,1\n", [], ":2: is not UTF-8"),
+    "two_columns_of_a_name": ("case,label,verdict,label\na,1,1,0\n", [], ":1: duplicate column"),
+    "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),
+    "label_twice": ("case,repeat,label,verdict\na,1,1,1\na,2,0,1\n", [], ":3: label: the label"),
+    "too_many_cells": (HEAD + "a,1,1,1\n", [], ":2: has 4 cells"),
+    "too_few_cells": (HEAD + "a,1\n", [], ":2: has 2 cells"),
+    "huge_cell": (HEAD + f"{'x' * 10_000_000},1,1\n", [], ":2: is not valid CSV: field larger"),
+    "huge_json": (f'{{"label": 1, "verdict": 1, "x": "{"y" * 10**7}"}}', [], ":1: x: has 10,0"),
+    "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ":1: verdict: got a list"),
+    "json_object_cell": ('{"label": {"a": 1}, "verdict": 1}', [], ":1: label: got a mapping"),
+    "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not a JSON"),
+    "json_not_objects": ('{"label": 1, "verdict": 1}\n[1]\n', [], ":2: got a list"),
+    "json_array_file": ('[{"label": 1, "verdict": 1}]', [], ":1:"),
+    "json_duplicate_key": ('{"label": 1, "label": 0, "verdict": 1}', [], ":1: is not a JSON"),
+    "json_nan": ('{"label": 1, "verdict": NaN}', [], ":1: is not a JSON"),
+    "json_deep": ('{"a":' * 5_000, [], ":1: is not a JSON"),
+    "no_label_given": (HEAD + "a,,1\n", [], "no row has both a label and a verdict"),
+    "no_verdict_given": (HEAD + "a,1,\n", [], "no row has both a label and a verdict"),
+    "no_such_column": (HEAD + "a,1,1\n", ["--verdict=verdikt"], "verdict is the nearest column"),
+    "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
+    "no_such_word": (HEAD + "a,1,1\n", ["--map=good=0"], "which no label and no verdict is"),
+    "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
+    "no_scale": (HEAD + "a,1,1\n", ["--scale=5"], "--scale: got"),
+    "no_drop": (HEAD + "a,1,1\n", ["--baseline=label", "--max-drop=nan"], "--max-drop: got"),
+    "drop_of_nothing": (HEAD + "a,1,1\n", ["--max-drop=0"], "needs a baseline"),
+    "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),
+    "escapes_in_words": (HEAD + f"a,1,{ESCAPES}\n", [], ":2: verdict: got"),
+    "escapes_in_names": (f"case,lab{ESCAPES}el,verdict\na,1,1\n", [], "has no column label"),
+    "escapes_in_cases": (HEAD + f"{ESCAPES},1,1\n{ESCAPES},1,1\n", [], ":3: case: the case"),
+    "formula": (HEAD + "a,1,=HYPERLINK(1)\n", [], ":2: verdict: got"),
+    "workflow_command": (HEAD + "a,1,::error::x\n", [], ":2: verdict: got"),
+}
+
+
+def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    try:
+        code = main(["check", *arguments])
+    except SystemExit as end:
+        code = int(end.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.err + captured.out
+
+
+def assert_is_plain(text: str) -> None:
+    odd = [char for char in text if not char.isprintable() and char not in "\n"]
+    assert not odd, odd[:5]
+    assert not re.search(r"(?m)^::", text)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_table_is_refused_with_its_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content, options, message = BROKEN[name]
+    table = tmp_path / "table.csv"
+    table.write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, text = checked(capsys, str(table), *options)
+    assert code == 4
+    assert message in text
+    assert len(text) < 10_000
+    assert_is_plain(text)
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert checked(capsys, str(tmp_path))[0] == 4
+    assert "no such file" in checked(capsys, str(tmp_path / "none.csv"))[1]
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "is not a regular file" in checked(capsys, str(pipe))[1]
+    table = tmp_path / "verdicts.json"
+    table.write_text('{"label": 1, "verdict": 1}')
+    code, text = checked(capsys, str(table), f"--report={table}")
+    assert code == 4
+    assert "is the table itself" in text
+    assert table.read_text() == '{"label": 1, "verdict": 1}'
+
+
+def test_no_name_of_a_table_reaches_the_terminal_or_the_page_as_more_than_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"<script>alert(1)</script>{ESCAPES}::error::x =1+1"
+    cell = '"' + name.replace('"', '""') + '"'
+    table = tmp_path / "table.csv"
+    rows = [f'{cell[:-1]}{n}",{n % 2},{n % 3 % 2},{cell},{cell}' for n in range(9)]
+    head = f"case,label,verdict,rubric,reasoning,{cell}\n"
+    table.write_text(head + "\n".join(f"{row},x" for row in rows) + "\n", "utf-8")
+    page = tmp_path / "r.html"
+    report = tmp_path / "r.md"
+    code, text = checked(capsys, str(table), f"--report={page}", f"--report={report}")
+    assert code == 0
+    assert_is_plain(text)
+    for path in (page, report):
+        written = path.read_text("utf-8")
+        # In Markdown it stands in spans of code.
+        assert "<script>alert" not in re.sub("`[^`]*`", "", written)
+        assert "\x1b" not in written
+
+
+_ROLES = ("case", "id", "label", "gold", "verdict", "score", "judge", "run", "task", "rubric")
+_OTHERS = ("epoch", "repeat", "annotator", "split", "reasoning", "x", "")
+_NAMES = st.sampled_from((*_ROLES, *_OTHERS))
+_CELLS = st.sampled_from(
+    [
+        "0",
+        "1",
+        "2",
+        "5",
+        "pass",
+        "fail",
+        "yes",
+        "",
+        " ",
+        "a",
+        "b",
+        "1.0",
+        "nan",
+        '"',
+        "\x1b[1m",
+        "=1",
+    ]
+)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    head=st.lists(_NAMES, min_size=1, max_size=6),
+    rows=st.lists(st.lists(_CELLS, min_size=1, max_size=6), max_size=8),
+    separator=st.sampled_from([",", ";", "\t"]),
+)
+def test_no_table_ends_in_a_traceback(
+    head: list[str],
+    rows: list[list[str]],
+    separator: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("\n".join(separator.join(row) for row in [head, *rows]) + "\n", "utf-8")
+    code, text = checked(capsys, str(table), f"--report={tmp_path / 'r.json'}")
+    assert code in (0, 4)
+    assert_is_plain(text)
