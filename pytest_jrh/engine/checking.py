@@ -5,8 +5,9 @@ config, model or recording.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -234,9 +235,9 @@ def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str
     name = settings.baseline
     if not name or name in table.columns:
         return name
-    path = Path(name)
-    if path.exists():
-        return read_table(path, name)
+    # Unlike a path's own question, false of a name that is too long for a file.
+    if os.path.exists(name):  # noqa: PTH110
+        return read_table(Path(name), name)
     judge = settings.columns.get("judge") or next(
         (column for column in table.columns if column.casefold() == "judge"), ""
     )
