@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.figures import Row
@@ -219,16 +220,11 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     every_section = sections(session.table)
     listed = CaseList(listed_session, blocks)
-    listed_cases, unlisted = len(listed_session.results), listed_session is not session
     changes = Changes.since_baseline(session)
     decisions = []
     for name, decision in session.decisions.items():
         if decision.is_reported:
             decisions.append(_decision(name, decision, session))
-    spending = ""
-    if not session.is_table:
-        seconds = session.wall_seconds
-        spending = " | ".join(spending_lines(session.spending, _ONE_LINE, wall_seconds=seconds))
     values = {
         "title": _title(session),
         "subtitle": subtitle(session),
@@ -252,20 +248,9 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "cases": listed.rows(),
         "filters": listed.filters(),
         "triage": listed.triage(),
-        "all_cases": f"{listed_cases:,}",
-        "spending": spending,
-        "remarks": block_values(
-            [
-                *topics.left_out_blocks(session),
-                *topics.review_blocks(session),
-                *map(Sentence, label_sentences(session)),
-                *(
-                    [Sentence(_LISTED.format(listed_cases, len(session.results)))]
-                    if unlisted
-                    else []
-                ),
-            ]
-        ),
+        "all_cases": f"{len(listed_session.results):,}",
+        "spending": _spending(session),
+        "remarks": block_values(_remarks(session, listed_session)),
     }
     ours = {
         "style": style,
@@ -275,6 +260,26 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     }
     shown = printable(session.redactor.value(values))
     return render_page(_TEMPLATES, "report.html", {**shown, **ours})
+
+
+def _spending(session: Session) -> str:
+    if session.is_table:
+        return ""
+    lines = spending_lines(session.spending, _ONE_LINE, wall_seconds=session.wall_seconds)
+    return " | ".join(lines)
+
+
+def _remarks(session: Session, listed_session: Session) -> list[Block]:
+    """What is to be said of all cases."""
+    blocks = [
+        *topics.left_out_blocks(session),
+        *topics.review_blocks(session),
+        *map(Sentence, label_sentences(session)),
+    ]
+    if listed_session is not session:
+        listed, every_case = len(listed_session.results), len(session.results)
+        blocks.append(Sentence(_LISTED.format(listed, every_case)))
+    return blocks
 
 
 def _hash(text: str) -> str:
