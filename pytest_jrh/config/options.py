@@ -32,9 +32,9 @@ class Option:
     """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
 
     `paths` and `names` may be given several times, and a `choice` alone or with one of its
-    `choices`. A merge of shards has those that are `merged`,
-    too. `default` is what the field holds where neither
-    the command line nor the ini file says anything.
+    `choices`. A merge of shards has those that are `merged`, too. Those that are `daily` come first
+    in `--help` and in the documentation. `default` is what the field holds where neither the
+    command line nor the ini file says anything.
     """
 
     kind: OptionKind
@@ -45,6 +45,7 @@ class Option:
     sets: str = ""
     default: Any = None
     merged: bool = False
+    daily: bool = False
 
     @property
     def flag(self) -> str:
@@ -74,19 +75,22 @@ def _option(
     name: str = "",
     default: object = None,
     merged: bool = False,
+    daily: bool = False,
 ) -> Any:
     """Declare an option; see `Option`.
 
     Its name is the field's, with hyphens, unless it is given.
     """
     default = _UNSET.get(kind, default)
-    declared = Option(kind, text, metavar, choices, name, default=default, merged=merged)
+    declared = Option(
+        kind, text, metavar, choices, name, default=default, merged=merged, daily=daily
+    )
     return field(default=default, metadata={"option": declared})
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line and the ini file say, in the order in which `--help` lists it."""
+    """What the command line and the ini file say."""
 
     configs: tuple[Path, ...] = _option(
         "paths",
@@ -94,6 +98,7 @@ class Options:
         "key adds its suites to what pytest collects by itself",
         "FILE",
         name="config",
+        daily=True,
     )
     record_mode: RecordMode | None = _option(
         "string",
@@ -102,9 +107,10 @@ class Options:
         "the suite's own, else none)",
         "MODE",
         _MODES,
+        daily=True,
     )
     judge_record_mode: RecordMode | None = _option(
-        "string", "the record mode of the judge's calls alone", "MODE", _MODES
+        "string", "the record mode of the judge's calls alone", "MODE", _MODES, daily=True
     )
     cassette_dir: Path | None = _option(
         "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
@@ -128,13 +134,15 @@ class Options:
         "invalid)",
     )
     plan: bool = _option(
-        "bool", "print the recorded calls, the calls to make and their cost, without making any"
+        "bool",
+        "print the recorded calls, the calls to make and their cost, without making any",
+        daily=True,
     )
     max_calls: int | None = _option(
         "int", "make at most this many model calls; the rest is over_budget", "N"
     )
     max_cost: float | None = _option(
-        "float", "spend at most this many US dollars; the rest is over_budget", "USD"
+        "float", "spend at most this many US dollars; the rest is over_budget", "USD", daily=True
     )
     free_models: frozenset[str] = _option(
         "names",
@@ -150,6 +158,7 @@ class Options:
         "Alone: blind where the suite's review.blind says so, else decide",
         "HOW",
         _REVIEWS,
+        daily=True,
     )
     reviewer: str | None = _option(
         "string", "who labels on the page of --jrh-review=blind (default: the page asks)", "NAME"
@@ -159,12 +168,16 @@ class Options:
         "compare the verdicts with this baseline: without a gate, a regression fails",
         "FILE",
         merged=True,
+        daily=True,
     )
     split: str | None = _option(
         "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
     )
     update_baseline: bool = _option(
-        "bool", "update the file of --jrh-baseline with this session's verdicts", merged=True
+        "bool",
+        "update the file of --jrh-baseline with this session's verdicts",
+        merged=True,
+        daily=True,
     )
     reset_reference: bool = _option(
         "bool",
@@ -173,13 +186,14 @@ class Options:
         merged=True,
     )
     report: Path | None = _option(
-        "path", "write a report as one HTML file", "FILE.html", merged=True
+        "path", "write a report as one HTML file", "FILE.html", merged=True, daily=True
     )
     summary: Path | None = _option(
         "path",
         "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
         "FILE.md",
         merged=True,
+        daily=True,
     )
     eval_log: Path | None = _option(
         "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
@@ -194,7 +208,9 @@ def _named(declared: Option, field_name: str) -> Option:
     return replace(declared, name=name, sets=field_name)
 
 
-OPTIONS = tuple(_named(field.metadata["option"], field.name) for field in fields(Options))
+_DECLARED = [_named(field.metadata["option"], field.name) for field in fields(Options)]
+OPTIONS = tuple(sorted(_DECLARED, key=lambda option: not option.daily))
+"""In the order in which `--help` lists them."""
 
 
 def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:

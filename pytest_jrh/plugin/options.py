@@ -55,8 +55,10 @@ def session_token(config: pytest.Config) -> str:
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option on the command line and as an ini key."""
-    group = parser.getgroup("jrh", "judge reliability suites")
+    daily = parser.getgroup("jrh", "judge reliability suites")
+    further = parser.getgroup("jrh-further", "judge reliability suites: further options")
     for option in OPTIONS:
+        group = daily if option.daily else further
         settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.help}
         if option.kind == "bool":
             settings |= {"action": "store_true"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -217,6 +218,20 @@ def test_an_ini_key_of_another_type_is_named(
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{told}*"])
+
+
+def test_the_help_begins_with_the_options_of_every_day(pytester: pytest.Pytester) -> None:
+    text = pytester.runpytest_inprocess("--help").stdout.str()
+    daily, further = text.split("\njudge reliability suites:")[1:3]
+    assert further.startswith(" further options:\n")
+    assert re.findall(r"^  (--jrh-[a-z-]+)", daily, re.MULTILINE) == [
+        f"--jrh-{name}"
+        for name in (
+            *("config", "record-mode", "judge-record-mode", "plan", "max-cost"),
+            *("review", "baseline", "update-baseline", "report", "summary"),
+        )
+    ]
+    assert "--jrh-frozen" in further
 
 
 def test_the_command_line_wins_over_the_ini_file(
