@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,9 @@ from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.engine.loading import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
+from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
+from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
 
 WORKFLOW = ".github/workflows/judge-gate.yml"
@@ -619,3 +622,123 @@ def test_a_judge_that_cannot_be_used_is_a_mistake_before_anything_is_written(
     assert init("first", "--log", log, "--judge", judge) == 4
     assert said in capsys.readouterr().err
     assert not (project / "inputs").exists()
+
+
+ASKING = """
+import json
+from inspect_ai.scorer import Score, Scorer, accuracy, scorer
+from openai import AsyncOpenAI, OpenAI
+
+client = OpenAI(base_url={url!r})
+async_client = AsyncOpenAI(base_url={url!r})
+
+
+def question(text):
+    return {{"model": "strict", "messages": [{{"role": "user", "content": text}}]}}
+
+
+def score_of(answer):
+    return json.loads(answer.choices[0].message.content)["score"]
+
+
+def strict(case):
+    return score_of(client.chat.completions.create(**question(case.transcript)))
+
+
+@scorer(metrics=[accuracy()])
+def graded() -> Scorer:
+    async def score(state, target) -> Score:
+        text = state.messages[-1].text
+        answer = await async_client.chat.completions.create(**question(text))
+        return Score(value="I" if score_of(answer) else "C")
+
+    return score
+"""
+ASKING_SCANNER = """
+import json
+from inspect_scout import Result, Scanner, Transcript, scanner
+from openai import AsyncOpenAI
+
+client = AsyncOpenAI(base_url={url!r})
+
+
+@scanner(messages="all")
+def found() -> Scanner[Transcript]:
+    async def scan(transcript: Transcript) -> Result:
+        messages = [{{"role": "user", "content": transcript.messages[-1].text}}]
+        answer = await client.chat.completions.create(model="strict", messages=messages)
+        return Result(value=bool(json.loads(answer.choices[0].message.content)["score"]))
+
+    return scan
+"""
+NO_KEY = {"OPENAI_API_KEY": None}
+OWN_JUDGES = {
+    "prompt": "",
+    "python": "python:judges.py:strict",
+    "inspect": "inspect_scorer:judges.py@graded",
+    "scout": "scout_scanner:scanners.py@found",
+    "http": "{url}",
+}
+
+
+def printed_commands(said: str) -> list[str]:
+    return [line.strip() for line in said.splitlines() if line.startswith(" " * 7)]
+
+
+def is_recording(command: str) -> bool:
+    return "-record-mode=" in command and "--jrh-plan" not in command
+
+
+def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> None:
+    words = shlex.split(command)
+    if words[0] == "pytest":
+        done = run_pytest(folder, *words[1:], env=env)
+        assert done.code == 0, (command, done.stdout, done.stderr)
+    elif words[0] != "export":
+        subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
+
+
+@pytest.mark.parametrize("kind", OWN_JUDGES)
+def test_every_printed_command_works_in_a_clone_without_a_key(
+    project: Path,
+    log: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    if kind == "scout":
+        pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "--quiet"], cwd=project, check=True)
+    (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
+
+    def answered(_path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
+        return 200, {}, json.dumps({"score": int("1002" in body)}).encode()
+
+    with (
+        ModelServer(
+            lambda asked: {"reasoning": "Read.", "score": int("1002" in asked.text)}
+        ) as llm,
+        JudgeService(reply=answered) as service,
+    ):
+        (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
+        (project / "scanners.py").write_text(
+            ASKING_SCANNER.format(url=llm.base_url), encoding="utf-8"
+        )
+        judge = OWN_JUDGES[kind].format(url=service.url)
+        options = ["--judge", judge] if judge else []
+        assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
+        fill_in(project / "inputs/data/first/rubrics.yml")
+        commands = printed_commands(capsys.readouterr().out)
+        assert sum(map(is_recording, commands)) == 2
+        for command in commands:
+            run_command(project, command, llm.environment if is_recording(command) else NO_KEY)
+    subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
+    clone = project / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(project), str(clone)], check=True)
+    replay = next(words for words in commands_of(clone / WORKFLOW) if words[:1] == ["pytest"])
+    run_command(clone, shlex.join(replay), NO_KEY)
+    for command in commands:
+        if command.startswith("pytest") and not is_recording(command):
+            run_command(clone, command, NO_KEY)
