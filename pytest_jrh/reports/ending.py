@@ -68,8 +68,8 @@ class EndSettings:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What a session came to. `written` are the reports, `updates` and `problems` sentences for the
-    user.
+    """What a session came to. `written` are the reports, `folders` those of the suites' own files,
+    `updates` and `problems` sentences for the user.
 
     `kept_spools` names the suites some of whose cases are in their spools alone.
     """
@@ -77,6 +77,7 @@ class Concluded:
     session: Session
     passed: bool
     written: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
     updates: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     kept_spools: frozenset[str] = field(default_factory=frozenset)
@@ -122,6 +123,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         session,
         passed=gates_pass and judged and not refused and not unwritten,
         written=tuple(written),
+        folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
         updates=(*settings.baseline.unread_sentences(), *updates),
         problems=tuple(problems),
         kept_spools=frozenset(kept_spools),
@@ -149,6 +151,9 @@ def ending_lines(
         written = [relative_path(path, display.folder) for path in concluded.written]
         lines += map(Styled, concluded.updates)
         lines += [Styled(f"report: {path}") for path in written]
+        folders = [str(relative_path(path, display.folder)) for path in concluded.folders]
+        if folders:
+            lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, unused)
     return lines + last
