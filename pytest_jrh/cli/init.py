@@ -36,16 +36,18 @@ from pytest_jrh.config.json_schema import (
     rubrics_schema,
 )
 from pytest_jrh.config.schema import InputFormat
-from pytest_jrh.core.documents import DamagedError, shown
+from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
-from pytest_jrh.core.model import DEFAULT_SEED, Mode
+from pytest_jrh.core.model import DEFAULT_SEED, Mode, Rubric, ScoreLevel
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import SUFFIXES, is_conversations, is_database, open_sources
 from pytest_jrh.sources.joined import find_files
 from pytest_jrh.sources.json_items import guessed_format
-from pytest_jrh.sources.label_files import read_rows
+from pytest_jrh.sources.label_files import WORDS, LabelRow, read_rows, whole_number
+from pytest_jrh.sources.label_files import as_text as as_label_text
+from pytest_jrh.sources.labels import Joiner, Reading
 from pytest_jrh.sources.log_pieces import refused
 
 
@@ -56,7 +58,17 @@ class GivenLabels:
     file: Path
     path: str
     rubric_ids: tuple[str, ...]
-    lines: int
+    rows: tuple[LabelRow, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that are no labels, of which only people know what they mean."""
+        texts = dict.fromkeys(as_label_text(row.label) for row in self.rows)
+        return tuple(
+            text
+            for text in texts
+            if text and text.casefold() not in WORDS and whole_number(text) is None
+        )
 
 
 def look_at_labels(file: Path, name: str) -> GivenLabels:
@@ -66,7 +78,35 @@ def look_at_labels(file: Path, name: str) -> GivenLabels:
         raise InputError(read.problems)
     rubrics = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
-    return GivenLabels(file, path, tuple(rubrics), len(read.rows))
+    return GivenLabels(file, path, tuple(rubrics), tuple(read.rows))
+
+
+def check_labels(
+    labels: GivenLabels, log: Path, runs: FoundRuns, rubric_ids: Sequence[str], *, ordinal: bool
+) -> None:
+    """Refuse labels of runs that the log does not have, and those that are none.
+
+    Raises `InputError` with their lines.
+    """
+    numbers = {whole_number(row.label) for row in labels.rows}
+    levels: tuple[ScoreLevel, ...] = ()
+    if ordinal:
+        # The rubrics are to be written yet, so any whole number may be on their scale.
+        levels = tuple(
+            ScoreLevel(score, "") for score in sorted(n for n in numbers if n is not None)
+        )
+    rubrics = [Rubric(rubric_id, "", levels) for rubric_id in rubric_ids or [_EXAMPLE_ID]]
+    meanings: dict[str, object] = {}
+    if labels.words and not ordinal:
+        texts = dict.fromkeys(as_label_text(row.label) for row in labels.rows)
+        meanings = {text: 0 if text in labels.words else text for text in texts if text}
+    with open_sources((log,), input_format=runs.format) as source:
+        aliases, unclear = source.aliases(), source.unclear_names()
+        joiner = Joiner(source.summaries(), rubrics, frozenset(), aliases, unclear)
+        reading = Reading(str(labels.file), map=meanings, ordinal=ordinal)
+        joined = joiner.join(labels.rows, reading)
+    if joined.problems:
+        raise InputError(joined.problems)
 
 
 def for_a_clone(
@@ -186,6 +226,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _LONGEST_NAME = 64
 _EXAMPLE_ID = "borne_out_by_the_tools"
 _FEW_RUNS = 5
+_MOST_WORDS = 8
 _WORKFLOW = ".github/workflows/judge-gate.yml"
 _CONFIGS = "inputs/configs"
 # Hidden, since nobody edits them, and beside the configs, so that the path to them is short.
@@ -256,8 +297,7 @@ def start_suite(
     judge that cannot be used, and for files that are there already.
     """
     label_file = look_at_labels(labels, name) if labels is not None else None
-    if label_file is not None:
-        rubric_ids = rubric_ids or label_file.rubric_ids
+    rubric_ids = rubric_ids or (label_file.rubric_ids if label_file is not None else ())
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
@@ -268,7 +308,8 @@ def start_suite(
     values["input_format"] = config_lines(runs.format)
     sources = dict(log_place.copies)
     if label_file is not None:
-        values["labels"] = label_file.path
+        check_labels(label_file, log, runs, rubric_ids, ordinal=ordinal)
+        values |= {"labels": label_file.path, "map": _map_lines(label_file.words)}
         sources[label_file.path] = label_file.file
     texts = _texts(values, rubric_ids, ordinal=ordinal)
     copies = {to: file for to, file in sources.items() if not _same(folder / to, file)}
@@ -283,7 +324,7 @@ def start_suite(
     lines = [
         *_about_files(folder, written, unchanged),
         "",
-        _about_runs(runs, label_file),
+        *_about_runs(runs, label_file, values["config"]),
         *about_format(runs.format, values["config"]),
         *runs.notices,
         *_about_committing(folder, values, log_place),
@@ -295,13 +336,27 @@ def start_suite(
     )
 
 
-def _about_runs(runs: FoundRuns, labels: GivenLabels | None) -> str:
+def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
     holds = f"The log holds {_number(runs.count, 'run')}"
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
-    if labels is not None:
-        return f"{holds}; the label file has {_number(labels.lines, 'label')}."
-    return f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}."
+    if labels is None:
+        return [f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}."]
+    lines = [f"{holds}; the label file has {_number(len(labels.rows), 'label')}."]
+    if labels.words:
+        words = listed(labels.words, _MOST_WORDS)
+        lines.append(
+            f"Its labels are words ({words}): say in {config} which are violated, by `map`."
+        )
+    return lines
+
+
+def _map_lines(words: Sequence[str]) -> str:
+    """The line of a config about words, those of the labels where they are words."""
+    if not words:
+        return "# map: {harmful: 1, fine: 0}         # what other words in it mean"
+    meanings = json.dumps(dict.fromkeys(words[:_MOST_WORDS], 0), ensure_ascii=False)
+    return f"# map: {meanings}   # what these words mean: 1 is violated, 0 satisfied"
 
 
 def _check_names(name: str, rubric_ids: Sequence[str]) -> None:

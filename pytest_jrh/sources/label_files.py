@@ -48,6 +48,13 @@ VERDICT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "content": ("content",),
 }
 """The columns of a table of verdicts, as people write one and as `case_results.jsonl` has them."""
+_OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "run_id": ("run", "case", "case_id", "sample", "sample_id", "transcript_id", "uuid"),
+    "label": ("verdict", "human", "human_label", "gold", "gold_label", "expected", "ground_truth"),
+    "annotator": ("labeler", "labeller", "rater", "reviewer", "person"),
+    "rubric_id": ("rubric", "criterion"),
+}
+"""Names that people give to these columns, and that are none of theirs here."""
 _NEEDED = ("run_id", "label")
 _SEPARATORS = (",", ";", "\t")
 _SHEET = "PK"
@@ -258,8 +265,8 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
         if needed not in meanings.values():
             names_of_column = table.columns[needed]
             needed_names = " or ".join(names_of_column)
-            close = next((name for name in unknown if table.nearest(name, names_of_column)), None)
-            hint = f"rename {close}" if close else None
+            close = _nearest_column(needed, unknown, table)
+            hint = f"rename {close} to {names_of_column[0]}" if close else None
             table.problem(
                 f"has no column {needed_names}; its columns are {listed(names)}", line, hint=hint
             )
@@ -270,6 +277,21 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
             table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
     table.unused.update(dict.fromkeys(name for name in unknown if name))
     return meanings
+
+
+def _nearest_column(needed: str, unknown: Sequence[str], table: LabelFile) -> str | None:
+    """The column that is most likely the one that is needed: by another name that people give it,
+    else by a similar one that is not another name of another column.
+    """
+    taken: set[str] = set()
+    for column, other_names in _OTHER_NAMES.items():
+        named_so = [name for name in unknown if name.casefold() in other_names]
+        if column == needed and named_so:
+            return named_so[0]
+        taken.update(named_so)
+    candidates = (name for name in unknown if name not in taken)
+    names = table.columns[needed]
+    return next((name for name in candidates if table.nearest(name, names)), None)
 
 
 def _meaning(name: str, table: LabelFile) -> str | None:

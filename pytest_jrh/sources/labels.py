@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, shown
+from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import Label
 from pytest_jrh.core.text import counted, nearest_hint
@@ -23,6 +23,7 @@ from pytest_jrh.sources.label_files import (
     label_value,
     mapped,
     read_rows,
+    whole_number,
 )
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.sources.verdict_tables import MAX_TABLE_BYTES, VERDICT_WORDS
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
+_LONGEST_WORD = 40
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
 _STRAY = "lines of no run of this suite"
@@ -259,7 +261,9 @@ class Joiner:
                 return None
             return label_value(raw, scale, reading.words)
         except NoLabelError as error:
-            hint = error.hint if len(joined.problems) < MOST_PROBLEMS else None
+            hint = None
+            if len(joined.problems) < MOST_PROBLEMS:
+                hint = _about_word(row.label, error.hint, reading)
             joined.problems.append(
                 Problem(str(error), reading.file, row.line, reading.column, hint)
             )
@@ -288,6 +292,17 @@ def _second(row: LabelRow, verdict: TableVerdict, first: TableVerdict, reading: 
     message = f"this verdict on the run {shown(row.run_id)} {relation} line {first.line}"
     hint = "remove one of the two, or add the column repeat where the judge judged it so often"
     return Problem(message, reading.file, row.line, reading.column, hint)
+
+
+def _about_word(raw: object, nearest_word: str | None, reading: Reading) -> str | None:
+    """What a word that is no label most likely is, or how to say what it means."""
+    word = as_text(raw)
+    is_number = whole_number(word) is not None
+    is_long = len(word) > _LONGEST_WORD
+    if nearest_word or reading.map or reading.ordinal or is_number or is_long or not word:
+        return nearest_word
+    mapping = f"{reading.map_key}: {{{printable(word)}: 1}}"
+    return f"say what its words mean: {mapping} if that is violated, else 0"
 
 
 def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:

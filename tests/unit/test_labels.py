@@ -154,7 +154,7 @@ WRONG = {
     "a misspelled column": (
         "run_id,labl\na,1\n",
         "labels.csv:1: has no column label or target; its columns are run_id, labl\n"
-        "    rename labl",
+        "    rename labl to label",
     ),
     "a misspelled column that may be missing": (
         "run_id,label,annotater\na,1,x\n",
@@ -305,7 +305,7 @@ def test_a_misspelled_column_of_json_lines_is_looked_for_once(
     rows = ({"runid": "a", "lable": 1, "anotator": "x"} for _ in range(500))
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     problems = read_rows(path, file="labels.csv").problems
-    hints = ["rename runid", "rename lable", "annotator is the nearest"]
+    hints = ["rename runid to run_id", "rename lable to label", "annotator is the nearest"]
     assert [problem.hint for problem in problems] == hints * 500
     assert len(comparisons) < 100
 
@@ -344,3 +344,28 @@ def test_the_nearest_of_many_is_still_the_nearest(comparisons: list[str]) -> Non
 
 def test_the_end_of_a_long_list_is_counted() -> None:
     assert listed(["a", "b", "c"], 2) == "a, b and 1 more"
+
+
+@pytest.mark.parametrize(
+    ("head", "hint"),
+    [
+        ("id,verdict,labeler", "rename verdict to label"),
+        ("id,labeler,human", "rename human to label"),
+        ("case,label", "rename case to run_id"),
+        ("labeler,label", None),
+        ("id,labeler", None),
+    ],
+)
+def test_columns_that_people_call_otherwise_are_suggested_for_what_they_are(
+    path: Path, head: str, hint: str | None
+) -> None:
+    path.write_text(f"{head}\na,0\n", encoding="utf-8")
+    problems = read_rows(path, file="labels.csv").problems
+    assert [problem.hint for problem in problems][:1] == [hint]
+
+
+def test_a_word_that_is_no_label_names_the_key_that_says_what_it_means(path: Path) -> None:
+    [problem] = join(path, "id,label\na,harmful\n").problems
+    assert problem.hint == "say what its words mean: map: {harmful: 1} if that is violated, else 0"
+    [near] = join(path, "id,label\na,violatd\n").problems
+    assert near.hint == "violated is the nearest"
