@@ -333,7 +333,9 @@ def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80
     cases = []
     for survey in surveys:
         spec = survey.spec
-        if spec.suite == suite.name and survey.is_judged and not (spec.variant or survey.beside):
+        if spec.suite != suite.name or ready.is_unlabelled(spec):
+            continue
+        if survey.is_judged and not (spec.variant or survey.beside):
             cases.append(
                 PlannedCase(spec.judge or "", _class_of(spec), spec.cluster_id, survey.scores)
             )

@@ -67,10 +67,13 @@ class Anchored:
 class _Unseen(NamedTuple):
     """What a sample did not show and may still be there, in labelled cases: what it adds to the
     variance of their sum, and how many of either kind are added to shrink a share that gives it.
+
+    With `by_size`, clusters of unequal sizes vary as much as fewer of one size.
     """
 
     variance: float
     cases: float
+    by_size: bool = False
 
 
 # A third of a discordant case of each kind, as in the neutral prior of a share (Kerman 2011,
@@ -78,8 +81,9 @@ class _Unseen(NamedTuple):
 _OF_FIGURES = _Unseen(2 / 3, 1)
 # With as much in both, a rate of which no label shows a violation is known as well as by these
 # labels alone. By simulation the above covers as little as 89% there, and a third of a case more
-# than 98% of rates near one half.
-_OF_RATES = _Unseen(1 / 2, 1 / 2)
+# than 98% of rates near one half. All runs that there are may be of few tasks: where one has half
+# of them, it covers 92 to 97% by size, and else 67 to 85%.
+_OF_RATES = _Unseen(1 / 2, 1 / 2, by_size=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +151,10 @@ def _anchored(
             for one, other in zip(upper.influence, lower.influence, strict=True)
         ]
     value = min(max(value, 0.0), 1.0)
-    t = t_quantile((1 + LEVEL) / 2, min(len(filled), labelled) - 1)
+    independent: float = len(filled)
+    if unseen.by_size:
+        independent = len(cases) ** 2 / sum(len(cluster) ** 2 for cluster in filled)
+    t = t_quantile((1 + LEVEL) / 2, max(1.0, min(independent, labelled) - 1))
     bounds = _bounds(influence, value, labelled * scale, t, unseen)
     return Anchored(Estimate(value, *bounds, n=len(cases)), raw)
 

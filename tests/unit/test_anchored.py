@@ -130,6 +130,17 @@ def test_a_rate_is_within_its_interval_and_this_within_the_possible(
     assert rate.lower < rate.upper
 
 
+def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> None:
+    pairs = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
+    rest = [*judged(1, None, 800), *judged(0, None, 1_200)]
+    even = anchored_violations([*pairs, *rest]).estimate
+    one_large = anchored_violations([*pairs, *rest[1_000:], list(chain(*rest[:1_000]))]).estimate
+    assert even.lower is not None
+    assert one_large.lower is not None
+    assert one_large.value == even.value
+    assert one_large.lower < even.lower - 0.05
+
+
 def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:
     found = rates.simulated(rates.Cell(size=5, icc=0.2, rate=0.1, labelled=60), sessions=60)
     assert found.judge_bias > 0.07
