@@ -290,7 +290,10 @@ def _second(row: LabelRow, verdict: TableVerdict, first: TableVerdict, reading: 
     if verdict.score != first.score:
         relation = "contradicts"
     message = f"this verdict on the run {shown(row.run_id)} {relation} line {first.line}"
-    hint = "remove one of the two, or add the column repeat where the judge judged it so often"
+    hint = (
+        "keep the lines of one judge, and one of these two, or add the column repeat where it "
+        "judged the run so often"
+    )
     return Problem(message, reading.file, row.line, reading.column, hint)
 
 
