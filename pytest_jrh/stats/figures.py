@@ -319,9 +319,8 @@ class Section:
     @property
     def whole_rows(self) -> list[Row]:
         """The rows that are not of one test alone, the total first."""
-        return sorted(
-            (row for row in self.rows if row.level != "test"), key=lambda row: row.level != "total"
-        )
+        of_all_tests = [row for row in self.rows if row.level != "test"]
+        return sorted(of_all_tests, key=lambda row: row.level != "total")
 
     @property
     def columns(self) -> list[Column]:
@@ -398,10 +397,12 @@ def _section(total: Statistics, table: StatisticsTable) -> Section:
     suite, judge = total.counts.suite, total.counts.judge
     columns = columns_of(total.mode, total)
     by_rubric: dict[str, list[Statistics]] = {}
+    names_of_tests = set()
     for group in table.groups:
         if (group.counts.suite, group.counts.judge) == (suite, judge):
             by_rubric.setdefault(group.counts.rubric, []).append(group)
-    tests = tuple(sorted({group.counts.test for groups in by_rubric.values() for group in groups}))
+            names_of_tests.add(group.counts.test)
+    tests = tuple(sorted(names_of_tests))
     rows = []
     for rubric in table.rubrics:
         if (rubric.counts.suite, rubric.counts.judge) != (suite, judge):
