@@ -5,7 +5,7 @@ coverage and width of the corrected rate, beside the labels alone and the judge 
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from itertools import product
+from itertools import accumulate, product
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -23,18 +23,29 @@ CASES = 2_000
 TASKS = ((1, 0.0), (5, 0.2), (40, 0.1))
 RATES = (0.02, 0.05, 0.1, 0.2, 0.5)
 LABELLED = (30, 60, 200)
+# With half of all cases in one task.
+HALVES = ((0.1, 60), (0.1, 200), (0.5, 60), (0.5, 200))
 _SESSIONS, _AGAIN_SESSIONS, _AGAIN = 100, 1_000, 2
 # A judge's errors differ by task, evenly between these.
 _ERRORS = (0.05, 0.2)
 
 
 class Cell(NamedTuple):
-    """Cases of a task and their correlation, how many cases are violated, and labels."""
+    """Cases of a task and their correlation, how many cases are violated, and labels; with
+    `half_in_one`, half of all cases are of one task.
+    """
 
     size: int
     icc: float
     rate: float
     labelled: int
+    half_in_one: bool = False
+
+    @property
+    def sizes(self) -> list[int]:
+        """The cases of each task."""
+        large = [CASES // 2] if self.half_in_one else []
+        return [*large, *[self.size] * ((CASES - sum(large)) // self.size)]
 
 
 class Held(NamedTuple):
@@ -58,7 +69,7 @@ def simulated(cell: Cell, sessions: int) -> Held:
         (answer, people): CheckedCase(answer, answer, people)
         for answer, people in product((0, 1), (0, 1, None))
     }
-    starts = range(0, CASES, cell.size)
+    starts = [0, *accumulate(cell.sizes)][:-1]
     errors, controls, judge_errors = [], [], []
     widths, widths_alone = [], []
     hits = hits_alone = 0
@@ -70,10 +81,12 @@ def simulated(cell: Cell, sessions: int) -> Held:
         cases = [
             checked[answer, label if has_label else None] for answer, label, has_label in flags
         ]
-        bounds = anchored_violations([cases[at : at + cell.size] for at in starts]).estimate
-        by_task = true.reshape(-1, cell.size)
-        labels = is_labelled.reshape(-1, cell.size)
-        tallies = zip((by_task & labels).sum(axis=1), labels.sum(axis=1), strict=True)
+        tasks = [cases[at : at + size] for at, size in zip(starts, cell.sizes, strict=True)]
+        bounds = anchored_violations(tasks).estimate
+        labels = is_labelled.astype(int)
+        tallies = zip(
+            np.add.reduceat(true & labels, starts), np.add.reduceat(labels, starts), strict=True
+        )
         alone = estimate_share(Tally(int(count), int(n)) for count, n in tallies)
         hits += holds(bounds, cell.rate)
         hits_alone += holds(alone, cell.rate)
@@ -102,14 +115,15 @@ def simulated(cell: Cell, sessions: int) -> Held:
 
 def verdicts(rng: np.random.Generator, cell: Cell) -> tuple[Flags, Flags]:
     """What is true of all cases, and what the judge says of them, task by task."""
-    shape = (CASES // cell.size, cell.size)
-    rates = np.full(shape[0], cell.rate)
+    tasks = len(cell.sizes)
+    rates = np.full(tasks, cell.rate)
     if cell.icc:
         both = (1 - cell.icc) / cell.icc
-        rates = rng.beta(cell.rate * both, (1 - cell.rate) * both, shape[0])
-    true = rng.random(shape) < rates[:, None]
-    wrong = rng.random(shape) < rng.uniform(*_ERRORS, shape[0])[:, None]
-    return true.astype(int).ravel(), (true ^ wrong).astype(int).ravel()
+        rates = rng.beta(cell.rate * both, (1 - cell.rate) * both, tasks)
+    errors = rng.uniform(*_ERRORS, tasks)
+    true = rng.random(CASES) < np.repeat(rates, cell.sizes)
+    wrong = rng.random(CASES) < np.repeat(errors, cell.sizes)
+    return true.astype(int), (true ^ wrong).astype(int)
 
 
 def controlled_mean(
@@ -125,6 +139,7 @@ def controlled_mean(
 def section(pool: Executor) -> tuple[str, list[Check]]:
     """The table of the corrected rate, and what must hold of it."""
     cells = [Cell(*task, rate, n) for task, rate, n in product(TASKS, RATES, LABELLED)]
+    cells += [Cell(*TASKS[1], rate, n, half_in_one=True) for rate, n in HALVES]
     rows = dict(zip(cells, pool.map(simulated, cells, [_SESSIONS] * len(cells)), strict=True))
     lowest = sorted(cells, key=lambda cell: rows[cell].covered)[:_AGAIN]
     # Few labels beside a judge that helps: by longer simulations these are covered most often.
@@ -186,12 +201,16 @@ def section(pool: Executor) -> tuple[str, list[Check]]:
 
 
 def _where(cell: Cell) -> str:
-    return f"{cell.size} a task, {cell.rate:.0%} violated, {cell.labelled} labels"
+    return f"{_design(cell)} a task, {cell.rate:.0%} violated, {cell.labelled} labels"
+
+
+def _design(cell: Cell) -> str:
+    return f"{cell.size}, half in one" if cell.half_in_one else str(cell.size)
 
 
 def _row(cell: Cell, held: Held) -> tuple[str, ...]:
     return (
-        str(cell.size),
+        _design(cell),
         f"{cell.rate:.0%}",
         str(cell.labelled),
         f"{100 * held.bias:+.2f}",
