@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_jrh.cases.probes.probe import ProbeSettings
+from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.model import CaseResult, Label, Outcome
+from pytest_jrh.config.suite import LabelSettings, Suite, SuiteTest
+from pytest_jrh.core.model import CaseResult, Label, Outcome, RunSummary
 from pytest_jrh.reports.grounds import label_data, label_figures, rate_sentences
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.gate import decide
@@ -17,7 +22,7 @@ from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import describe
 from pytest_jrh.store.labels import Grounds, drawn_labels
 from pytest_jrh.store.results import result_data, result_of
-from tests.support.made_cases import DIGESTS, make_result, make_spec
+from tests.support.made_cases import DIGESTS, RUBRIC, make_result, make_spec, make_suite
 
 
 def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResult:
@@ -144,3 +149,51 @@ def test_one_cluster_gives_no_interval() -> None:
 def test_a_verdict_without_a_label_survives_a_file() -> None:
     result = judged(1, 1, None)
     assert result_of(result_data(result)) == result
+
+
+def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:
+    """A suite of natural runs under two rubrics, with a probe of them."""
+    other = replace(RUBRIC, id="other")
+    [natural, probe] = [
+        SuiteTest(
+            name, "fail", folder, evaluate=True, targets={RUBRIC.id: (None,), "other": (None,)}
+        )
+        for name in ("agent_labels", "format_invariance")
+    ]
+    return make_suite(
+        folder,
+        rubrics=(RUBRIC, other),
+        tests=(natural, probe),
+        labels=(LabelSettings(judges_unlabelled=judges_unlabelled),),
+        probes={probe.name: ProbeSettings(of=(natural.name,))},
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("sample_num", [None, 5])
+def test_labelled_cases_are_the_same_beside_those_without_a_label(
+    tmp_path: Path, sample_num: int | None
+) -> None:
+    runs = [RunSummary(f"run-{number}", 1) for number in range(40)]
+    label = Label((1,), "people")
+    labels = {(RUBRIC.id, run.run_id, 1): label for run in runs[::2]}
+    labels[("other", "run-0", 1)] = label
+    alone, beside = (
+        list(
+            expand(
+                natural_suite(tmp_path, judges_unlabelled=judged, sample_num=sample_num),
+                runs,
+                labels,
+            )
+        )
+        for judged in (False, True)
+    )
+    assert [spec for spec in beside if spec.variant or spec.label_key in labels] == alone
+    added = [spec for spec in beside if spec not in alone]
+    assert added
+    assert not [spec for spec in added if spec.variant]
+    runs_of_rubric = len({spec.run_id for spec in added if spec.rubric_id == RUBRIC.id})
+    assert runs_of_rubric == (20 if sample_num is None else 5)
+    # Each test and rubric is one part of the listing.
+    parts = [key for key, _ in groupby(beside, key=lambda spec: (spec.test, spec.rubric_id))]
+    assert len(parts) == len(set(parts))
