@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import anchoring, live, offline, reports, review, validity
+from benchmarks import anchoring, live, offline, reports, review, tables, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -27,6 +27,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "review": review.lines,
     "validity": validity.lines,
     "labels": anchoring.lines,
+    "tables": tables.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
