@@ -222,12 +222,11 @@ class _Earlier(NamedTuple):
         case = self.cases.get(key)
         if case is None:
             return ()
-        judges = case.judges
         if self.judge:
-            judge = self.judge
-        elif judge not in judges and len(judges) == 1:
-            judge = judges[0]
-        return case.scores(judge)
+            return case.scores(self.judge)
+        judges = case.judges
+        only = judges[0] if len(judges) == 1 else judge
+        return case.scores(judge if judge in judges else only)
 
 
 def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str:
@@ -277,8 +276,10 @@ def _checked(
     nodes: dict[str, str] = {}
     labels: dict[LabelKey, Label] = {}
     for key, case in table.cases.items():
-        there = {*case.judges}
-        judges_of_case = [judge for judge in judges if judge in there]
+        judges_of_case: Sequence[str] = judges
+        if table.columns.judge:
+            there = case.judges
+            judges_of_case = [judge for judge in judges if judge in there]
         if not case.labels:
             unlabelled.append(case)
             # What has neither label nor verdict counts for nothing.

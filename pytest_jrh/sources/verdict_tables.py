@@ -560,8 +560,11 @@ class TableCase:
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
-        of_judge = (score for (name, _), score in self.verdicts.items() if name == judge)
-        return tuple(score for score in of_judge if score is not None)
+        scores = []
+        for (name, _), score in self.verdicts.items():
+            if name == judge and score is not None:
+                scores.append(score)
+        return tuple(scores)
 
     @property
     def judges(self) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -190,3 +192,75 @@ def test_drawn_labels_and_a_gate_beside_rows_without_a_label(
     printed = " ".join(capsys.readouterr().out.split())
     assert "corrected by 40 labels drawn at random" in printed
     assert "Nothing says" not in printed
+
+
+def test_the_command_imports_no_client_no_recorder_and_no_pytest(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    heavy = ("litellm", "openai", "vcr", "inspect_ai", "pytest", "numpy")
+    code = (
+        "import sys; from pytest_jrh.__main__ import main; "
+        f"main(['check', {str(path)!r}, '--report', {str(tmp_path / 'r.md')!r}]); "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    written(tmp_path, ROWS.replace("case,", "id,"))
+    assert main(["check", "verdicts.csv"]) == 0
+    command = capsys.readouterr().out.splitlines()[-1].partition("conversations: ")[2]
+    assert command == "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    runs = [json.dumps({"id": name, "messages": turns}) for name in "abcd"]
+    written(tmp_path, "\n".join(runs) + "\n", "runs.jsonl")
+    words = command.replace("RUNS", "runs.jsonl").split()
+    assert main(words[3:]) == 0
+    written(tmp_path, ROWS)
+    assert main(["check", "verdicts.csv"]) == 0
+    assert "columns run_id and label" in capsys.readouterr().out
+
+
+def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
+    rows = [
+        {"case": case, "label": label, "judge": judge, "verdict": label if judge == "new" else 1}
+        for case, label in (("a", 1), ("b", 0), ("c", 0))
+        for judge in ("new", "old")
+    ]
+    checked = check_table(rows)
+    accuracies = {
+        name: figures.figures["accuracy"].value for name, figures in checked.judges.items()
+    }
+    assert accuracies == {"new": 1, "old": pytest.approx(1 / 3)}
+    held = check_table(rows, baseline="old")
+    assert held.judge_names == ("new",)
+    assert held.passed
+    assert check_table(rows, baseline="new").judge_names == ("old",)
+
+
+def test_a_scale_is_read_from_the_values_or_given(tmp_path: Path) -> None:
+    path = written(tmp_path, "case,gold,score\na,1,2\nb,4,4\nc,3,3.0\n")
+    assert check_table(path).table.scale == (1, 2, 3, 4)
+    assert check_table(path, scale=(1, 5)).table.scale == (1, 2, 3, 4, 5)
+    assert "weighted_kappa" in check_table(path).judges["score"].figures
+
+
+def test_repeats_and_annotators_of_a_case_are_one_case() -> None:
+    rows = [
+        {"case": "a", "repeat": number, "label": 1, "verdict": verdict}
+        for number, verdict in enumerate((1, 1, 0))
+    ]
+    [result] = check_table(rows).results
+    assert (result.outcome, result.scores) == ("agree", (1, 1, 0))
+    voted = [
+        {"case": "a", "annotator": name, "label": label, "verdict": 1}
+        for name, label in (("x", 1), ("y", 1), ("z", 0))
+    ]
+    [result] = check_table(voted).results
+    assert (result.outcome, result.expected) == ("agree", 1)
+    [disputed] = check_table(voted[1:]).results
+    assert disputed.skip_kind == "disputed_label"
