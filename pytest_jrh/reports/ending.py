@@ -177,7 +177,8 @@ def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
         run.results, baseline.content, rules, scope, run.left_out, accepts=baseline.updating
     )
     # Verdicts that are missing are recorded first: there is one next command.
-    updates = made.uncompared and "unrecorded" not in made.unscored.values()
+    unrecorded = "unrecorded" in made.unscored.values()
+    updates = made.outgrown or (made.uncompared and not unrecorded)
     return replace(made, update_command=settings.update_command(run.suite) if updates else "")
 
 

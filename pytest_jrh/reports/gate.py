@@ -667,7 +667,7 @@ def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
 
 
 def update_blocks(decision: GateDecision) -> list[Block]:
-    """What to do where nothing could be compared, and the command that does it."""
+    """What to do where too little could be compared, and the command that does it."""
     advice = update_sentence(decision)
     return [] if advice is None else [Command(advice, decision.update_command)]
 
@@ -681,14 +681,18 @@ def change_sentences(decision: GateDecision) -> list[str]:
 
 
 def update_sentence(decision: GateDecision) -> str | None:
-    """What to do where nothing could be compared, before the command that does it.
+    """What to do where nothing could be compared, or the suite has outgrown the baseline, before
+    the command that does it.
 
     None elsewhere, and where verdicts are to be recorded first: there is one next command.
     """
-    if not decision.uncompared or "unrecorded" in decision.unscored.values():
+    if decision.outgrown:
+        ways = "If the cases that the baseline does not have are new, update it"
+    elif decision.uncompared and "unrecorded" not in decision.unscored.values():
+        new = "judge" if decision.changes else "suite"
+        ways = f"Set gate.allow_uncompared: true if the {new} is new, or update the baseline"
+    else:
         return None
-    new = "judge" if decision.changes else "suite"
-    ways = f"Set gate.allow_uncompared: true if the {new} is new, or update the baseline"
     return f"{ways} with:" if decision.update_command else f"{ways}."
 
 

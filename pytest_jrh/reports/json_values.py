@@ -134,7 +134,7 @@ def _defined(name: str) -> dict[str, str]:
 def decision_data(decision: GateDecision) -> dict[str, Any]:
     """The gate's decision with its figures and the cases, by id."""
     comparison, update = decision.comparison, None
-    if decision.uncompared:
+    if decision.uncompared or decision.outgrown:
         command = decision.update_command or None
         update = {"advice": update_sentence(decision), "command": command}
     return {

@@ -531,11 +531,11 @@ class GateDecision:
     another. `flickers` are those of the judges that are
     compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
-    updates the baseline; it is set where nothing could be compared. `drop_undecided` says that
-    `max_drop` is set without a baseline, which is not written either, and `is_snapshot` that any
-    regression fails, as no rule says how many, or how much. `coverage` says how much of the
-    baseline was compared, None without one; `undecided` are keys of the gate that decide about a
-    test of which no case was selected.
+    updates the baseline; it is set where nothing could be compared, and where the suite has
+    outgrown the baseline. `drop_undecided` says that `max_drop` is set without a baseline, which is
+    not written either, and `is_snapshot` that any regression fails, as no rule says how many, or
+    how much. `coverage` says how much of the baseline was compared, None without one; `undecided`
+    are keys of the gate that decide about a test of which no case was selected.
     """
 
     active: bool
@@ -608,6 +608,17 @@ class GateDecision:
             )
             for threshold in self.thresholds
         )
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the gate failed only because the suite has many cases beside the baseline's, all
+        of which were compared.
+        """
+        coverage = self.coverage
+        if coverage is None or self.unscored or self.never_reported or self.unjudged:
+            return False
+        failed = [threshold.rule for threshold in self.thresholds if not threshold.passed]
+        return failed == ["min_compared"] and coverage.compared == coverage.of
 
     @property
     def regressions(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -130,3 +131,31 @@ def test_a_log_that_is_added_leaves_recordings_and_baseline_of_the_first_valid(
     assert "1 case compared with the baseline: 0 regressions, 0 fixes" in done.stdout
     assert any(line.startswith("PASSED") and "::run-1[e1]" in line for line in done.lines)
     assert any(line.startswith("ERROR") and "::run-1@second[e1]" in line for line in done.lines)
+
+
+def test_runs_that_are_added_cost_their_own_calls_and_the_gate_says_how_to_accept_them(
+    tmp_path: Path,
+) -> None:
+    suite = write_suite(tmp_path, runs=1, tests=["agent_perturbation"])
+    logs = suite.data / "logs"
+    logs.mkdir()
+    shutil.copyfile(built_log([run(1)]), logs / "june.eval")
+    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
+    config[AGENT] = {"input_log_path": "inputs/data/tiny/logs"}
+    config["gate"] = {"max_drop": 0, "min_compared": 0.8, "allow_one_class": True}
+    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    record, update = "--jrh-record-mode=once", (*GATE, "--jrh-update-baseline")
+    with ModelServer() as server:
+        run_pytest(tmp_path, suite.option, record, *update, env=server.environment)
+        first = len(server.requests)
+        shutil.copyfile(built_log([run(2), run(3)]), logs / "july.eval")
+        grown = run_pytest(tmp_path, suite.option, record, *GATE, env=server.environment)
+        assert len(server.requests) == 3 * first
+    assert "Gate failed: 1 of 3 cases compared with the baseline" in grown.stdout
+    assert "If the cases that the baseline does not have are new, update it with:" in grown.stdout
+    (command,) = [line for line in grown.lines if line.startswith("  pytest ")]
+    arguments = shlex.split(command)[1:]
+    assert tuple(arguments[-2:]) == update
+    accepted = run_pytest(tmp_path, *arguments)
+    assert accepted.code == pytest.ExitCode.OK, accepted.stdout
+    assert run_pytest(tmp_path, suite.option, *GATE).code == pytest.ExitCode.OK

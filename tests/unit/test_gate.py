@@ -481,6 +481,11 @@ class TestCoverage:
         assert "1 of 1 case of the baseline; 19 verdicts on cases that it does not have" in (
             self.said(decision)
         )
+        assert decision.outgrown
+        lost = decided(now[1:], baseline_of(now[:10]), min_compared=0.8)
+        wrong = decided(cases("D" + "A" * 19), baseline_of(now[:1]), min_compared=0.8)
+        assert not lost.outgrown
+        assert not wrong.outgrown
 
     def test_a_judge_a_rubric_and_a_test_that_are_gone_are_named(self) -> None:
         before = [
