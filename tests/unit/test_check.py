@@ -13,10 +13,9 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.checking import check_table
 
-STRONG = Path(__file__).resolve().parents[3] / "shared" / "data" / "strong-judges"
+STRONG = Path(__file__).parents[2] / "examples" / "strong_judges"
 AGENT_JUDGE = STRONG / "agent-as-a-judge.csv"
 LLMBAR = STRONG / "llmbar-gpt4.csv"
-needs_data = pytest.mark.skipif(not STRONG.is_dir(), reason="../shared/data/strong-judges")
 
 ROWS = """case,label,verdict
 a,1,1
@@ -32,7 +31,6 @@ def written(tmp_path: Path, text: str, name: str = "verdicts.csv") -> Path:
     return path
 
 
-@needs_data
 def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> None:
     checked = check_table(AGENT_JUDGE)
     assert checked.columns.cluster == "task"
@@ -46,7 +44,6 @@ def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> 
     assert len({result.spec.cluster_id for result in checked.results}) == 55
 
 
-@needs_data
 @pytest.mark.parametrize(
     ("prompt", "drop", "proof", "verdict"),
     [
