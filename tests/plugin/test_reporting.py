@@ -150,6 +150,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
         "1 case unrecorded. With an API key, this records only what is missing:",
         "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
         "--jrh-judge-record-mode=new_episodes",
+        "results: outputs/tiny",
     ]
 
 
