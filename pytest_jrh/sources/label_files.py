@@ -18,8 +18,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import MAX_BYTES, listed, printable, read_text, shown
-from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.text import nearest, nearest_hint
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.text import counted, nearest, nearest_hint
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -114,6 +114,18 @@ class LabelFile:
     ) -> None:
         """Add what is wrong with a line."""
         self.problems.append(Problem(message, self.file, line, key, hint))
+
+
+def first_problems(problems: Sequence[Problem], file: str, where: str = "") -> list[Problem]:
+    """The first problems of a file, as many as a person reads, and how many more there are; `where`
+    says in what.
+    """
+    left_out = len(problems) - MOST_PROBLEMS
+    if left_out <= 0:
+        return list(problems)
+    more = f"and {counted(left_out, 'more problem')}"
+    last = Problem(f"{more} in {where}" if where else more, file)
+    return [*problems[:MOST_PROBLEMS], last]
 
 
 def read_rows(

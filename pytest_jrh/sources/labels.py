@@ -20,6 +20,7 @@ from pytest_jrh.sources.label_files import (
     LabelRow,
     NoLabelError,
     as_text,
+    first_problems,
     label_value,
     mapped,
     read_rows,
@@ -151,7 +152,7 @@ class Joiner:
             )
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        joined.problems = _at_most(joined.problems, reading.file, "the labels")
+        joined.problems = first_problems(joined.problems, reading.file, "the labels")
         return joined
 
     def join_verdicts(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedVerdicts:
@@ -182,7 +183,7 @@ class Joiner:
             first = joined.verdicts.setdefault(key, verdict)
             if first is not verdict:
                 mistakes.problems.append(_second(row, verdict, first, reading))
-        joined.problems = _at_most(mistakes.problems, reading.file, "the verdicts")
+        joined.problems = first_problems(mistakes.problems, reading.file, "the verdicts")
         joined.notices = _counts(left_out, reading.file)
         return joined
 
@@ -268,15 +269,6 @@ class Joiner:
                 Problem(str(error), reading.file, row.line, reading.column, hint)
             )
             return None
-
-
-def _at_most(problems: Sequence[Problem], file: str, where: str) -> list[Problem]:
-    """The first problems of a file, and how many more there are."""
-    left_out = len(problems) - MOST_PROBLEMS
-    if left_out <= 0:
-        return list(problems)
-    last = Problem(f"and {counted(left_out, 'more problem')} in {where}", file)
-    return [*problems[:MOST_PROBLEMS], last]
 
 
 def _counts(left_out: Mapping[str, int], file: str) -> list[str]:

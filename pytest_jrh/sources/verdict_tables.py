@@ -22,6 +22,7 @@ from pytest_jrh.sources.label_files import (
     LabelFile,
     NoLabelError,
     as_text,
+    first_problems,
     is_json_lines,
     label_value,
     mapped,
@@ -160,14 +161,6 @@ def _table(file: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> RawTable
     for _, row in rows:
         columns.update(dict.fromkeys(row))
     return RawTable(file, tuple(columns), rows)
-
-
-def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
-    """As many as a person reads, and how many more there are."""
-    more = len(problems) - MOST_PROBLEMS
-    if more <= 0:
-        return list(problems)
-    return [*problems[:MOST_PROBLEMS], Problem(f"and {counted(more, 'more problem')}", file)]
 
 
 def _csv_rows(text: str, problems: LabelFile) -> Iterator[tuple[int, dict[str, Any]]]:
