@@ -119,9 +119,9 @@ def check_file(options: argparse.Namespace) -> int:
     except InputError as error:
         sys.stderr.write("".join(f"{_safe(line)}\n" for line in str(error).split("\n")))
         return 4
-    problems = list(_write(reports, checked))
+    written, problems = _write(reports, checked)
     width = shutil.get_terminal_size().columns
-    lines = [*_columns_lines(checked, width), "", *_ending(checked, reports, problems, width)]
+    lines = [*_columns_lines(checked, width), "", *_ending(checked, written, problems, width)]
     sys.stdout.write("\n".join(lines) + "\n")
     return 0 if checked.passed and not problems else 1
 
@@ -222,13 +222,15 @@ def _reports(options: argparse.Namespace) -> list[Path]:
     return paths
 
 
-def _write(paths: Sequence[Path], checked: CheckedTable) -> Iterator[str]:
-    """Write the reports; gives what went wrong."""
+def _write(paths: Sequence[Path], checked: CheckedTable) -> tuple[list[Path], list[str]]:
+    """Write the reports; gives those that were written, and sentences about the others."""
     from pytest_jrh.core.files import atomic_write
     from pytest_jrh.reports.writing import REPORTS
     from pytest_jrh.store.outputs import cause
 
     by_option = {report.option: report for report in REPORTS if report.option}
+    written = []
+    problems = []
     for path in paths:
         option = _REPORTS[path.suffix.lower()]
         try:
@@ -237,7 +239,10 @@ def _write(paths: Sequence[Path], checked: CheckedTable) -> Iterator[str]:
             else:
                 atomic_write(path, json.dumps(check_data(checked), indent=2) + "\n")
         except OSError as error:
-            yield f"{path} was not written: {cause(error)}."
+            problems.append(f"{path} was not written: {cause(error)}.")
+        else:
+            written.append(path)
+    return written, problems
 
 
 def check_data(checked: CheckedTable) -> dict[str, Any]:
@@ -320,15 +325,13 @@ _MOST_WORDS = 6
 
 
 def _ending(
-    checked: CheckedTable, reports: Sequence[Path], problems: Sequence[str], width: int
+    checked: CheckedTable, written: Sequence[Path], problems: Sequence[str], width: int
 ) -> Iterator[str]:
     from pytest_jrh.reports.ending import Concluded, ending_lines
     from pytest_jrh.reports.report import Display
 
     folder = Path.cwd()
-    failed = [path for path in reports if any(text.startswith(f"{path} ") for text in problems)]
-    written = tuple(path for path in reports if path not in failed)
-    concluded = Concluded(checked.session, checked.passed, written)
+    concluded = Concluded(checked.session, checked.passed, tuple(written))
     display = Display(folder, workspace=folder, width=width)
     lines: list[Styled] = ending_lines(concluded, display, notices=problems)
     yield from (line.text for line in lines)
