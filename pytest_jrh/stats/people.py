@@ -476,6 +476,8 @@ def violation_rates(
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.
     """
+    if not any(result.outcome == "unlabelled" for result in results):
+        return []
     return _levels(results, lambda level: _violation_rate(level, drawn))
 
 
