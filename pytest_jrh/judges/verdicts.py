@@ -39,7 +39,7 @@ class VerdictsKeys(ConfigSection):
 
 @dataclass(frozen=True, slots=True)
 class TableJudge:
-    """A judge whose verdicts are in a table, and which asks nobody.
+    """A judge whose verdicts are in a table: it makes no call.
 
     A verdict is given to the run that it is about, as it is, under its rubric: never to a
     transcript that was edited or changed.

@@ -102,10 +102,7 @@ def is_in_log(column: str) -> bool:
 
 @dataclass(slots=True)
 class RawTable:
-    """A table as it was read: each row has its line and the values by column.
-
-    `unit` says what lines are counted in: `file:line` is where messages point.
-    """
+    """A table as it was read: each row has its line and the values by column."""
 
     file: str
     columns: Sequence[str]
