@@ -199,6 +199,55 @@ def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     return f"Labels: {', '.join(parts)}{blind}."
 
 
+def trust_sentence(session: Session, suite: str) -> tuple[str, bool]:
+    """What the labels of a suite rest on, and how far people agree with them, in one sentence; and
+    whether that is a reason to doubt the figures. Empty where no case was made.
+    """
+    grounds = session.grounds[suite]
+    results = _made_results(session, suite)
+    counts = rest_counts(results, grounds)
+    parts = []
+    same = any(kin.same for kin in grounds.kin)
+    if counts["confirmed"]:
+        by = grounds.verifier or "the verifier"
+        whose = ""
+        if grounds.kin:
+            whose = ", which is also the judge" if same else ", of the judge's model family"
+        parts.append(f"{counts['confirmed']:,} confirmed by {by}{whose}")
+    if counts["people"]:
+        parts.append(f"{counts['people']:,} given or accepted by people")
+    if counts["program"]:
+        parts.append(f"{counts['program']:,} given by a program")
+    if counts["unverified"]:
+        parts.append(f"{counts['unverified']:,} unverified")
+    if counts["altered"]:
+        parts.append(f"{counts['altered']:,} changed on the disk since they were made")
+    if not parts:
+        return "", False
+    text = f"Labels: {', '.join(parts)}"
+    if counts["blind"]:
+        text += f"; people checked {_checked(results, grounds, counts['blind'])}"
+    doubtful = bool(counts["unverified"] or counts["altered"])
+    if same and counts["blind"] < FEWEST_LABELS:
+        doubtful = True
+    return f"{text}.", doubtful
+
+
+def _checked(results: Sequence[CaseResult], grounds: Grounds, blind: int) -> str:
+    """How many cases people labelled blind, how many of these labels were wrong by them, and how
+    many are needed.
+    """
+    text = f"{blind:,} blind"
+    people = blind_labels(grounds.people)
+    verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
+    if verifier is not None and verifier.false_confirmations.n:
+        wrong = verifier.false_confirmations.count
+        text += f" and found {'none' if not wrong else f'{wrong:,}'} wrong"
+    if blind < FEWEST_LABELS:
+        text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
+    return text
+
+
 def annotator_sentences(grounds: Grounds) -> Iterator[str]:
     """How far annotators of natural runs agree, where several labelled one."""
     annotators = agreement(grounds.votes, ordinal=grounds.ordinal)

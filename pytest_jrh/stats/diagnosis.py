@@ -178,6 +178,16 @@ def _of_total(total: Statistics, mode: Mode) -> list[_Finding]:
     return findings
 
 
+def flaw_of_total(total: Statistics, mode: Mode) -> str:
+    """Which flaw makes a judge's verdicts worth nothing: `constant`, `near`, `inverted` or
+    `chance`; empty where there is none.
+    """
+    for finding in _of_total(total, mode):
+        if finding.kind not in ("bias", "one class"):
+            return finding.kind
+    return ""
+
+
 def _holds_for_all(finding: _Finding, mode: Mode) -> bool:
     """Whether to say it of a whole suite, where a constant verdict is plain to see.
 

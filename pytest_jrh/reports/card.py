@@ -1,0 +1,546 @@
+"""The judge card: the answer that every report begins with. The decision; what each judge misses
+and what it flags by mistake, now and in the baseline; whether the labels can be trusted; the cases
+to read first; and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports import topics
+from pytest_jrh.reports.blocks import Cases, Cell, Row, Sentence, Table
+from pytest_jrh.reports.gate import (
+    decision_sentence,
+    threshold_text,
+    unseen_sentences,
+    update_blocks,
+)
+from pytest_jrh.reports.grounds import trust_sentence
+from pytest_jrh.reports.probes import findings_first
+from pytest_jrh.stats import figures
+from pytest_jrh.stats.diagnosis import flaw_of_total
+from pytest_jrh.stats.figures import percent, sections
+from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import estimate_bias
+from pytest_jrh.stats.statistics import accuracy_of, sums_by_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.baseline import Pair
+    from pytest_jrh.stats.gate import GateDecision, Threshold
+    from pytest_jrh.stats.statistics import Statistics
+
+
+Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""]
+_WEIGHTS: Mapping[Word, Weight] = {
+    "PASS": "good",
+    "FAIL": "bad",
+    "INCONCLUSIVE": "bad",
+    "": "strong",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RightShare:
+    """On how many cases of one kind a judge is right.
+
+    `before` is the same in the baseline, over the cases that are compared; None where none is.
+    """
+
+    now: Estimate
+    before: Estimate | None = None
+
+    @property
+    def wrong(self) -> int:
+        """How many cases of this kind are judged wrong."""
+        return self.now.n - (self.now.count or 0)
+
+    @property
+    def text(self) -> str:
+        """How many of how many are right, with what it was before: `7/10 (was 10/10)`."""
+        if not self.now.n:
+            return figures.NONE
+        text = f"{self.now.count:,}/{self.now.n:,}"
+        if self.before is None:
+            return text
+        return f"{text} (was {self.before.count:,}/{self.before.n:,})"
+
+
+@dataclass(frozen=True, slots=True)
+class CardRow:
+    """A rubric, `all` of them, or of an ordinal judge a level of the scale.
+
+    `found` are the violated cases that the judge calls so, and `passed` the satisfied ones that it
+    leaves alone. Of an ordinal judge `found` are the cases of the level with exactly that score,
+    and `bias` is how far off its scores are on them, in levels.
+    """
+
+    name: str
+    found: RightShare
+    passed: RightShare | None = None
+    bias: Estimate | None = None
+
+    @property
+    def lowest(self) -> float:
+        """The lower one of its shares, by which rows are sorted."""
+        shares = [self.found, *([self.passed] if self.passed is not None else [])]
+        return min((share.now.value for share in shares if share.now.value is not None), default=2)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCard:
+    """What there is to say of one judge of one suite; `judge` is empty for a suite's only one.
+
+    `rows` are the rubrics, of an ordinal judge the levels, the worst first; of a single rubric
+    there is only the `total`. `title` says in a few words what is wrong with the judge, or what
+    it came to, and `flaw` what makes its verdicts worth nothing, empty where nothing does.
+    """
+
+    suite: str
+    judge: str
+    label: str
+    mode: Mode
+    word: Word
+    title: str
+    flaw: str
+    total: CardRow
+    rows: tuple[CardRow, ...]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What it misses, and its false alarms; of an ordinal judge how often it is exact, and its
+        bias. Of what there is no case, nothing.
+        """
+        if self.mode == "ordinal":
+            return tuple(filter(None, (_exact(self.total.found), _bias(self.total.bias))))
+        passed = self.total.passed
+        return tuple(
+            filter(None, (_missed(self.total.found), _false_alarms(passed) if passed else ""))
+        )
+
+    @property
+    def table(self) -> Table:
+        """The rows with their shares as text, the worst first, the total last."""
+        rows = [_table_row(row, "rubric") for row in self.rows]
+        rows.append(_table_row(self.total, "total" if self.rows else "rubric"))
+        if self.mode == "ordinal":
+            return Table("level", ("exact", "bias"), tuple(rows))
+        return Table("rubric", ("found", "false alarms"), tuple(rows))
+
+
+def _table_row(row: CardRow, level: Literal["rubric", "total"]) -> Row:
+    share = row.found
+    worse = share.before is not None and (share.now.value or 0) < (share.before.value or 0)
+    cells = [Cell(share.text, weight="bad" if worse else "")]
+    if row.passed is not None:
+        cells.append(Cell(_alarms_text(row.passed)))
+    if row.bias is not None:
+        cells.append(Cell(figures.decimal(row.bias.value)))
+    return Row(row.name, tuple(cells), level)
+
+
+def _alarms_text(passed: RightShare) -> str:
+    """How many of how many satisfied cases are called violated, now and before."""
+    if not passed.now.n:
+        return figures.NONE
+    text = f"{passed.wrong:,}/{passed.now.n:,}"
+    if passed.before is None:
+        return text
+    before = passed.before
+    return f"{text} (was {before.n - (before.count or 0):,}/{before.n:,})"
+
+
+def _missed(found: RightShare) -> str:
+    if not found.now.n:
+        return ""
+    number = f"{found.wrong:,}" if found.wrong else "none"
+    return f"Misses {number} of {counted(found.now.n, 'violation')} {_share_of_wrong(found)}."
+
+
+def _false_alarms(passed: RightShare) -> str:
+    if not passed.now.n:
+        return ""
+    alarms = counted(passed.wrong, "false alarm") if passed.wrong else "No false alarm"
+    return f"{alarms} on {counted(passed.now.n, 'clean run')} {_share_of_wrong(passed)}."
+
+
+def _exact(found: RightShare) -> str:
+    if not found.now.n:
+        return ""
+    wrong = f"{found.wrong:,}" if found.wrong else "none"
+    return f"Wrong level in {wrong} of {counted(found.now.n, 'case')} {_share_of_wrong(found)}."
+
+
+def _bias(bias: Estimate | None) -> str:
+    if bias is None or bias.value is None:
+        return ""
+    size = figures.decimal(abs(bias.value))
+    interval = figures.range_text(bias, "number")
+    between = "" if interval == figures.NONE else f" ({interval})"
+    if float(size) == 0:
+        return f"Scores are neither too high nor too low on average{between}."
+    return (
+        f"Scores are {size} levels too {'high' if bias.value > 0 else 'low'} on average{between}."
+    )
+
+
+def _share_of_wrong(share: RightShare) -> str:
+    """The share that is wrong with its interval, and how many were before, in parentheses."""
+    wrong = share.now.complement()
+    text = percent(wrong.value, 0)
+    if wrong.lower is not None and wrong.upper is not None:
+        text += f", {whole_range(wrong)}"
+    text = f"({text})"
+    if share.before is None:
+        return text
+    before = share.before.n - (share.before.count or 0)
+    of = "" if share.before.n == share.now.n else f" of {share.before.n:,}"
+    return f"{text}, before {before:,}{of}"
+
+
+def whole_range(share: Estimate) -> str:
+    """The interval of a share in whole percent: an end that is not quite 0 or 100 is not printed as
+    if it were.
+    """
+    assert share.lower is not None
+    assert share.upper is not None
+    lower = round(100 * min(share.lower, 0.99)) if share.lower < 1 else 100
+    upper = round(100 * max(share.upper, 0.01)) if share.upper > 0 else 0
+    return f"{lower}-{upper}"
+
+
+def judge_cards(session: Session) -> list[JudgeCard]:
+    """A card for every judge with a verdict, in the order of the suites; of a suite's judges the
+    one that agrees best with the labels first.
+    """
+    cards = []
+    by_suite: dict[str, list[figures.Section]] = {}
+    for section in sections(session.table):
+        by_suite.setdefault(section.suite, []).append(section)
+    for suite, of_suite in by_suite.items():
+        of_suite.sort(key=_agreement, reverse=True)
+        decision = session.decisions.get(suite)
+        for section in of_suite:
+            if section.total.counts.n:
+                cards.append(_card(section, decision, session))
+    return cards
+
+
+def _agreement(section: figures.Section) -> float:
+    name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
+    estimate = section.total.figures.get(name, Estimate())
+    return -2 if estimate.value is None else estimate.value
+
+
+def _card(section: figures.Section, decision: GateDecision | None, session: Session) -> JudgeCard:
+    pairs = []
+    if decision is not None and decision.comparison is not None:
+        for pair in decision.comparison.pairs:
+            if pair.now.judge == section.judge:
+                pairs.append(pair)
+    total = _row("all", section.total, pairs)
+    rows: list[CardRow] = []
+    if section.mode == "ordinal":
+        rows += _levels(section.total, pairs)
+    else:
+        for row in section.rows:
+            if row.level == "rubric":
+                of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
+                rows.append(_row(row.name, row.statistics, of_rubric))
+    if len(rows) == 1:
+        [total] = rows
+    rows.sort(key=lambda row: row.lowest)
+    word = _word(decision)
+    return JudgeCard(
+        suite=section.suite,
+        judge=section.judge,
+        label=section.label,
+        mode=section.mode,
+        word=word,
+        title=_title(section, total, word, decision, session),
+        flaw=flaw_title(section, session),
+        total=total,
+        rows=tuple(rows) if len(rows) > 1 else (),
+    )
+
+
+def _row(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> CardRow:
+    if statistics.mode == "ordinal":
+        found = RightShare(statistics.figures["exact"], _before(pairs))
+        return CardRow(name, found, bias=statistics.figures["bias"])
+    violated = [pair for pair in pairs if pair.now.expected == 1]
+    satisfied = [pair for pair in pairs if pair.now.expected == 0]
+    return CardRow(
+        name,
+        RightShare(statistics.figures["recall"], _before(violated)),
+        RightShare(statistics.figures["false_positive_rate"].complement(), _before(satisfied)),
+    )
+
+
+def _before(pairs: Sequence[Pair]) -> Estimate | None:
+    """On how many compared cases the judge of the baseline was right."""
+    if not pairs:
+        return None
+    right = sum(pair.before.score == pair.now.expected for pair in pairs)
+    return Estimate(right / len(pairs), count=right, n=len(pairs))
+
+
+def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
+    """The levels of the scale that have a case."""
+    by_level: dict[int, list[CaseResult]] = {}
+    for result in total.judged:
+        if result.expected is not None:
+            by_level.setdefault(result.expected, []).append(result)
+    for level, results in sorted(by_level.items()):
+        of_level = [pair for pair in pairs if pair.now.expected == level]
+        found = RightShare(accuracy_of(results), _before(of_level))
+        yield CardRow(f"level {level}", found, bias=estimate_bias(sums_by_cluster(results)))
+
+
+def _word(decision: GateDecision | None) -> Word:
+    """The decision in one word; empty where nothing is to decide."""
+    if decision is None or not decision.is_reported:
+        return ""
+    if decision.passed:
+        return "PASS"
+    failed = [threshold for threshold in decision.thresholds if not threshold.passed]
+    others = decision.never_reported or decision.unscored or decision.nothing_ran
+    verdicts = {_verdict(threshold) for threshold in failed}
+    return "INCONCLUSIVE" if verdicts == {"INCONCLUSIVE"} and not others else "FAIL"
+
+
+def _verdict(threshold: Threshold) -> str:
+    decided = threshold.drop or threshold.probe
+    return decided.verdict if decided is not None else "FAIL"
+
+
+def _title(
+    section: figures.Section,
+    total: CardRow,
+    word: Word,
+    decision: GateDecision | None,
+    session: Session,
+) -> str:
+    """What is wrong, or that nothing is, in a few words."""
+    judge = _subject(section, session)
+    flaw = flaw_title(section, session)
+    if word == "FAIL" and decision is not None:
+        return _failure(judge, section, decision) or flaw or "The gate failed"
+    if flaw:
+        return flaw
+    if word == "INCONCLUSIVE":
+        return "Too few runs to prove that nothing got worse"
+    if word == "PASS" and decision is not None and decision.changes:
+        lost = decision.comparison.regressions if decision.comparison is not None else ()
+        return f"{judge} is {'not shown to be worse than' if lost else 'as good as'} before"
+    return _count_title(judge, total)
+
+
+def _count_title(judge: str, total: CardRow) -> str:
+    shares = [total.found, *([total.passed] if total.passed is not None else [])]
+    wrong = sum(share.wrong for share in shares)
+    cases = counted(sum(share.now.n for share in shares), "case")
+    if not wrong:
+        return f"{judge} is right in all of {cases}"
+    return f"{judge} is wrong in {wrong:,} of {cases}"
+
+
+def _subject(section: figures.Section, session: Session) -> str:
+    """Who is spoken of: a new prompt, one judge of several, or the judge."""
+    if section.judge:
+        return f"Judge {one_line(section.judge)}"
+    for change in session.prompt_changes:
+        is_of_suite = (change.now.suite, change.now.judge or "") == (section.suite, section.judge)
+        if is_of_suite and change.before not in (None, change.now.text):
+            return "The new prompt"
+    return "The judge"
+
+
+def _failure(judge: str, section: figures.Section, decision: GateDecision) -> str:
+    """What the gate failed for, the worst first; empty where only other judges failed."""
+    missing = len(decision.unscored) + len(decision.never_reported)
+    regressions = set(decision.regressions) | set(decision.new_disagreements)
+    lost = Counter(
+        result.expected
+        for result in section.total.judged
+        if result.case_id in regressions and result.outcome == "disagree"
+    )
+    if section.mode == "ordinal" and lost:
+        return f"{judge} gives wrong levels"
+    parts = []
+    if lost[1]:
+        parts.append("misses violations")
+    if lost[0]:
+        parts.append("raises false alarms")
+    if parts:
+        return f"{judge} {' and '.join(parts)}"
+    if missing:
+        return f"{counted(missing, 'case')} without a verdict"
+    for threshold in decision.thresholds:
+        if not threshold.passed and threshold.judge in ("", section.judge):
+            if threshold.rule == "probe_rate":
+                return f"{one_line(threshold.test)} turns right verdicts"
+            if threshold.rule in ("min_accuracy", "lower_bound"):
+                return f"{judge} is below min_accuracy"
+    return ""
+
+
+_FLAWS = {
+    "constant": "always gives the same verdict",
+    "near": "nearly always gives the same verdict",
+    "chance": "cannot be told from a coin",
+    "inverted": "says the opposite of the labels",
+}
+
+
+def flaw_title(section: figures.Section, session: Session) -> str:
+    """What makes a judge's verdicts worth nothing, whatever the gate says; empty where nothing
+    does.
+    """
+    flaw = flaw_of_total(section.total, section.mode)
+    return f"{_subject(section, session)} {_FLAWS[flaw]}" if flaw else ""
+
+
+MOST_WORST = 3
+_LONGEST_REASON = 160
+
+
+def worst_results(session: Session) -> list[CaseResult]:
+    """The cases that are judged wrong, in the order in which to read them: first those that were
+    right before, or that nothing accepts; then by how far off the verdict is, and how many of its
+    repeats. Cases of probes are left out.
+    """
+    news: set[str] = set()
+    flickered: set[str] = set()
+    for decision in session.decisions.values():
+        news.update(decision.regressions, decision.new_disagreements)
+        flickered.update(decision.flickered)
+
+    def order(result: CaseResult) -> tuple[bool, bool, float, float]:
+        right = sum(score == result.expected for score in result.all_scores)
+        distance = 1
+        if result.score is not None and result.expected is not None:
+            distance = abs(result.score - result.expected)
+        is_new = result.case_id in news
+        return not is_new, result.case_id in flickered, -distance, right / (len(result.scores) or 1)
+
+    wrong = []
+    for result in session.results:
+        if result.outcome == "disagree" and not result.spec.derived:
+            wrong.append(result)
+    return sorted(wrong, key=order)
+
+
+def answer_blocks(session: Session) -> list[Block]:
+    """The answer in the order of every report: of each suite the decision, what is missed and what
+    is a false alarm, what the gate holds against it beside that; what probes turned; whether the
+    labels can be trusted; the cases to read first; the next step.
+    """
+    blocks: list[Block] = [*topics.extent_blocks(session)]
+    cards: dict[str, list[JudgeCard]] = {suite: [] for suite in session.decisions}
+    for card in judge_cards(session):
+        cards.setdefault(card.suite, []).append(card)
+    for suite, of_suite in cards.items():
+        blocks += _suite_blocks(suite, of_suite, session)
+    blocks += [Sentence(finding, "warning") for finding in findings_first(session.probes)]
+    blocks += trust_blocks(session)
+    if worst := worst_results(session):
+        blocks.append(_worst_cases(worst, session))
+    return [*blocks, *next_blocks(session)]
+
+
+def _suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> list[Block]:
+    decision = session.decisions.get(suite)
+    of = f"{suite}: " if len(session.decisions) > 1 else ""
+    if not cards:
+        if decision is None or not decision.is_reported:
+            return []
+        return [Sentence(f"{of}{decision_sentence(decision)}", "bad")]
+    word = cards[0].word
+    title = cards[0].title if len(cards) == 1 else f"{counted(len(cards), 'judge')} compared"
+    head = f"{word}: {title}" if word else title
+    blocks: list[Block] = [Sentence(f"{of}{head}", _WEIGHTS[word])]
+    if len(cards) > 1:
+        blocks.append(judges_table(cards))
+        blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
+    else:
+        blocks += map(Sentence, cards[0].sentences)
+    if decision is not None:
+        blocks += map(Sentence, _other_reasons(decision))
+        blocks += map(Sentence, unseen_sentences(decision))
+    return blocks
+
+
+def judges_table(cards: Sequence[JudgeCard]) -> Table:
+    """The judges of one suite below each other."""
+    rows = []
+    for card in cards:
+        rows.append(replace(_table_row(card.total, "rubric"), name=card.judge or card.label))
+    return Table("judge", cards[0].table.titles, tuple(rows))
+
+
+# What the title and the sentences of the card say already.
+_SAID_ON_CARD = ("max_drop", "max_regressions")
+
+
+def _other_reasons(decision: GateDecision) -> Iterator[str]:
+    """What fails the gate, beside verdicts that are worse than before."""
+    for threshold in decision.thresholds:
+        is_said = threshold.rule in _SAID_ON_CARD and _verdict(threshold) == "FAIL"
+        if not threshold.passed and not is_said:
+            text = threshold_text(threshold, decision)
+            yield f"{text[0].upper()}{text[1:]}."
+    missing = len(decision.unscored) + len(decision.never_reported)
+    if missing:
+        yield f"{counted(missing, 'case')} without a verdict."
+
+
+def trust_blocks(session: Session) -> list[Block]:
+    """Of each suite whether its labels can be trusted."""
+    blocks: list[Block] = []
+    for suite in session.grounds:
+        sentence, is_doubtful = trust_sentence(session, suite)
+        if sentence:
+            of = f"{suite}: " if len(session.grounds) > 1 else ""
+            blocks.append(Sentence(f"{of}{sentence}", "warning" if is_doubtful else ""))
+    return blocks
+
+
+def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
+    named = []
+    for result in worst:
+        reason = shortened(one_line(result.reasoning), _LONGEST_REASON)
+        named.append(session.named(result.case_id, reason))
+    return Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)
+
+
+def next_blocks(session: Session) -> list[Block]:
+    """The one next step: to record what is missing, to update the baseline, or to read the cases
+    that are judged wrong; nothing where there is none.
+    """
+    if recording := topics.recording_blocks(session):
+        return recording
+    for decision in session.decisions.values():
+        if update := update_blocks(decision):
+            return update
+    wrong = worst_results(session)
+    if not wrong:
+        return []
+    regressed = any(decision.regressions for decision in session.decisions.values())
+    cases = "the case" if len(wrong) == 1 else f"the {len(wrong):,} cases"
+    text = f"Next: read {cases}. Where the label is wrong, reject the case with --jrh-review"
+    if not regressed:
+        return [Sentence(f"{text}; else change the judge's prompt and run again.")]
+    return [
+        Sentence(
+            f"{text}; else change the judge's prompt and run again, or accept its verdicts with "
+            "--jrh-update-baseline."
+        )
+    ]

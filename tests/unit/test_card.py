@@ -1,0 +1,90 @@
+"""The judge card: the answer that every report begins with."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_jrh.core.model import CaseSpec
+from pytest_jrh.reports.blocks import Cases, Sentence, Table
+from pytest_jrh.reports.card import answer_blocks, judge_cards, whole_range, worst_results
+from pytest_jrh.stats.formulas import Estimate
+from tests.support.judged_sessions import (
+    Answer,
+    always,
+    judged,
+    right,
+    scored,
+    session_of,
+    wrong_on,
+)
+
+
+def misses(number: int) -> Answer:
+    """A judge that misses the violations of so many runs of `tone`."""
+
+    def answer(spec: CaseSpec, expected: int) -> int:
+        missed = spec.rubric_id == "tone" and int(spec.run_id.split("-")[-1]) < number
+        return 0 if missed else expected
+
+    return answer
+
+
+def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:
+    session = session_of(judged(misses(3), runs=12))
+    (card,) = judge_cards(session)
+    (figures,) = session.table.judges
+    missed = whole_range(figures.figures["recall"].complement())
+    alarms = whole_range(figures.figures["false_positive_rate"])
+    assert card.sentences == (
+        f"Misses 3 of 24 violations (12%, {missed}).",
+        f"No false alarm on 24 clean runs (0%, {alarms}).",
+    )
+    assert [row.name for row in card.rows] == ["tone", "refund_policy"]
+    assert card.rows[0].found.text == "9/12"
+    assert card.title == "The judge is wrong in 3 of 48 cases"
+
+
+def test_the_baseline_stands_beside() -> None:
+    session = session_of(judged(misses(6), runs=12), before=judged(right, runs=12))
+    (card,) = judge_cards(session)
+    assert (card.word, card.title) == ("FAIL", "The judge misses violations")
+    assert card.sentences[0].endswith(", before 0.")
+    assert card.rows[0].found.text == "6/12 (was 12/12)"
+
+
+def test_the_same_verdicts_are_as_good_as_before() -> None:
+    results = judged(wrong_on("run-003"), runs=12)
+    (card,) = judge_cards(session_of(results, before=results))
+    assert (card.word, card.title) == ("PASS", "The judge is as good as before")
+
+
+@pytest.mark.parametrize("score", [0, 1])
+def test_a_judge_that_always_says_the_same_is_named_so_whatever_its_accuracy(score: int) -> None:
+    (card,) = judge_cards(session_of(judged(always(score), runs=12)))
+    assert card.title == card.flaw == "The judge always gives the same verdict"
+
+
+def test_an_ordinal_card_has_a_row_for_each_level() -> None:
+    (card,) = judge_cards(session_of(scored(always(1))))
+    assert card.table.first == "level"
+    assert card.rows[-1].found.wrong == 0
+    assert isinstance(card.total.bias, Estimate)
+    assert card.sentences[0].startswith("Wrong level in ")
+
+
+def test_new_mistakes_are_read_before_old_ones() -> None:
+    before = judged(wrong_on("run-001"), runs=6)
+    now = judged(wrong_on("run-001", "run-004"), runs=6)
+    worst = worst_results(session_of(now, before=before, max_regressions=0))
+    assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
+
+
+def test_the_answer_is_decision_figures_labels_cases_and_next_step() -> None:
+    session = session_of(judged(misses(6), runs=12), before=judged(right, runs=12))
+    blocks = answer_blocks(session)
+    sentences = [block.text for block in blocks if isinstance(block, Sentence)]
+    assert sentences[0] == "FAIL: The judge misses violations"
+    assert sentences[-1].startswith("Next: read the 6 cases.")
+    (cases,) = (block for block in blocks if isinstance(block, Cases))
+    assert len(cases.cases) == 6
+    assert not any(isinstance(block, Table) for block in blocks)
