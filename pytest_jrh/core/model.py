@@ -500,6 +500,8 @@ JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 UNCOMPARED: tuple[Outcome, ...] = ("generated", "unlabelled")
 # A case was made, and came to its end: judged, or not to be judged.
 MADE: tuple[Outcome, ...] = (*JUDGED, "generated")
+UNEDITED = "unedited"
+"""What was done to a run that is a case as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -641,7 +643,9 @@ class CaseResult:
     the rubric than the judge had, and `altered` that its record was changed on the disk since. A
     result of a probe has in `base_scores` what the judge gave in all repeats to the case that was
     changed. `content` is the same for cases with one rubric and transcript, whatever their labels;
-    empty where an earlier version wrote the result.
+    empty where an earlier version wrote the result. `edit_note` is what the editor says of its
+    first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
+    an earlier version wrote the result.
     """
 
     spec: CaseSpec
@@ -667,6 +671,7 @@ class CaseResult:
     base_scores: tuple[int, ...] = ()
     content: str = ""
     skip_kind: SkipKind | None = None
+    edit_note: str = ""
 
     @property
     def judge(self) -> str:

@@ -124,11 +124,12 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
     at_end = [shortened(name, width) for name in names]
     if len(set(at_end)) == len(set(names)):
         return at_end
-    in_middle = [_cut_in_the_middle(name, width) for name in names]
+    in_middle = [cut_in_the_middle(name, width) for name in names]
     return in_middle if len(set(in_middle)) > len(set(at_end)) else at_end
 
 
-def _cut_in_the_middle(text: str, width: int) -> str:
+def cut_in_the_middle(text: str, width: int) -> str:
+    """At most `width` columns of the text, two thirds of them from its end."""
     if columns(text) <= width:
         return text
     # What tells names apart is more often at their end.

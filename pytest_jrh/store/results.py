@@ -29,6 +29,7 @@ from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.model import (
     JUDGED,
     MADE,
+    UNEDITED,
     CaseResult,
     CaseSpec,
     Rejection,
@@ -39,7 +40,7 @@ from pytest_jrh.core.model import (
     most_frequent,
 )
 from pytest_jrh.core.sections import MAX_REPEATS
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.stats.metrics import reasoning_disagrees
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
@@ -57,6 +58,8 @@ RESULTS_NAME = "case_results.jsonl"
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 # What a float holds exactly: means and sums are made of these.
 _MOST = 2**53
+_LONGEST_NOTE = 160
+_LONGEST_READ = 2_000
 _HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -83,7 +86,7 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     rejected = result.rejected
     data: dict[str, Any] = {name: getattr(result.spec, name) for name in _OF_SPEC}
     data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
-    for name in ("minority", "reworded", "altered", "rejected", "skip_kind"):
+    for name in ("minority", "reworded", "altered", "rejected", "skip_kind", "edit_note"):
         del data[name]
     if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
@@ -98,6 +101,8 @@ def result_data(result: CaseResult) -> dict[str, Any]:
         data["rejected"] = _fields(rejected)
     if result.skip_kind is not None:
         data["skip_kind"] = result.skip_kind
+    if result.edit_note:
+        data["edit_note"] = result.edit_note
     data["spending"] = _spending_data(result.spending)
     data["judge_spending"] = None if judge is None else _spending_data(judge)
     data["shared"] = None
@@ -400,7 +405,22 @@ def case_result(
         judge_fingerprint=judge_fingerprint,
         rejected=None if rejected is None else _rejection(rejected),
         content=content_digest(case) if case else "",
+        edit_note=_edit_note(spec, case or rejected),
     )
+
+
+def _edit_note(spec: CaseSpec, case: Case | None) -> str:
+    """What the editor says of its first edit; see `CaseResult`."""
+    kind = KINDS[spec.test]
+    if case is None or kind.natural or kind.derived:
+        return ""
+    edits, plan = case.outcome.edits, case.outcome.plan
+    if not edits:
+        return UNEDITED
+    note = edits[0].editor_reason
+    if not note and plan is not None:
+        note = plan.thesis
+    return shortened(one_line(note[:_LONGEST_READ]), _LONGEST_NOTE)
 
 
 def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:

@@ -18,7 +18,7 @@ from pytest_jrh.store.results import read_results, result_data
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 
 RESULTS = (
-    make_result(make_spec("a"), "disagree", **DIGESTS),
+    make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
     make_result(
         make_spec("h"), "no_case", detail="annotators disagree", skip_kind="disputed_label"

@@ -1,0 +1,96 @@
+"""What a case is called by people."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.text import columns
+from pytest_jrh.reports.evidence import case_title
+from pytest_jrh.store.results import case_result
+from tests.support.made_cases import make_case, make_edit, make_result, make_spec
+
+SPEC = make_spec("damaged-kettle")
+NOTE = "A promise of £15.00 more for the trouble now ends the turn; the rest is kept."
+
+
+def titled(note: str, width: int = 72, **changes: Any) -> str:
+    return case_title(
+        make_result(make_spec(**{"run_id": "kettle", **changes}), edit_note=note), width
+    )
+
+
+def made(reason: str) -> CaseResult:
+    case = make_case(SPEC)
+    edits = (replace(make_edit("a", "b"), editor_reason=reason),)
+    return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)), "agree")
+
+
+def test_a_case_is_named_by_what_the_editor_says_that_it_did() -> None:
+    assert case_title(made("Grants the refund.")) == (
+        "refund_policy: Grants the refund (damaged-kettle)"
+    )
+
+
+def test_what_the_editor_kept_is_left_out_of_the_name() -> None:
+    title = case_title(made(NOTE), 120)
+    assert title == (
+        "refund_policy: A promise of £15.00 more for the trouble now ends the turn (damaged-kettle)"
+    )
+
+
+def test_without_a_note_the_planner_says_what_was_done() -> None:
+    assert case_title(made("")) == "refund_policy: Refund too late (damaged-kettle)"
+
+
+def test_a_rejected_case_is_named_by_its_edit_too() -> None:
+    result = case_result(SPEC, None, "no_case", rejected=make_case(SPEC))
+    assert case_title(result) == "refund_policy: grants the refund (damaged-kettle)"
+
+
+@pytest.mark.parametrize("test", ["agent_positives", "agent_labels"])
+def test_a_run_as_it_is_is_called_unedited(test: str) -> None:
+    spec = replace(SPEC, test=test)
+    result = case_result(spec, make_case(spec, edited=False), "agree")
+    assert case_title(result) == "refund_policy: unedited (damaged-kettle)"
+
+
+def test_a_result_of_an_earlier_version_is_named_by_its_test() -> None:
+    assert titled("") == "refund_policy: perturbation (kettle)"
+
+
+def test_a_case_of_a_probe_is_named_by_what_the_probe_changed() -> None:
+    title = titled("", test="prompt_injection", base="agent_perturbation", variant="suffix")
+    assert title == "refund_policy: prompt_injection suffix (kettle)"
+
+
+def test_score_epoch_and_judge_stand_behind_what_was_done() -> None:
+    title = titled("The reason is gone.", target_score=2, epoch=3, judge="strict")
+    assert title == "refund_policy: The reason is gone → level 2 (kettle, epoch 3, strict)"
+
+
+@pytest.mark.parametrize("note", [NOTE, "漢字" * 100])
+def test_the_note_gives_way_to_what_tells_cases_apart(note: str) -> None:
+    title = titled(note, target_score=2)
+    assert columns(title) <= 72
+    assert title.endswith("… → level 2 (kettle)")
+
+
+def test_a_name_is_one_short_line_whatever_the_ids_and_the_note_hold() -> None:
+    ids: dict[str, Any] = {
+        "rubric_id": "rule\n" * 500,
+        "run_id": "run \x1b[31m" * 500,
+        "judge": "j" * 5_000,
+    }
+    title = titled("one\ntwo \x1b]0;x\x07 ::error::" * 5_000, **ids)
+    assert columns(title) <= 90
+    assert title.isprintable()
+
+
+def test_a_stored_note_is_one_bounded_line() -> None:
+    note = made("one\ntwo \x1b[31m" * 50_000).edit_note
+    assert columns(note) <= 160
+    assert note.isprintable()
