@@ -1,32 +1,34 @@
-"""The history of suites: what a session adds to its file (`--jrh-history`), and the file as a table
-of text with a small line for each row.
+"""The history of suites: what a session adds to its file (`--jrh-history`), and the file as tables
+of text: what each judge missed and which false alarms it gave, now and before, and a bar a run.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.core.text import columns, counted, escape_commands, fitted, one_line, wrapped
+from pytest_jrh.core.text import GAP, aligned, columns, counted, escape_commands, one_line, wrapped
 from pytest_jrh.reports.report import Report
-from pytest_jrh.stats.figures import NONE, percent, range_text, sections
-from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.figures import NONE, decimal, percent, sections
 from pytest_jrh.store.history import (
-    JudgeHistory,
     PastFigure,
     PastJudge,
     PastRun,
-    Series,
     add_runs,
     histories,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.figures import Section
+    from pytest_jrh.stats.formulas import Estimate
     from pytest_jrh.stats.statistics import Statistics
+    from pytest_jrh.store.history import JudgeChange, JudgeHistory, Series, SuiteHistory
 
 
 _DIGITS = 6
@@ -70,16 +72,32 @@ def _judge(section: Section, session: Session) -> PastJudge:
         fingerprint=origin.fingerprint if origin is not None else "",
         total=_figure(section.total),
         rubrics=rubrics,
+        prompt=origin.prompt_digest if origin is not None else "",
     )
 
 
 def _figure(statistics: Statistics) -> PastFigure:
     accuracy = statistics.accuracy
+    figures = {}
+    for key, estimate in statistics.figures.items():
+        if key != "accuracy" and estimate.value is not None:
+            figures[key] = _rounded_ends(estimate)
     return PastFigure(
         statistics.counts.n,
         _rounded(accuracy.value),
         _rounded(accuracy.lower),
         _rounded(accuracy.upper),
+        figures,
+    )
+
+
+def _rounded_ends(estimate: Estimate) -> Estimate:
+    return replace(
+        estimate,
+        value=_rounded(estimate.value),
+        lower=_rounded(estimate.lower),
+        upper=_rounded(estimate.upper),
+        why="",
     )
 
 
@@ -97,89 +115,158 @@ class HistoryReport(Report):
         add_runs(path, runs_of(session))
 
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
+_BARS = "▁▂▃▄▅▆▇█"
 _GATE = {True: "+", False: "-", None: "."}
-_HEAD = ("n", "last", "95%", "change", "runs")
 _PASSED = "gate (+ passed)"
-_GAP = "  "
-_NARROWEST = 12
 _MOST_RUNS = 60
-_FEWEST_RUNS = 10
-_MOST_OTHERS = 5
+_NARROWEST_BARS = 10
+_MOST_CHANGES = 5
+
+
+def _missed(figure: PastFigure) -> str:
+    recall = figure.figures.get("recall")
+    if recall is None or recall.count is None:
+        return NONE
+    return f"{recall.n - recall.count:,}/{recall.n:,}"
+
+
+def _share(key: str, figure: PastFigure) -> str:
+    share = figure.figures.get(key)
+    return NONE if share is None or share.count is None else f"{share.count:,}/{share.n:,}"
+
+
+def _number(key: str, figure: PastFigure) -> str:
+    number = figure.figures.get(key)
+    return NONE if number is None else decimal(number.value)
+
+
+class _Column(NamedTuple):
+    """A figure of a row: the two lines of its head, and its text; `(before)` it where asked for."""
+
+    head: tuple[str, str]
+    text: Callable[[PastFigure], str]
+    has_before: bool = False
+
+    def cell(self, series: Series) -> str:
+        """The figure of the last run, with that of the run before in parentheses."""
+        last, before = series.figures[-1], series.before
+        text = NONE if last is None else self.text(last)
+        if not self.has_before or before is None:
+            return text
+        text_before = self.text(before)
+        return text if text == text_before == NONE else f"{text} ({text_before})"
+
+
+_BINARY = (
+    _Column(("missed", "(before)"), _missed, has_before=True),
+    _Column(("false alarms", "(before)"), partial(_share, "false_positive_rate"), has_before=True),
+    _Column(("", "kappa"), partial(_number, "kappa")),
+    _Column(("", "accuracy"), lambda figure: percent(figure.accuracy)),
+)
+_ORDINAL = (
+    _Column(("exact", "(before)"), partial(_share, "exact"), has_before=True),
+    _Column(("bias", "(before)"), partial(_number, "bias"), has_before=True),
+    _Column(("weighted", "kappa"), partial(_number, "weighted_kappa")),
+)
 
 
 def history_lines(runs: Iterable[PastRun], width: int) -> list[str]:
-    """The last runs of each judge of each suite, in at most `width` columns."""
-    room = max(_FEWEST_RUNS, min(_MOST_RUNS, width - _NARROWEST - 36))
+    """The last runs of each suite, in `width` columns."""
     lines = []
-    for history in histories(runs, min(room, width // 3)):
-        lines += [*_table(history, width), ""]
+    for history in histories(runs, _MOST_RUNS):
+        lines += [*_title(history, width), *_table(history, width), *_remarks(history, width), ""]
     # A line that wraps may begin with what a name has in its middle.
     return [escape_commands(line) for line in lines[:-1]]
 
 
-def _table(history: JudgeHistory, width: int) -> Iterator[str]:
+def _title(history: SuiteHistory, width: int) -> list[str]:
     runs = history.runs
     days = list(dict.fromkeys(run.date[:10] for run in (runs[0], runs[-1]) if run.date))
-    title = f"suite {history.label}: {counted(len(runs), 'run')}"
-    title += f", {' to '.join(days)}" if days else ""
-    yield from wrapped(f"{title}; lines from {history.lowest:.0%} to 100%", width)
-    cells = [_cells(row, history.lowest) for row in history.rows]
-    wide = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
-    left = width - sum(wide) - len(_GAP) * len(wide)
-    names = [one_line(row.name) for row in history.rows]
-    name = max(min(max(map(columns, (*names, _PASSED))), left), _NARROWEST)
-    yield _line("accuracy", _HEAD, name, wide)
-    for shown, row in zip(fitted(names, name), cells, strict=True):
-        yield _line(shown, row, name, wide)
-    gate = "".join(_GATE[run.gate] for run in runs)
-    if set(gate) != {"."}:
-        yield _line(_PASSED, ("", "", "", "", gate), name, wide)
-    yield from _remarks(history, width)
+    title = f"suite {one_line(history.suite)}: {counted(len(runs), 'run')}"
+    if days:
+        title += f", {' to '.join(days)}"
+    return wrapped(title, width)
 
 
-def _remarks(history: JudgeHistory, width: int) -> Iterator[str]:
-    for run in history.others[-_MOST_OTHERS:]:
-        at = f" (commit {run.commit})" if run.commit else ""
-        yield from wrapped(f"another judge than before: {run.date}{at}", width)
-    if (more := len(history.others) - _MOST_OTHERS) > 0:
-        yield f"and {more:,} changes of the judge before"
-    if history.selections:
-        runs = counted(history.selections, "run")
-        yield f"{runs} of a part of the cases left out"
+def _table(history: SuiteHistory, width: int) -> list[str]:
+    """A line for each judge, and below for each of its rubrics, with a bar for each run's accuracy;
+    of more runs than there is room for, the last ones have a bar.
+    """
+    is_ordinal = any("exact" in judge.last.total.figures for judge in history.judges)
+    shown_columns = _ORDINAL if is_ordinal else _BINARY
+    lines = [[""], ["judge"]]
+    for shown_column in shown_columns:
+        for line, head in zip(lines, shown_column.head, strict=True):
+            line.append(head)
+    lowest = history.lowest
+    bars = ["runs", f"{100 * lowest:.0f}-100%"]
+    for name, series in _rows(history):
+        if series is None:
+            lines.append([name, *("" for _ in shown_columns)])
+            bars.append("")
+            continue
+        lines.append([name, *(shown_column.cell(series) for shown_column in shown_columns)])
+        bars.append("".join(_bar(value, lowest) for value in series.values))
+    names, *columns_of_figures = zip(*lines, strict=True)
+    room = width - len(GAP)
+    for cells in columns_of_figures:
+        room -= max(map(columns, cells)) + len(GAP)
+    # The names have at least half of what the figures leave.
+    room = max(room - max(map(columns, (*names, _PASSED))), room // 2)
+    if room >= _NARROWEST_BARS:
+        gate = "".join(_GATE[run.gate] for run in history.runs)
+        if set(gate) != {"."}:
+            lines.append([_PASSED, *("" for _ in shown_columns)])
+            bars.append(gate)
+        for line, bar in zip(lines, bars, strict=True):
+            line.append(bar[-room:])
+    return aligned(lines, width)
 
 
-def _cells(row: Series, lowest: float) -> tuple[str, ...]:
-    last = row.figures[-1]
-    values = [value for value in row.values if value is not None]
-    change = NONE
-    if len(values) > 1 and row.values[-1] is not None:
-        change = f"{100 * (values[-1] - values[-2]):+.1f}"
-        change = change.replace("-0.0", "+0.0")
-    return (
-        f"{last.n:,}" if last is not None else NONE,
-        percent(last.accuracy) if last is not None else NONE,
-        _interval(last),
-        change,
-        "".join(_block(value, lowest) for value in row.values),
-    )
+def _rows(history: SuiteHistory) -> Iterator[tuple[str, Series | None]]:
+    """The names of the rows, with their figures: the judges, and the rubrics of each."""
+    is_panel = len(history.judges) > 1
+    for judge in history.judges:
+        yield _judge_name(judge), judge.total
+    for judge in history.judges:
+        rubrics = judge.rubrics
+        if rubrics and is_panel:
+            yield f"{_judge_name(judge)}:", None
+        for name, series in rubrics.items():
+            yield f"{GAP}{one_line(name)}", series
 
 
-def _interval(figure: PastFigure | None) -> str:
-    if figure is None or figure.lower is None or figure.upper is None:
-        return NONE
-    return range_text(Estimate(figure.accuracy, figure.lower, figure.upper))
+def _judge_name(judge: JudgeHistory) -> str:
+    return one_line(judge.name or judge.last.model) or "all"
 
 
-def _block(value: float | None, lowest: float) -> str:
+def _bar(value: float | None, lowest: float) -> str:
     if value is None:
         return " "
-    return _BLOCKS[round((value - lowest) / (1 - lowest) * (len(_BLOCKS) - 1))]
+    return _BARS[round((value - lowest) / (1 - lowest) * (len(_BARS) - 1))]
 
 
-def _line(name: str, cells: Sequence[str], wide_name: int, wide: Sequence[int]) -> str:
-    *figures, runs = cells
-    padded = [name + " " * (wide_name - columns(name))]
-    for figure, room in zip(figures, wide, strict=False):
-        padded.append(figure.rjust(room))
-    return _GAP.join([*padded, runs]).rstrip()
+def _remarks(history: SuiteHistory, width: int) -> Iterator[str]:
+    changes = history.changes
+    for change in changes[-_MOST_CHANGES:]:
+        yield from wrapped(_change_sentence(change), width)
+    if (more := len(changes) - _MOST_CHANGES) > 0:
+        yield f"and {counted(more, 'change')} of a judge before"
+    if history.selections:
+        yield f"{counted(history.selections, 'run')} of a part of the cases left out"
+
+
+def _change_sentence(change: JudgeChange) -> str:
+    """When a judge became another, and in what: as far as its lines say."""
+    run, before, now = change
+    commit = f" (commit {one_line(run.commit)})" if run.commit else ""
+    judge = f"judge {one_line(now.judge)}" if now.judge else "the judge"
+    others = []
+    if before.model != now.model:
+        others.append(f"model {one_line(now.model)} (before: {one_line(before.model)})")
+    if before.prompt and now.prompt and before.prompt != now.prompt:
+        others.append(f"prompt {one_line(now.prompt)} (before: {one_line(before.prompt)})")
+    if not others:
+        is_same_prompt = bool(now.prompt) and before.prompt == now.prompt
+        others.append("its settings" if is_same_prompt else "its prompt, settings or code")
+    return f"{run.date}{commit}: {judge} changed: {', '.join(others)}"

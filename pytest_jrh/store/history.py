@@ -11,9 +11,9 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -28,7 +28,7 @@ from pydantic import (
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import lines_of
-from pytest_jrh.core.text import one_line
+from pytest_jrh.stats.formulas import Estimate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,11 +38,14 @@ FORMAT = 1
 _LONGEST_NAME = 1_000
 _LINE = "a line has suite, date, commit, cases, of, gate and judges"
 _JUDGE = "a judge has judge, model, fingerprint, all and rubrics"
-_FIGURE = "a figure has n, accuracy, lower and upper, between 0 and 1"
+_FIGURE = "a figure has n, accuracy, lower and upper, between 0 and 1, and figures by name"
 _DATE = "^([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2} UTC)?$"
 
+_MOST = 10**12
+_MOST_FIGURES = 100
+
 _Name: TypeAlias = Annotated[StrictStr, Field(max_length=_LONGEST_NAME)]
-_Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=10**12)]
+_Count: TypeAlias = Annotated[StrictInt, Field(ge=0, le=_MOST)]
 _Share: TypeAlias = Annotated[StrictFloat, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -50,14 +53,33 @@ class UnusableLineError(ValueError):
     """A line of a history says something else than one should."""
 
 
+def _possible(estimate: Estimate) -> Estimate:
+    """Refuse with `ValueError` a figure that no verdicts give."""
+    numbers = (estimate.value, estimate.lower, estimate.upper, estimate.count, estimate.n)
+    for number in numbers:
+        if number is not None and not abs(number) <= _MOST:
+            raise ValueError("is no number of a figure")
+    if not 0 <= (estimate.count or 0) <= estimate.n:
+        raise ValueError("counts more cases than there are")
+    return estimate
+
+
+_Estimates: TypeAlias = Annotated[
+    dict[_Name, Annotated[Estimate, AfterValidator(_possible)]], Field(max_length=_MOST_FIGURES)
+]
+
+
 @dataclass(frozen=True, slots=True)
 class PastFigure:
-    """An accuracy with its interval; None where there was none."""
+    """The figures of a set of cases: the accuracy with its interval, None where there was none, and
+    the others by their keys in the JSON report; lines of earlier versions have no others.
+    """
 
     n: _Count
     accuracy: _Share | None
     lower: _Share | None
     upper: _Share | None
+    figures: _Estimates = field(default_factory=dict)
 
 
 _Rubric: TypeAlias = Annotated[StrictStr, AfterValidator(lambda name: name[:_LONGEST_NAME])]
@@ -66,13 +88,17 @@ _Figures: TypeAlias = Annotated[dict[_Rubric, PastFigure], Field(max_length=10_0
 
 @dataclass(frozen=True, slots=True)
 class PastJudge:
-    """The figures of one judge: over all of its cases, and by rubric."""
+    """The figures of one judge: over all of its cases, and by rubric.
+
+    `prompt` is the digest of its prompt: empty where it has none, and in lines of earlier versions.
+    """
 
     judge: _Name
     model: _Name
     fingerprint: _Name
     total: Annotated[PastFigure, Field(alias="all")]
     rubrics: _Figures
+    prompt: _Name = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +129,7 @@ def _runs() -> TypeAdapter[PastRun]:
 
 def run_data(run: PastRun) -> dict[str, Any]:
     """The line as JSON values."""
-    return {"format": FORMAT, **_runs().dump_python(run, by_alias=True)}
+    return {"format": FORMAT, **_runs().dump_python(run, by_alias=True, exclude_defaults=True)}
 
 
 def run_from(value: object) -> PastRun:
@@ -182,7 +208,6 @@ def add_runs(path: Path, runs: Iterable[PastRun]) -> None:
         os.close(descriptor)
 
 
-TOTAL = "all"
 _STEP = 10
 
 
@@ -190,80 +215,126 @@ _STEP = 10
 class Series:
     """One row: a figure of each run, oldest first, None where a run had none."""
 
-    name: str
     figures: tuple[PastFigure | None, ...]
 
     @property
-    def values(self) -> tuple[float | None, ...]:
+    def values(self) -> list[float | None]:
         """The accuracies."""
-        return tuple(None if figure is None else figure.accuracy for figure in self.figures)
+        return [None if figure is None else figure.accuracy for figure in self.figures]
+
+    @property
+    def before(self) -> PastFigure | None:
+        """The last figure before that of the last run; None where there is none."""
+        earlier = [figure for figure in self.figures[:-1] if figure is not None]
+        return earlier[-1] if earlier else None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeHistory:
-    """The last runs of a judge of a suite, oldest first; the total stands first in `rows`.
+    """What each run of a suite found out about one judge, oldest first; None where it had none."""
 
-    `selections` counts the runs of a part of the cases, which are left out. `others` are the runs
-    before which the judge was another.
+    name: str
+    past: tuple[PastJudge | None, ...]
+
+    @property
+    def last(self) -> PastJudge:
+        """The judge as it was last."""
+        return next(judge for judge in reversed(self.past) if judge is not None)
+
+    @property
+    def total(self) -> Series:
+        """The figures over all of its cases."""
+        return Series(tuple(None if judge is None else judge.total for judge in self.past))
+
+    @property
+    def rubrics(self) -> dict[str, Series]:
+        """The figures of each rubric; none where there is but one."""
+        names: dict[str, None] = {}
+        for judge in reversed(self.past):
+            names.update(dict.fromkeys(judge.rubrics if judge is not None else ()))
+        if len(names) < 2:  # noqa: PLR2004 - the total says it
+            return {}
+        series = {}
+        for name in names:
+            figures = [None if judge is None else judge.rubrics.get(name) for judge in self.past]
+            series[name] = Series(tuple(figures))
+        return series
+
+
+class JudgeChange(NamedTuple):
+    """A run before which a judge was another."""
+
+    run: PastRun
+    before: PastJudge
+    now: PastJudge
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteHistory:
+    """The last runs of a suite, oldest first.
+
+    `selections` counts the runs of a part of the cases, which are left out.
     """
 
     suite: str
-    judge: str
-    model: str
     runs: tuple[PastRun, ...]
-    rows: tuple[Series, ...]
+    judges: tuple[JudgeHistory, ...]
     selections: int
-    others: tuple[PastRun, ...]
 
     @property
-    def label(self) -> str:
-        """What tells it from others."""
-        suite = one_line(self.suite)
-        return f"{suite}, judge {one_line(self.judge)}" if self.judge else suite
+    def rows(self) -> list[Series]:
+        """The figures of all judges, and of their rubrics."""
+        rows = []
+        for judge in self.judges:
+            rows += [judge.total, *judge.rubrics.values()]
+        return rows
 
     @property
     def lowest(self) -> float:
-        """Where the scale of its lines begins: a tenth below its lowest figure at most."""
+        """Where the scale of its bars begins: a tenth below its lowest accuracy at most."""
         values: list[float] = []
         for row in self.rows:
             values += [value for value in row.values if value is not None]
         lowest = min(values, default=0.0)
         return int(lowest * _STEP) / _STEP if lowest < 1 else 0.9
 
+    @property
+    def changes(self) -> list[JudgeChange]:
+        """Where a judge became another, oldest first."""
+        changes = []
+        before: dict[str, PastJudge] = {}
+        for place, run in enumerate(self.runs):
+            for judge in self.judges:
+                now = judge.past[place]
+                if now is None:
+                    continue
+                if judge.name in before and before[judge.name].fingerprint != now.fingerprint:
+                    changes.append(JudgeChange(run, before[judge.name], now))
+                before[judge.name] = now
+        return changes
 
-def histories(runs: Iterable[PastRun], most: int) -> list[JudgeHistory]:
-    """The last `most` whole runs of each judge of each suite."""
-    runs_of_judge: dict[tuple[str, str], list[tuple[PastRun, PastJudge]]] = {}
+
+def histories(runs: Iterable[PastRun], most: int) -> list[SuiteHistory]:
+    """The last `most` whole runs of each suite, of suites that have any."""
+    runs_of_suite: dict[str, list[PastRun]] = {}
     for run in runs:
-        # The first, should a line name a judge twice.
-        judges = {judge.judge: judge for judge in reversed(run.judges)}
-        for name in dict.fromkeys(judge.judge for judge in run.judges):
-            runs_of_judge.setdefault((run.suite, name), []).append((run, judges[name]))
-    judge_histories = [_history(*key, pairs, most) for key, pairs in runs_of_judge.items()]
-    return [history for history in judge_histories if history.runs]
+        runs_of_suite.setdefault(run.suite, []).append(run)
+    suite_histories = [_history(suite, of_suite, most) for suite, of_suite in runs_of_suite.items()]
+    return [history for history in suite_histories if history.judges]
 
 
-def _history(
-    suite: str, judge: str, runs_of_judge: Sequence[tuple[PastRun, PastJudge]], most: int
-) -> JudgeHistory:
-    whole_runs = [(run, past_judge) for run, past_judge in runs_of_judge if run.is_whole]
-    runs = [run for run, _ in whole_runs[-most:]]
-    judges = [past_judge for _, past_judge in whole_runs[-most:]]
+def _history(suite: str, runs: Sequence[PastRun], most: int) -> SuiteHistory:
+    whole_runs = [run for run in runs if run.is_whole]
+    shown = whole_runs[-most:]
     names: dict[str, None] = {}
-    for past_judge in reversed(judges):
-        names.update(dict.fromkeys(past_judge.rubrics))
-    rows = [Series(TOTAL, tuple(past_judge.total for past_judge in judges))]
-    if len(names) > 1:
-        for name in names:
-            figures = tuple(past_judge.rubrics.get(name) for past_judge in judges)
-            rows.append(Series(name, figures))
-    pairs = zip(judges, judges[1:], runs[1:], strict=False)
-    return JudgeHistory(
-        suite,
-        judge,
-        judges[-1].model if judges else "",
-        tuple(runs),
-        tuple(rows),
-        len(runs_of_judge) - len(whole_runs),
-        tuple(run for before, after, run in pairs if before.fingerprint != after.fingerprint),
-    )
+    judges_of_run: list[dict[str, PastJudge]] = []
+    for run in shown:
+        # The first, should a line name a judge twice.
+        judges_of_run.append({judge.judge: judge for judge in reversed(run.judges)})
+    for run in reversed(shown):
+        names.update(dict.fromkeys(judge.judge for judge in run.judges))
+    judges = []
+    for name in names:
+        past = tuple(of_run.get(name) for of_run in judges_of_run)
+        judges.append(JudgeHistory(name, past))
+    return SuiteHistory(suite, tuple(shown), tuple(judges), len(runs) - len(whole_runs))
