@@ -576,6 +576,9 @@ class ReviewSection(ConfigSection):
     """Which cases are drawn, and in which order each reviewer sees them."""
     overlap: Share = 0.3
     """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
+    reveal: Annotated[Literal["end", "each"], Takes("end or each")] = "end"
+    """When a reviewer sees what the cases were made for, and the verdicts: after Finish, or of each
+    case as soon as it is labelled. Who has seen it of one case looks for the like in the next."""
     reviewers: Annotated[
         tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
     ] = ()

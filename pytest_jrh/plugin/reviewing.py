@@ -168,7 +168,7 @@ class Reviewing:
         if self._server is None or self.desk is None:
             return
         board, keyboard = self.desk.page, self._keyboard
-        key = board.finish if keyboard is None else "Enter"
+        key = board.finish_name if keyboard is None else "Enter"
         try:
             with contextlib.nullcontext() if keyboard is None else keyboard.quiet():
                 while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):

@@ -16,7 +16,7 @@ import json
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.tests import KINDS
@@ -254,10 +254,18 @@ class LabelProgress(Progress):
         return f"jrh: {counted(self.sample, 'case')} to label blind | {labelled} | {key} goes on"
 
 
+Difference = Literal["label", "verdict", ""]
+"""What a reviewer's label differs from: the suite's label, or else a verdict; or nothing."""
+_DIFFERENCES: tuple[Difference, ...] = ("label", "verdict", "")
+
+
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
-    the `label` that he or she gave. `busy`: another reviewer has it open.
+    the `label` that he or she gave.
+
+    `busy`: another reviewer has it open. `may_reveal`: the reviewer may see how it was made.
+    `is_blind`: a label that is given now is a blind one.
     """
 
     key: str
@@ -265,21 +273,60 @@ class Assigned:
     entry: ReviewCase
     label: KeptLabel | None
     busy: bool
+    may_reveal: bool
+    is_blind: bool
 
     @property
     def is_open(self) -> bool:
         """Whether it waits for a label of this reviewer."""
         return self.label is None or self.label.withdrawn
 
+    @property
+    def answer(self) -> int | None:
+        """The reviewer's label: the blind one, where there is one."""
+        if self.label is None:
+            return None
+        return self.label.blind if self.label.is_blind else self.label.label
+
+    @property
+    def difference(self) -> Difference:
+        """What the reviewer's label differs from."""
+        if self.answer is None:
+            return ""
+        if self.answer != self.entry.case.expected:
+            return "label"
+        scores = [judgment.score for judgment in self.entry.judged.values()]
+        return "verdict" if any(score != self.answer for score in scores) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reviewer:
+    """A name, and the browser that it was given in, where that is known."""
+
+    name: str
+    browser: str
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """What tells a person: he or she may have two names, or two browsers."""
+        marks = {f"name {self.name}"}
+        if self.browser:
+            marks.add(f"browser {self.browser}")
+        return frozenset(marks)
+
 
 class LabelBoard(Board):
     """The cases of some suites on their way to people's labels.
 
     `people` are the labels that their files hold already; `reviewer` is the only one who labels,
-    where the command line names one. Reviewers and cases go by keys that are drawn at random.
+    where the command line names one. Reviewers and cases go by keys that are drawn at random, the
+    same case by another one for each reviewer.
+
+    Unless `reveals_each`, nothing is revealed to a reviewer before `finish`, and no label that he
+    or she gives after it is blind.
     """
 
-    finish = "Finish"
+    finish_name = "Finish"
 
     def __init__(
         self,
@@ -296,14 +343,24 @@ class LabelBoard(Board):
         # A digest of what a reviewer may not know would say it to whoever can compute it.
         self._secret = secrets.token_bytes(32)
         self._entries: dict[str, ReviewCase] = {}
-        # Once they are drawn, by the keys that the page knows them by.
-        self._drawn: dict[str, str] | None = None
+        self._drawn: frozenset[str] | None = None
         self._shared: frozenset[str] = frozenset()
-        self._reviewers: dict[str, str] = {}
+        self._reviewers: dict[str, _Reviewer] = {}
         self._open: dict[str, str] = {}
-        # Digests with the name of a reviewer: labelled blind in this session, and revealed.
+        # Digests with the name of a reviewer who labelled them blind in this session, and with the
+        # marks of one to whom they were revealed.
         self._given: set[tuple[str, str]] = set()
         self._revealed: set[tuple[str, str]] = set()
+        # The marks of those to whom all that they labelled is revealed.
+        self._finished: set[str] = set()
+        # Who labels in which browser, and who has left.
+        self._present: dict[str, str] = {}
+        self._left: set[str] = set()
+
+    @property
+    def reveals_each(self) -> bool:
+        """Whether each case is revealed as soon as it is labelled."""
+        return all(settings.reveal == "each" for settings in self._settings.values())
 
     @property
     def known_reviewers(self) -> tuple[str, ...]:
@@ -331,7 +388,7 @@ class LabelBoard(Board):
 
     def progress(self) -> LabelProgress:
         with self._lock:
-            names = [self._book.labelled_by(digest) for digest in (self._drawn or {}).values()]
+            names = [self._book.labelled_by(digest) for digest in self._drawn or ()]
             return LabelProgress(
                 total=len(self._announced),
                 finalized=self.finalized,
@@ -342,8 +399,9 @@ class LabelBoard(Board):
                 reviewers=len(frozenset[str]().union(*names)),
             )
 
-    def enter(self, name: str) -> tuple[str, str]:
-        """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
+    def enter(self, name: str, browser: str = "") -> tuple[str, str]:
+        """Let a reviewer in: the key that he or she goes by in this browser, and the name as it is
+        kept.
 
         Raises `InputError` for a name that cannot be one, or that the config does not have.
         """
@@ -356,29 +414,63 @@ class LabelBoard(Board):
             reason = f"this suite is labelled by {', '.join(allowed)}"
             raise InputError(Problem(reason, hint=nearest(name, allowed)))
         with self._lock:
-            for key, entered_name in self._reviewers.items():
-                if entered_name == name:
-                    return key, name
-            if len(self._reviewers) >= _MOST_REVIEWERS:
-                raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
-            key = secrets.token_hex(10)
-            self._reviewers[key] = name
-            return key, name
+            reviewer = _Reviewer(name, browser)
+            keys = [key for key, entered in self._reviewers.items() if entered == reviewer]
+            if not keys:
+                if len(self._reviewers) >= _MOST_REVIEWERS:
+                    raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
+                keys.append(secrets.token_hex(10))
+                self._reviewers[keys[0]] = reviewer
+            self._present[browser or name] = name
+            self._left.discard(name)
+            return keys[0], name
 
-    def assigned(self, reviewer: str) -> list[Assigned]:
-        """The cases of a reviewer, in his or her order: those that all label, those that he or she
-        has labelled, and those that nobody else has.
+    def finish(self, reviewer: str) -> None:
+        """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind.
 
         Raises `LookupError` for an unknown reviewer.
         """
-        name = self._reviewers[reviewer]
+        with self._changing():
+            self._finished |= self._reviewers[reviewer].marks
+            self._version += 1
+
+    def has_finished(self, reviewer: str) -> bool:
+        """Whether all that a reviewer has labelled is revealed; raises `LookupError`."""
+        return not self._finished.isdisjoint(self._reviewers[reviewer].marks)
+
+    def leave(self, reviewer: str) -> tuple[str, ...]:
+        """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
+
+        Raises `LookupError` for an unknown reviewer.
+        """
+        with self._lock:
+            self._left.add(self._reviewers[reviewer].name)
+            others = sorted(set(self._present.values()) - self._left)
+        if not others:
+            self.finalize()
+        return tuple(others)
+
+    def assigned(self, reviewer: str) -> list[Assigned]:
+        """The cases of a reviewer, in his or her order: those that all label, those that he or she
+        has labelled, and those that nobody else has. After `finish` those come first that the
+        reviewer labelled in another way than the suite, and then those that a judge did.
+
+        Raises `LookupError` for an unknown reviewer.
+        """
         with self._lock:
             cases = []
-            for assigned in self._numbered(name):
+            for assigned in self._numbered(self._reviewers[reviewer]):
                 digest = assigned.entry.digest
                 is_anyones = digest in self._shared or not self._book.labelled_by(digest)
                 if is_anyones or assigned.label is not None:
                     cases.append(assigned)
+            if self.has_finished(reviewer):
+                cases.sort(
+                    key=lambda assigned: (
+                        not assigned.may_reveal,
+                        _DIFFERENCES.index(assigned.difference),
+                    )
+                )
             return cases
 
     def open(self, reviewer: str, key: str) -> Assigned:
@@ -406,13 +498,11 @@ class LabelBoard(Board):
             if len(note) > _LONGEST_NOTE:
                 raise InputError(Problem(f"a note has at most {_LONGEST_NOTE:,} characters"))
             digest = assigned.entry.digest
-            # What was labelled in an earlier session may have been revealed there.
-            is_unseen = assigned.label is None or (digest, name) in self._given
-            is_blind = is_unseen and (digest, name) not in self._revealed
             self._book.keep(
-                assigned.entry.case, PersonLabel(digest, name, label, blind=is_blind, note=note)
+                assigned.entry.case,
+                PersonLabel(digest, name, label, blind=assigned.is_blind, note=note),
             )
-            if is_blind:
+            if assigned.is_blind:
                 self._given.add((digest, name))
             self._version += 1
             return self._find(reviewer, key)[0]
@@ -430,14 +520,27 @@ class LabelBoard(Board):
     def reveal(self, reviewer: str, key: str) -> Assigned:
         """A case that the reviewer has labelled, with all that is known of it.
 
-        From then on no label of it is blind. Raises `InputError` where it has no label yet.
+        From then on no label of it is blind. Raises `InputError` where it has no label yet, and
+        before `finish` where nothing is revealed before.
         """
         with self._lock:
-            assigned, name = self._find(reviewer, key)
+            assigned, _ = self._find(reviewer, key)
             if assigned.is_open:
                 raise InputError(Problem("label the case first"))
-            self._revealed.add((assigned.entry.digest, name))
+            if not assigned.may_reveal:
+                raise InputError(Problem("nothing is revealed before you finish"))
+            for mark in self._reviewers[reviewer].marks:
+                self._revealed.add((assigned.entry.digest, mark))
             return assigned
+
+    def revealed(self, reviewer: str) -> list[Assigned]:
+        """All that a reviewer has labelled, those first that he or she labelled in another way.
+
+        Raises `InputError` before `finish`, `LookupError` for an unknown reviewer.
+        """
+        if not self.has_finished(reviewer):
+            raise InputError(Problem("nothing is revealed before you finish"))
+        return [assigned for assigned in self.assigned(reviewer) if not assigned.is_open]
 
     def _add(self, case: Case) -> None:
         digest = case_digest(case)
@@ -449,36 +552,51 @@ class LabelBoard(Board):
         for digest, entry in self._entries.items():
             case = entry.case
             strata.setdefault(case.spec.suite, {})[digest] = (case.rubric.id, _rests_on(case))
-        self._drawn = {}
+        drawn_digests: set[str] = set()
         for suite, suite_strata in strata.items():
             settings = self._settings[suite]
             drawn = draw(suite_strata, settings.sample, settings.seed)
             self._shared |= shown_to_all(drawn, settings.overlap, settings.seed)
-            for digest in drawn:
-                self._drawn[self._key(digest)] = digest
+            drawn_digests |= drawn
+        self._drawn = frozenset(drawn_digests)
 
-    def _key(self, digest: str) -> str:
-        return hmac.digest(self._secret, digest.encode(), "sha256").hex()[:20]
+    def _key(self, name: str, digest: str) -> str:
+        """The name of a case in a reviewer's addresses, so that two people cannot compare them."""
+        return hmac.digest(self._secret, f"{digest} {name}".encode(), "sha256").hex()[:20]
 
-    def _numbered(self, name: str) -> Iterator[Assigned]:
+    def _numbered(self, reviewer: _Reviewer) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
-        keys = {}
-        for key, digest in (self._drawn or {}).items():
+        name = reviewer.name
+        digests = []
+        for digest in self._drawn or ():
             names = self._settings[self._entries[digest].case.spec.suite].reviewers
             if not names or name in names:
-                keys[digest] = key
+                digests.append(digest)
         seed = sum(settings.seed for settings in self._settings.values())
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
-        for number, digest in enumerate(in_order(keys, seed, name), 1):
+        has_finished = not self._finished.isdisjoint(reviewer.marks)
+        for number, digest in enumerate(in_order(digests, seed, name), 1):
             label = self._book.of(digest, name)
-            yield Assigned(keys[digest], number, self._entries[digest], label, digest in opened)
+            is_labelled = label is not None and not label.withdrawn
+            # What was labelled in an earlier session may have been revealed there.
+            is_unseen = label is None or (digest, name) in self._given
+            was_revealed = any((digest, mark) in self._revealed for mark in reviewer.marks)
+            yield Assigned(
+                key=self._key(name, digest),
+                number=number,
+                entry=self._entries[digest],
+                label=label,
+                busy=digest in opened,
+                may_reveal=is_labelled and (self.reveals_each or has_finished),
+                is_blind=is_unseen and not was_revealed and not has_finished,
+            )
 
     def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:
         """A case of a reviewer, and the reviewer's name; raises `LookupError`."""
-        name = self._reviewers[reviewer]
-        for assigned in self._numbered(name):
+        entered = self._reviewers[reviewer]
+        for assigned in self._numbered(entered):
             if assigned.key == key:
-                return assigned, name
+                return assigned, entered.name
         raise LookupError(key)
 
 

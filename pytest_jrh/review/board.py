@@ -86,7 +86,7 @@ class Progress(ABC):
 class Board(ABC):
     """The cases of a session on a page; every method may be called from any thread."""
 
-    finish: ClassVar[str]
+    finish_name: ClassVar[str]
     """The name of the button that ends it."""
 
     def __init__(self) -> None:
@@ -310,7 +310,7 @@ class ReviewBoard(Board):
     those of `ReviewCase`.
     """
 
-    finish = "Finalize"
+    finish_name = "Finalize"
 
     def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
         super().__init__()

@@ -28,6 +28,7 @@ from pytest_jrh.review.views import (
     bare_values,
     label_row,
     part_text,
+    revealed_row,
     revealed_values,
     review_row,
     review_values,
@@ -200,6 +201,9 @@ class LabelPage(Page[LabelBoard]):
             ("GET", f"{case}{_PART}", self._part),
             ("POST", f"{case}/label", self._give),
             ("POST", f"{case}/withdraw", self._withdraw),
+            ("POST", "/reviewers/{reviewer}/finish", self._finish),
+            ("POST", "/reviewers/{reviewer}/leave", self._leave),
+            ("GET", "/reviewers/{reviewer}/revealed", self._all_revealed),
             ("GET", f"{case}/revealed", self._revealed),
             ("GET", f"{case}/revealed{_PART}", self._revealed_part),
         )
@@ -208,15 +212,32 @@ class LabelPage(Page[LabelBoard]):
         return self.board.version, {}
 
     def values(self) -> dict[str, object]:
-        return {"reviewer": self.board.reviewer or "", "known": self.board.known_reviewers}
+        return {
+            "reviewer": self.board.reviewer or "",
+            "known": self.board.known_reviewers,
+            "reveals_each": self.board.reveals_each,
+        }
 
     def _enter(self, request: PageRequest) -> PageReply:
-        key, name = self.board.enter(request.read(_Name).name)
+        key, name = self.board.enter(request.read(_Name).name, request.browser)
         return json_reply({"reviewer": key, "name": name})
 
     def _cases(self, request: PageRequest) -> PageReply:
-        assigned = self.board.assigned(request.names["reviewer"])
-        return json_reply({"cases": [label_row(case) for case in assigned]})
+        reviewer = request.names["reviewer"]
+        rows = [label_row(case) for case in self.board.assigned(reviewer)]
+        return json_reply({"cases": rows, "finished": self.board.has_finished(reviewer)})
+
+    def _finish(self, request: PageRequest) -> PageReply:
+        self.board.finish(request.names["reviewer"])
+        return self._cases(request)
+
+    def _leave(self, request: PageRequest) -> PageReply:
+        others = self.board.leave(request.names["reviewer"])
+        return json_reply({"others": others, "progress": self.progress()})
+
+    def _all_revealed(self, request: PageRequest) -> PageReply:
+        revealed = self.board.revealed(request.names["reviewer"])
+        return html_reply("revealed.html", {"rows": [revealed_row(case) for case in revealed]})
 
     def _case(self, request: PageRequest) -> PageReply:
         assigned = self.board.open(*_keys(request))

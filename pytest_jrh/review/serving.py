@@ -21,6 +21,7 @@ from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from importlib.util import find_spec
 from pathlib import Path
+from string import hexdigits
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import parse_qs
 
@@ -31,7 +32,7 @@ from pytest_jrh.core.files import encoded
 from pytest_jrh.core.templates import render_page
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, MutableMapping
+    from collections.abc import AsyncIterator, Awaitable, MutableMapping, Sequence
 
     import uvicorn
     from starlette.requests import Request
@@ -153,6 +154,7 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="/static/icon.svg"><title>Review</title></head>
 <body><p><a href="/">Open the review</a></p></body></html>
 """
+_BROWSER_BYTES = 10
 _STRANGER = "This page needs the token of its session: open the address that pytest printed."
 
 
@@ -168,6 +170,7 @@ class Guard:
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         # Cookies are shared by all ports of a host, sessions are not.
         self._cookie = f"jrh_review_{port}"
+        self._browser_cookie = f"jrh_browser_{port}"
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -178,11 +181,15 @@ class Guard:
         if refused is not None:
             await _reply(safe, HTTPStatus.FORBIDDEN, refused)
         elif self._enters(scope):
-            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+            cookies = [f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"]
+            if not _browser(_cookie(headers, self._browser_cookie)):
+                browser = secrets.token_hex(_BROWSER_BYTES)
+                # Lax, so that a browser that comes again from another page keeps its name.
+                cookies.append(f"{self._browser_cookie}={browser}; HttpOnly; SameSite=Lax; Path=/")
             # Not a redirect: after a click in another page, a browser would follow it without the
             # strict cookie.
-            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", **{"set-cookie": cookie})
-        elif not self._has_token(headers):
+            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", cookies=cookies)
+        elif not self._is_token(_cookie(headers, self._cookie)):
             await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
         else:
             body = None
@@ -192,6 +199,7 @@ class Guard:
                 limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
                 await _reply(safe, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
             else:
+                scope["jrh.browser"] = _browser(_cookie(headers, self._browser_cookie))
                 await self._app(scope, _replayed(body, receive), safe)
 
     def _refused(self, scope: Event, headers: dict[str, str]) -> str | None:
@@ -210,15 +218,23 @@ class Guard:
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         return "token" in query and self._is_token(query["token"][0])
 
-    def _has_token(self, headers: dict[str, str]) -> bool:
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return False
-        return self._cookie in cookies and self._is_token(cookies[self._cookie].value)
-
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(), self._token.encode())
+
+
+def _cookie(headers: dict[str, str], name: str) -> str:
+    """The value of a cookie; empty without it."""
+    try:
+        cookies = SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return ""
+    return cookies[name].value if name in cookies else ""
+
+
+def _browser(text: str) -> str:
+    """The name of a browser, as a session gives it; empty for any other text."""
+    is_name = len(text) == 2 * _BROWSER_BYTES and all(char in hexdigits for char in text)
+    return text if is_name else ""
 
 
 def _headers(scope: Event) -> dict[str, str]:
@@ -269,11 +285,19 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _reply(
-    send: Send, status: HTTPStatus, text: str, *, kind: str = "text/plain", **headers: str
+    send: Send,
+    status: HTTPStatus,
+    text: str,
+    *,
+    kind: str = "text/plain",
+    cookies: Sequence[str] = (),
 ) -> None:
     body = text.encode()
-    headers |= {"content-type": f"{kind}; charset=utf-8", "content-length": str(len(body))}
-    pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    pairs = [
+        (b"content-type", f"{kind}; charset=utf-8".encode()),
+        (b"content-length", str(len(body)).encode()),
+        *((b"set-cookie", cookie.encode()) for cookie in cookies),
+    ]
     await send({"type": "http.response.start", "status": int(status), "headers": pairs})
     await send({"type": "http.response.body", "body": body})
 
@@ -303,6 +327,8 @@ class PageRequest:
     names: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    browser: str = ""
+    """A name that the browser was given with its first page of this session."""
 
     def number(self, name: str) -> int:
         """A number in the address; raises `LookupError` where it is none."""
@@ -498,7 +524,8 @@ def _endpoint(page: Page[Any], answer: Answer) -> Callable[[Request], Awaitable[
         from starlette.responses import Response
 
         names = {name: str(value) for name, value in request.path_params.items()}
-        asking = PageRequest(names, dict(request.query_params), await request.body())
+        browser: str = request.scope.get("jrh.browser", "")
+        asking = PageRequest(names, dict(request.query_params), await request.body(), browser)
         # In a thread: answers wait for locks and for the disk.
         reply = await asyncio.to_thread(page.answer, answer, asking)
         return Response(reply.body, reply.status, media_type=reply.kind)

@@ -18,6 +18,7 @@ from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import BY_HAND, is_editable
+from pytest_jrh.store.labels import CANNOT_TELL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -299,12 +300,44 @@ def review_row(reviewed: Reviewed) -> dict[str, Any]:
 
 
 def label_row(assigned: Assigned) -> dict[str, Any]:
-    """A case as one entry of a reviewer's list, as JSON values."""
-    return {
+    """A case as one entry of a reviewer's list, as JSON values; before it may be revealed, without
+    what depends on its answers.
+    """
+    row = {
         "key": assigned.key,
         "number": assigned.number,
         "open": assigned.is_open,
         "busy": assigned.busy,
+        "revealed": assigned.may_reveal,
+    }
+    if assigned.may_reveal:
+        row["differs"] = bool(assigned.difference)
+    return row
+
+
+def revealed_row(assigned: Assigned) -> dict[str, Any]:
+    """A labelled case as one line of the list of all that is revealed after Finish."""
+    case = assigned.entry.case
+    meanings: dict[int | None, str] = {
+        score: visible(meaning) for score, meaning in _meanings(case).items()
+    }
+    plan, edited = case.outcome.plan, {edit.message_index for edit in case.outcome.edits}
+    compared = case.expected if assigned.answer is None else assigned.answer
+    verdicts = list(_verdicts(assigned.entry, compared))
+    for verdict in verdicts:
+        verdict["label"] = meanings.get(verdict["said"], verdict["score"])
+    return {
+        "key": assigned.key,
+        "number": assigned.number,
+        "rubric": visible(case.rubric.id),
+        "run": visible(case.spec.run_id),
+        "answer": meanings.get(assigned.answer, CANNOT_TELL),
+        "expected": meanings.get(case.expected, ""),
+        "verdicts": verdicts,
+        "rejected": case.outcome.no_case is not None,
+        "edited": sorted(edited),
+        "thesis": visible(plan.thesis)[:_LONGEST_HINT] if plan and edited else "",
+        "difference": assigned.difference,
     }
 
 
@@ -373,20 +406,26 @@ def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, o
 def _label_values(assigned: Assigned, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
     """What the page of blind labelling shows of a case, labelled or not."""
     case, label = assigned.entry.case, assigned.label
-    levels = {score: visible(meaning) for score, meaning in labels_of(case).items()}
-    is_binary = case.mode == "binary"
-    if is_binary:
-        levels = {score: meaning.removeprefix("rubric ") for score, meaning in levels.items()}
     return {
         **_case_values(case, base, laid_out),
         "key": assigned.key,
         "number": assigned.number,
-        "levels": levels,
-        "binary": is_binary,
+        "levels": {score: visible(meaning) for score, meaning in _meanings(case).items()},
+        "binary": case.mode == "binary",
+        "is_blind": assigned.is_blind,
+        "answer": assigned.answer,
         "label": None if assigned.is_open else label,
         "withdrawn": label is not None and label.withdrawn,
         "note": label.note if label else "",
     }
+
+
+def _meanings(case: Case) -> dict[int, str]:
+    """What each label of a case means, as a reviewer reads it."""
+    meanings = labels_of(case)
+    if case.mode == "binary":
+        return {score: meaning.removeprefix("rubric ") for score, meaning in meanings.items()}
+    return meanings
 
 
 def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
@@ -423,6 +462,7 @@ def _verdicts(entry: ReviewCase, expected: int | None) -> Iterator[dict[str, Any
         minority = judgment.minority
         yield {
             "judge": visible(judge),
+            "said": judgment.score,
             "score": judgment.scores_text,
             "agrees": judgment.score == expected,
             "reasoning": visible(judgment.shown.reasoning),

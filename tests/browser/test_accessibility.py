@@ -133,12 +133,20 @@ def test_the_page_of_blind_labelling_is_accessible(
     page.keyboard.press("Enter")
     for _ in cases:
         page.wait_for_selector("#case article[data-shows=bare]")
+        title = page.inner_text("#case-title")
         page.keyboard.press("1")
         assert violations(page) == []
         page.keyboard.press("Enter")
+        page.wait_for_selector(f"#case-title:not(:text-is('{title}')), #finish[open]")
+    page.wait_for_selector("#finish[open]")
+    assert violations(page) == []
+    page.click("#finish-now")
+    page.wait_for_selector("#case article[data-shows=list]")
+    assert violations(page) == []
+    for _ in cases:
+        page.keyboard.press("j")
         page.wait_for_selector("#case article[data-shows=revealed]")
         page.eval_on_selector_all(
             "#case details", "all => all.forEach(each => { each.open = true; })"
         )
         assert violations(page) == []
-        page.keyboard.press("n")

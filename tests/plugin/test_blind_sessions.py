@@ -44,8 +44,11 @@ def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
         assert len(ann.rows) == 54 + 2
         for row in ann.rows[:25]:
             assert ann.give(row["key"], 1).json()["open"] is False
+            assert "nothing is revealed" in ann.page(row["key"], revealed=True)
+        ann.reveal()
+        for row in ann.rows[:25]:
             assert "Judge</span> <span" in ann.page(row["key"], revealed=True)
-        ann.finish()
+        ann.leave()
         said, _ = process.communicate(timeout=60)
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
     assert "54 errors" in said
@@ -76,7 +79,7 @@ def test_the_reports_of_a_session_know_the_labels_that_were_given_in_it(
         for row in ann.rows:
             assert ann.give(row["key"], 2, note="as it should be").status_code == 200
         assert ann.client.post("/reviewers", json={"name": "ben"}).status_code == 409
-        ann.finish()
+        ann.leave()
         said, _ = process.communicate(timeout=60)
     assert "4 passed" in said
     # One of the texts may be that of two cases.

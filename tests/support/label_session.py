@@ -35,8 +35,14 @@ class Reviewer:
     def give(self, key: str, label: object, **more: object) -> httpx.Response:
         return self.client.post(f"{self.base}/{key}/label", json={"label": label, **more})
 
-    def finish(self) -> None:
-        assert self.client.post("/finalize", json={}).status_code == 200
+    def reveal(self) -> None:
+        """Finish, so that all that was labelled is revealed."""
+        finish = self.base.replace("/cases", "/finish")
+        assert self.client.post(finish, json={}).status_code == 200
+
+    def leave(self) -> None:
+        leave = self.base.replace("/cases", "/leave")
+        assert self.client.post(leave, json={}).json()["others"] == []
 
 
 @contextmanager

@@ -196,7 +196,7 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
 def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
     tmp_path: Path,
 ) -> None:
-    suite = blind_suite(tmp_path)
+    suite = blind_suite(tmp_path, reveal="each")
     board = labelling(suite, [confirmed(0)])
     ann, _ = board.enter("ann")
     [one] = board.assigned(ann)
@@ -221,8 +221,96 @@ def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
     assert read_people(suite)[-1].blind is False
 
 
+def test_nothing_is_revealed_before_a_reviewer_finishes_and_no_later_label_is_blind(
+    tmp_path: Path,
+) -> None:
+    suite = blind_suite(tmp_path, overlap=1.0)
+    board = labelling(suite, [confirmed(number) for number in range(3)])
+    for number in range(2):
+        board.set_verdict(confirmed(number), Judgment((Verdict(1, "so"),)))
+    ann, _ = board.enter("ann")
+    ben, _ = board.enter("ben")
+    first, second, third = board.assigned(ann)
+    for assigned in (first, second):
+        label = assigned.entry.case.expected if assigned is first else None
+        board.give(ann, assigned.key, label)
+        with pytest.raises(InputError, match="nothing is revealed before you finish"):
+            board.reveal(ann, assigned.key)
+    # Nothing was seen of it, so the label may be changed.
+    board.give(ann, second.key, 1 - (second.entry.case.expected or 0))
+    with pytest.raises(InputError, match="nothing is revealed before you finish"):
+        board.revealed(ann)
+    board.finish(ann)
+    assert [assigned.number for assigned in board.revealed(ann)] == [second.number, first.number]
+    assert [assigned.difference for assigned in board.assigned(ann)] == ["label", "", ""]
+    assert board.reveal(ann, first.key).entry.case.expected == first.entry.case.expected
+    with pytest.raises(InputError, match="label the case first"):
+        board.reveal(ann, third.key)
+    board.give(ann, third.key, 1)
+    board.give(ann, second.key, 0)
+    assert [label.blind for label in read_people(suite)] == [True, True, True, False, False]
+    # Another reviewer goes on as before.
+    with pytest.raises(InputError, match="nothing is revealed before you finish"):
+        board.revealed(ben)
+    board.give(ben, board.assigned(ben)[0].key, 1)
+    assert read_people(suite)[-1].blind
+
+
+def test_the_session_goes_on_when_everybody_has_left(tmp_path: Path) -> None:
+    board = labelling(blind_suite(tmp_path), all_kinds(8))
+    ann, _ = board.enter("ann", "one browser")
+    ben, _ = board.enter("ben", "another browser")
+    # Who goes on under another name in the same browser is no second person.
+    board.enter("anne", "one browser")
+    ann, _ = board.enter("ann", "one browser")
+    assert (board.leave(ann), board.finalized) == (("ben",), False)
+    board.give(ben, board.assigned(ben)[0].key, 1)
+    again, _ = board.enter("ann", "one browser")
+    assert again == ann
+    assert (board.leave(ben), board.finalized) == (("ann",), False)
+    assert (board.leave(ann), board.finalized) == ((), True)
+
+
+def test_who_has_seen_the_answers_in_a_browser_labels_nothing_blind_there_under_another_name(
+    tmp_path: Path,
+) -> None:
+    suite = blind_suite(tmp_path, overlap=1.0)
+    board = labelling(suite, [confirmed(0), confirmed(1)])
+    ann, _ = board.enter("ann", "one browser")
+    board.give(ann, board.assigned(ann)[0].key, 1)
+    board.finish(ann)
+    for name, browser in (("ben", "one browser"), ("ann", "another"), ("cleo", "a third")):
+        key, _ = board.enter(name, browser)
+        assert [assigned.is_blind for assigned in board.assigned(key)] == [name == "cleo"] * 2
+        board.give(key, board.assigned(key)[1].key, 0)
+        assert read_people(suite)[-1].blind is (name == "cleo")
+    each = labelling(
+        blind_suite(tmp_path / "each", overlap=1.0, reveal="each"), [confirmed(0), confirmed(1)]
+    )
+    ann, _ = each.enter("ann", "one browser")
+    shown = each.assigned(ann)[0]
+    each.give(ann, shown.key, 1)
+    each.reveal(ann, shown.key)
+    ben, _ = each.enter("ben", "one browser")
+    for assigned in each.assigned(ben):
+        assert assigned.is_blind is (assigned.entry.digest != shown.entry.digest)
+
+
+def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) -> None:
+    board = labelling(blind_suite(tmp_path, overlap=1.0), all_kinds(8))
+    ann, _ = board.enter("ann", "one browser")
+    elsewhere, _ = board.enter("ann", "another browser")
+    ben, _ = board.enter("ben", "a third")
+    keys = {reviewer: {case.key for case in board.assigned(reviewer)} for reviewer in (ann, ben)}
+    assert keys[ann].isdisjoint(keys[ben])
+    assert keys[ann] == {case.key for case in board.assigned(elsewhere)}
+    for key in keys[ben]:
+        with pytest.raises(LookupError):
+            board.give(ann, key, 1)
+
+
 def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_path: Path) -> None:
-    suite = blind_suite(tmp_path)
+    suite = blind_suite(tmp_path, reveal="each")
     board = labelling(suite, [natural(0)])
     ann, _ = board.enter("ann")
     [one] = board.assigned(ann)
@@ -308,23 +396,40 @@ def asked(api: LabelPage, **names: str) -> dict[str, bytes]:
     return found
 
 
-def test_nothing_that_is_sent_before_a_label_gives_an_answer_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reveal", ["each", "end"])
+def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
+    tmp_path: Path, reveal: str
+) -> None:
     cases = all_kinds(8)
-    board = labelling(blind_suite(tmp_path), cases)
+    board = labelling(blind_suite(tmp_path, reveal=reveal), cases)
+    for case in cases:
+        board.set_verdict(case, Judgment((Verdict(1, f"Verdict of {case.spec.run_id}."),)))
     api = LabelPage(board)
     ann, _ = board.enter("ann")
-    for one in board.assigned(ann):
-        case = one.entry.case
+    assigned_cases = board.assigned(ann)
+    hidden = [f"Verdict of {case.spec.run_id}." for case in cases]
+    for case in cases:
+        hidden += telling(case)
+    for assigned in assigned_cases:
+        if reveal == "end":
+            # Also what is labelled already tells nothing.
+            board.give(ann, assigned.key, 1)
+        case = assigned.entry.case
         kept = "".join(json.dumps(message) for message in case.messages)
-        sent = asked(api, reviewer=ann, key=one.key)
-        hidden = [text for each in cases for text in telling(each)]
         # What a transcript says may be what another case's edit took out.
-        hidden += [text for text in COMMON if text not in kept]
-        for address, body in sent.items():
-            assert not [text for text in hidden if text.encode() in body], address
+        common = [text for text in COMMON if text not in kept]
+        for address, body in asked(api, reviewer=ann, key=assigned.key).items():
+            assert not [text for text in [*hidden, *common] if text.encode() in body], address
+            assert b'"differs"' not in body, address
     # And then it is all there.
-    first = next(one for one in board.assigned(ann) if one.entry.case.outcome.edits)
+    first = next(assigned for assigned in assigned_cases if assigned.entry.case.outcome.edits)
     board.give(ann, first.key, 1)
+    if reveal == "end":
+        finish = next(answer for _, path, answer in api.routes() if path.endswith("/finish"))
+        assert b'"differs": true' in api.answer(finish, PageRequest({"reviewer": ann})).body
+        everything = asked(api, reviewer=ann, key=first.key)["/reviewers/{reviewer}/revealed"]
+        for text in (first.entry.case.spec.run_id, "Thesis 0: a late refund.", "violated"):
+            assert text.encode() in everything
     revealed = asked(api, reviewer=ann, key=first.key)["/reviewers/{reviewer}/cases/{key}/revealed"]
     case = first.entry.case
     assert case.outcome.plan is not None

@@ -2,7 +2,7 @@
 
 import * as current from "./case.js";
 import * as list from "./list.js";
-import { $, banner, finished, finishing, keys, listen, say, switches } from "./page.js";
+import { $, banner, finished, finishing, keys, listen, post, say, switches } from "./page.js";
 import { openTemplates } from "./templates.js";
 
 let session = null;
@@ -121,4 +121,4 @@ finishing(() => {
   parts.push(left ? `${left} case(s) are undecided and will be used as they were made.` : "Every case is decided.");
   parts.push("The tests then go on with these cases.");
   return parts.join(" ");
-}, showProgress);
+}, async () => showProgress(await post("/finalize")));

@@ -6,6 +6,7 @@ import {
 } from "./page.js";
 
 const fixed = document.body.dataset.reviewer;
+const revealsEach = document.body.dataset.reveals === "each";
 let session = null;
 let progress = null;
 let me = null;
@@ -16,6 +17,10 @@ let wanted = null;
 let sending = false;
 let loading = null;
 let asked = 0;
+// Whether the reviewer has finished, so that all is revealed; who labels on, once he or she has left; whether all labels are shown as a list.
+let revealed = false;
+let others = [];
+let listing = false;
 
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
 listen(heard, () => progress?.finalized && DONE);
@@ -45,6 +50,8 @@ async function enter(name) {
       $("who").disabled = Boolean(fixed);
       $("enter").close();
       current = wanted = null;
+      listing = false;
+      others = [];
       return await load();
     } catch (error) {
       if (!error.status) return complain(error);
@@ -72,16 +79,22 @@ const row = (key) => rows.find((one) => one.key === key);
 async function load() {
   const turn = ++asked;
   try {
-    const { cases } = await get(mine());
+    const answer = await get(mine());
     // What was asked for before a label, or before another answer, is out of date.
     if (turn !== asked) return;
-    rows = cases;
+    take(answer);
   } catch (error) {
     return complain(error);
   }
   draw();
-  if (!row(wanted) && rows.length) await open((unlabelled() ?? rows[0]).key);
+  if (!listing && !row(wanted) && rows.length) await open((unlabelled() ?? rows[0]).key);
   buttons();
+}
+
+function take({ cases, finished }) {
+  rows = cases;
+  revealed = finished;
+  if (!progress.finalized) $("open-finish").textContent = revealed && !revealsEach ? "Done" : "Finish";
 }
 
 const settled = () => current === wanted && !sending;
@@ -112,6 +125,7 @@ function unlabelled() {
 
 function draw() {
   $("legend").hidden = !rows.length;
+  $("legend-differs").hidden = !revealed;
   const there = new Map([...$("rows").children].map((item) => [item.dataset.key, item]));
   $("rows").replaceChildren(
     ...rows.map((one) => {
@@ -119,8 +133,8 @@ function draw() {
       item.dataset.key = one.key;
       const button = item.firstChild;
       button.textContent = one.number;
-      button.ariaLabel = `Case ${one.number}, ${one.open ? "to label" : "labelled"}`;
-      button.className = one.open ? "" : "done";
+      button.ariaLabel = `Case ${one.number}, ${one.open ? "to label" : "labelled"}${one.differs ? ", differs" : ""}`;
+      button.className = one.open ? "" : one.differs && revealed ? "done differs" : "done";
       if (one.key === current) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       return item;
@@ -146,12 +160,13 @@ function showWaiting() {
   }
 }
 
-// Shows a case: bare, or with all that is known of it where it is labelled.
-async function open(key, revealed = isOn("reveals")) {
+// Shows a case: bare, or with all that is known of it where it may be revealed.
+async function open(key, reveals = !revealsEach || isOn("reveals")) {
   loading?.abort();
   loading = new AbortController();
   wanted = key;
-  const shown = !row(key)?.open && revealed;
+  listing = false;
+  const shown = row(key)?.revealed && reveals;
   let text;
   try {
     text = await get(mine(key) + (shown ? "/revealed" : ""), "text", loading.signal);
@@ -172,6 +187,23 @@ async function open(key, revealed = isOn("reveals")) {
   buttons();
   $("case-title").focus({ preventScroll: true });
   document.querySelector("#rows [aria-current]")?.scrollIntoView({ block: "nearest" });
+}
+
+// Shows all labels beside those of the suite and of the judges.
+async function openAll() {
+  if (!revealed) return;
+  loading?.abort();
+  try {
+    putCase(await get(`/reviewers/${me.key}/revealed`, "text"));
+  } catch (error) {
+    return complain(error);
+  }
+  listing = true;
+  current = wanted = null;
+  pane.scrollTop = 0;
+  draw();
+  buttons();
+  $("case-title").focus({ preventScroll: true });
 }
 
 const isRevealed = () => place.querySelector("article")?.dataset.shows === "revealed";
@@ -197,11 +229,13 @@ function buttons() {
   $("previous").disabled = at === 0;
   $("next").disabled = at === rows.length - 1;
   $("undo").disabled = one.open && !chosen();
-  $("reveal").hidden = one.open;
+  $("reveal").hidden = !one.revealed;
+  $("all-revealed").hidden = !revealed;
   $("reveal").textContent = isRevealed() ? "Hide" : "Reveal";
   const goesOn = !one.open && !isChanged();
-  $("confirm").firstChild.textContent = goesOn ? "Next " : one.open ? "Confirm " : "Change ";
-  $("confirm").disabled = goesOn ? !unlabelled() : !chosen();
+  const isLast = goesOn && (revealed ? at === rows.length - 1 : !unlabelled());
+  $("confirm").firstChild.textContent = isLast && finishes() ? "Finish " : goesOn ? "Next " : one.open ? "Confirm " : "Change ";
+  $("confirm").disabled = isLast ? !finishes() : !goesOn && !chosen();
 }
 $("levels").addEventListener("change", buttons);
 $("note").addEventListener("input", buttons);
@@ -212,20 +246,29 @@ async function confirmLabel() {
   if (!one.open && !isChanged()) return goOn();
   if (!chosen()) return say("choose a label first");
   const wasRevealed = isRevealed();
+  const reveals = revealsEach ? isOn("reveals") : revealed;
   const label = chosen() === "none" ? null : Number(chosen());
   if (!(await send("label", { label, note: $("note").value }))) return;
   say("labelled");
   draw();
-  if (wasRevealed || isOn("reveals")) await open(current, true);
+  if (wasRevealed || reveals) await open(current, true);
   else if (unlabelled()) await goOn();
-  else await open(current);
+  else {
+    await open(current);
+    await goOn();
+  }
 }
 
 async function goOn() {
+  if (revealed) return go(1);
   const following = unlabelled();
   if (following) await open(following.key);
+  else if (finishes()) finish();
   else banner("All your cases are labelled. Finish, or look at them again.");
 }
+
+// Whether what comes next is the reveal of all that was labelled.
+const finishes = () => !revealsEach && !revealed && !progress.finalized;
 
 async function undo() {
   const one = row(current);
@@ -249,9 +292,25 @@ const finish = finishing(
   () => {
     const left = rows.filter((one) => one.open).length;
     const rest = left ? `${left} of your cases are without a label. ` : "Every case of yours is labelled. ";
-    return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
+    $("finish-all").hidden = !others.length;
+    if (others.length) return `${others.join(", ")} still label. The session goes on when everybody has finished.`;
+    if (!finishes()) return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
+    const late = left ? "What you label after that does not count as blind: to label the rest another day, close this page instead." : "";
+    return `${rest}You then see what the cases were made for, beside your labels. ${late}`;
   },
-  (now) => (progress = now),
+  async (choice) => {
+    if (choice === "all") progress = await post("/finalize");
+    else if (finishes()) {
+      take(await post(`/reviewers/${me.key}/finish`));
+      banner("");
+      await openAll();
+    } else {
+      const left = await post(`/reviewers/${me.key}/leave`);
+      others = left.others;
+      progress = left.progress;
+      if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
+    }
+  },
 );
 
 const binary = (value) => $("levels").querySelectorAll("kbd")[0]?.textContent === "s" && choose(value);
@@ -265,8 +324,9 @@ const actions = {
   l: () => ($("levels").querySelector("input:checked") ?? $("levels").querySelector("input"))?.focus(),
   t: () => $("note").focus(),
   u: undo,
-  r: () => row(current) && !row(current).open && open(current, !isRevealed()),
-  f: finish,
+  r: () => row(current)?.revealed && open(current, !isRevealed()),
+  a: openAll,
+  f: () => me && finish(),
 };
 
 function action(key) {
@@ -285,7 +345,7 @@ keys(action, (event) => {
 });
 switches("reveals", "shortcuts");
 
-for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r })) {
+for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r, "all-revealed": openAll })) {
   $(id).addEventListener("click", action);
 }
 $("form").addEventListener("submit", (event) => {
@@ -297,8 +357,9 @@ $("rows").addEventListener("click", (event) => {
   if (item) open(item.dataset.key);
 });
 place.addEventListener("click", (event) => {
-  const link = event.target.closest("[data-jump]");
+  const link = event.target.closest("[data-jump], [data-open]");
   if (!link) return;
   event.preventDefault();
-  jump(link.dataset.jump, { block: "center" });
+  if (link.dataset.open) open(link.dataset.open);
+  else jump(link.dataset.jump, { block: "center" });
 });

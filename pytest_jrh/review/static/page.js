@@ -133,18 +133,19 @@ export function keys(action, special) {
   });
 }
 
-// Asks, with `text`, before people end it; `ended` hears of the progress. Gives the way to ask.
-export function finishing(text, ended) {
+// Asks, with `text`, before people end it; `end` does so, by the value of the button. Gives the way to ask.
+export function finishing(text, end) {
   const ask = () => {
     $("finish-text").textContent = text();
     $("finish").showModal();
   };
   $("open-finish").addEventListener("click", ask);
   $("finish").addEventListener("close", async () => {
-    if ($("finish").returnValue !== "yes") return;
+    const choice = $("finish").returnValue;
     $("finish").returnValue = "";
+    if (!choice || choice === "no") return;
     try {
-      ended(await post("/finalize"));
+      await end(choice);
     } catch (error) {
       complain(error);
     }
