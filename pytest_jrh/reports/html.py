@@ -1,9 +1,10 @@
 """A session as one HTML file that opens from disk and asks the network for nothing
 (`--jrh-report`).
 
-The overview and the table of cases are plain HTML, escaped by jinja; transcripts lie compressed in
-data blocks, one source run at a time, and reach the page as text nodes alone. A content security
-policy that names the one script and style by their hashes stands behind both.
+The overview and the first cases of the list are plain HTML, escaped by jinja. All rows of the list
+lie compressed in a data block, of which the page shows those in view, and transcripts in others,
+one source run at a time: they reach the page as text nodes alone. A content security policy that
+names the one script and style by their hashes stands behind both.
 """
 
 from __future__ import annotations
@@ -205,6 +206,10 @@ _MOST_OF_TABLE = 5_000
 the table itself."""
 
 
+_FIRST_CASES = 100
+"""Cases that are in the page as HTML, and so shown where no script runs."""
+
+
 _LISTED = (
     "The list has {:,} of {:,} cases: regressions first, then other wrong verdicts. The figures "
     "are of all."
@@ -259,6 +264,9 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "script_hash": _hash(script),
     }
     shown = printable(session.redactor.value(values))
+    cases = shown.pop("cases")
+    shown |= {"first_cases": cases[:_FIRST_CASES], "has_more_cases": len(cases) > _FIRST_CASES}
+    ours["rows"] = packed({"cases": cases})
     return render_page(_TEMPLATES, "report.html", {**shown, **ours})
 
 

@@ -264,6 +264,7 @@ def _shortened(value: Any) -> Any:
 
 
 _LONGEST_NUMBER = 20
+_LONGEST_IN_ROW = 200
 # What to look at first, in that order: each with its title and what belongs to it.
 _FIRST: Mapping[str, tuple[str, Callable[[ReportedCase], bool]]] = {
     "regression": ("regressions", lambda reported: reported.change.startswith("regression")),
@@ -296,8 +297,14 @@ class CaseList:
         return [one_line(column.shown_text(reported)) for column in self._columns]
 
     def columns(self) -> list[dict[str, Any]]:
-        """What heads the table."""
-        return [column.heading for column in self._columns]
+        """What heads the table, and the longest text of each column, which keeps its width while
+        rows come and go.
+        """
+        columns = []
+        for index, column in enumerate(self._columns):
+            longest = max((row[index] for row in self._texts), key=len, default="")
+            columns.append({**column.heading, "longest": longest[:_LONGEST_IN_ROW]})
+        return columns
 
     def filters(self) -> list[dict[str, Any]]:
         """What can be chosen to see a part of the table."""
@@ -341,13 +348,13 @@ class CaseList:
         result = reported.result
         cells = []
         for column, text in zip(self._columns, self._texts[index], strict=True):
-            cells.append({**column.heading, "text": text, "kind": column.kind(reported)})
+            cells.append((text, column.kind(reported)))
         return {
             "key": case_key(result.case_id),
             "chunk": self._blocks[run_key(result)],
             "node": self._session.node(result.case_id),
             "place": index,
-            "first": " ".join(self._first[index]),
+            "first": self._first[index],
             "cells": cells,
         }
 

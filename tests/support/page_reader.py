@@ -73,7 +73,18 @@ def bodies(page: Page) -> dict[str, Any]:
     """What the data blocks of the source runs in an HTML report hold, by their ids."""
     blocks = page.all("script", type="text/plain")
     return {
-        block.attributes["id"]: json.loads(zlib.decompress(base64.b64decode(block.text)))
+        block.attributes["id"]: _unpacked(block)
         for block in blocks
-        if block.text and block.attributes["id"] != "search"
+        if block.text and block.attributes["id"] not in ("search", "rows")
     }
+
+
+def listed_cases(page: Page) -> list[Any]:
+    """The rows of an HTML report's list of cases, in its order."""
+    [block] = page.all("script", id="rows")
+    cases: list[Any] = _unpacked(block)["cases"]
+    return cases
+
+
+def _unpacked(block: Element) -> Any:
+    return json.loads(zlib.decompress(base64.b64decode(block.text)))

@@ -33,7 +33,7 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import MESSAGES, make_result, make_spec, result_with
-from tests.support.page_reader import Page, bodies
+from tests.support.page_reader import Page, bodies, listed_cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -82,10 +82,6 @@ def figures(page: Page) -> list[dict[str, str]]:
     return rows
 
 
-def case_rows(page: Page) -> list[Any]:
-    return [element for element in page.all("tr") if "data-key" in element.attributes]
-
-
 def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Path) -> None:
     results = judged(wrong_on("run-003"))
     page = page_of(tmp_path, results, before=judged(right))
@@ -97,7 +93,7 @@ def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Pat
     assert decision.endswith("; 4 regressions, at most 0 allowed.")
     assert figures(page)[-1]["name"] == "all"
     assert figures(page)[-1]["kappa"] == "0.83"
-    assert len(case_rows(page)) == 48
+    assert len(listed_cases(page)) == 48
     assert len(page.all("span", **{"class": "pill bad"})) == 8
 
 
@@ -111,15 +107,12 @@ def test_flicker_of_the_same_judge_is_marked_beside_its_cases(tmp_path: Path) ->
 def test_every_case_can_be_linked_to_and_has_its_body(tmp_path: Path) -> None:
     results = judged(wrong_on("run-003"), runs=4)
     page = page_of(tmp_path, results, before=judged(right, runs=4))
-    links = {link.attributes["href"] for link in page.all("a")}
     found = bodies(page)
-    rows = {row.attributes["id"]: row for row in case_rows(page)}
+    rows = {row["key"]: row for row in listed_cases(page)}
     assert len(rows) == len(results)
     for result in results:
         key = case_key(result.case_id)
-        row = rows[f"row-{key}"]
-        assert f"#case-{key}" in links
-        body = found[row.attributes["data-chunk"]]
+        body = found[rows[key]["chunk"]]
         told = body["results"][key]
         assert told["reasoning"] == "The order is late."
         assert told["command"].startswith("pytest 'suites/refunds.jrh.yml::")
@@ -146,14 +139,14 @@ def test_what_is_to_be_seen_first_stands_first(tmp_path: Path) -> None:
         make_result(make_spec("z"), "refused", detail="the model would not answer"),
     ]
     page = page_of(tmp_path, results, before=judged(wrong_on("run-002"), runs=4, rubrics=("tone",)))
-    rows = case_rows(page)
-    assert [row.attributes["data-first"] for row in rows[:6]] == [
-        *["regression disagreement"] * 2,
-        *["disagreement"] * 2,
-        "unscored",
-        "",
+    rows = listed_cases(page)
+    assert [row["first"] for row in rows[:6]] == [
+        *[["regression", "disagreement"]] * 2,
+        *[["disagreement"]] * 2,
+        ["unscored"],
+        [],
     ]
-    assert [row.attributes["data-place"] for row in rows[4:7]] == ["8", "0", "1"]
+    assert [row["place"] for row in rows[4:7]] == [8, 0, 1]
     buttons = {
         button.attributes["data-first"]: button.text
         for button in page.all("button")
@@ -229,7 +222,7 @@ def test_case_without_a_verdict_tells_why(tmp_path: Path) -> None:
         tmp_path,
         [make_result(make_spec("a"), "no_case", detail="no plan was found"), make_result()],
     )
-    found = bodies(page)[case_rows(page)[0].attributes["data-chunk"]]
+    found = bodies(page)[listed_cases(page)[0]["chunk"]]
     (told,) = found["results"].values()
     assert (told["made"], told["detail"]) == (None, "no plan was found")
 
@@ -390,7 +383,7 @@ def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path
     ]
     assert 3 < len(cut) < 9
     found = bodies(page)
-    wrong = case_rows(page)[0].attributes["data-chunk"]
+    wrong = listed_cases(page)[0]["chunk"]
     assert wrong not in cut
     (perturbed, positive) = found[cut[0]]["cases"].values()
     assert (perturbed["judged"], positive["judged"]) == (None, None)

@@ -33,7 +33,7 @@ function turn(index, part, edited) {
 }
 
 function transcript(row, made, pool) {
-  const judged = cellOf(row, "given") !== "";
+  const judged = row.cells.given !== "";
   const edited = new Set(made.edits.map((edit) => edit.turn));
   const fill = (which, marks) => make("div", {}, ...which.map((place, index) => turn(index, pool[place], marks && edited.has(index))));
   const holder = make("div", {}, fill(made.judged, true));
@@ -56,7 +56,7 @@ function plan(made) {
 function label(row, made) {
   const said = made.verification;
   const asked = said ? facts([["verifier's verdict", said.verdict], ["verifier's score", said.score]]) : make("p", { class: "muted" }, "The verifier was not asked.");
-  const right = cellOf(row, "right");
+  const right = row.cells.right;
   return card(right === "" ? "What the verifier said" : `Why the label is ${right}: ${made.basis}`, asked, said ? prose(said.rationale, "No rationale.") : null);
 }
 
@@ -88,17 +88,17 @@ function top(row) {
 }
 
 function verdict(row, made) {
-  const pills = ["outcome", "change"].map((name) => row.querySelector(`td[data-name="${name}"] .pill`)?.cloneNode(true));
-  const given = cellOf(row, "given"), right = cellOf(row, "right");
+  const pills = ["outcome", "change"].map((name) => pill(row, name));
+  const given = row.cells.given, right = row.cells.right;
   const meanings = made && !made.levels.length ? { 0: " (satisfied)", 1: " (violated)" } : {};
   const said = given !== "" ? `The judge gave ${given}${meanings[given] || ""}; the right answer is ${right}${meanings[right] || ""}. ` : "";
   return make("p", { class: "verdict" }, ...pills.filter(Boolean).flatMap((pill) => [pill, " "]), said);
 }
 
 function why(row, result) {
-  if (result.reasoning || cellOf(row, "given") !== "") {
+  if (result.reasoning || row.cells.given !== "") {
     const other = result.minority;
-    return card(`Why the judge gave ${cellOf(row, "given")}`, result.said ? make("p", { class: "muted" }, `Of the repeats, ${result.said}.`) : null, prose(result.reasoning, "No reasoning was given."),
+    return card(`Why the judge gave ${row.cells.given}`, result.said ? make("p", { class: "muted" }, `Of the repeats, ${result.said}.`) : null, prose(result.reasoning, "No reasoning was given."),
       other ? make("p", { class: "muted" }, `Another repeat gave ${other.score}:`) : null, other ? prose(other.reasoning, "No reasoning was given.") : null,
       ...(result.earlier ? [make("h3", {}, `Why the judge of the baseline gave ${result.earlier.given}`), prose(result.earlier.reasoning)] : []));
   }
@@ -106,13 +106,13 @@ function why(row, result) {
 }
 
 function rubric(row, made, result) {
-  return card(`Rubric ${cellOf(row, "rubric")}`, result.rubric ? prose(result.rubric) : null, made ? levels(made) : null, result.place ? make("p", { class: "muted" }, result.place) : null);
+  return card(`Rubric ${row.cells.rubric}`, result.rubric ? prose(result.rubric) : null, made ? levels(made) : null, result.place ? make("p", { class: "muted" }, result.place) : null);
 }
 
 function page(row, bodies) {
-  const result = bodies && bodies.results[row.dataset.key];
+  const result = bodies && bodies.results[row.key];
   const made = result && result.made !== null ? bodies.cases[result.made] : null;
-  const head = [top(row), make("h1", { tabindex: "-1" }, cellOf(row, "run")), make("p", { class: "muted" }, row.dataset.node), verdict(row, made)];
+  const head = [top(row), make("h1", { tabindex: "-1" }, row.cells.run), make("p", { class: "muted" }, row.node), verdict(row, made)];
   if (!result) return [...head, make("p", { class: "warning" }, "The details of this case were left out to keep this file small.")];
   for (const [title, text] of result.lines) head.push(make("p", {}, make("strong", {}, `${title}: `), text));
   const parts = [rubric(row, made, result), made ? edits(made) : null];

@@ -6,7 +6,7 @@ function addressed() {
   const [head, ...rest] = location.hash.slice(1).split("&");
   const key = (/^case-([0-9a-f]+)$/.exec(head) || [])[1];
   const wanted = new URLSearchParams(key ? rest.join("&") : location.hash.slice(1));
-  return { row: key ? byId(`row-${key}`) : null, wanted };
+  return { row: key ? byKey.get(key) : null, wanted };
 }
 
 function close(wanted) {
@@ -16,45 +16,56 @@ function close(wanted) {
   if (open) {
     view.replaceChildren();
     scrollTo(0, from);
-    open.querySelector("a").focus({ preventScroll: true });
+    reveal(open);
     open = null;
   } else if (String(wanted)) byId("cases").scrollIntoView();
 }
 
 async function route() {
   const { row, wanted } = addressed();
-  if (!row || String(wanted)) apply(wanted);
+  if (!row || String(wanted) || !parts.length) apply(wanted);
   if (!row) {
     close(wanted);
     return;
   }
   if (view.hidden) from = scrollY;
   open = row;
-  let parts;
+  let content;
   try {
-    parts = page(row, await unpack(row.dataset.chunk));
+    await parsed;
+    content = page(row, await unpack(row.chunk));
   } catch (error) {
-    parts = [top(row), make("h1", { tabindex: "-1" }, cellOf(row, "run")), make("p", { class: "warning" }, `This case cannot be shown: ${error.message}. It needs a browser of 2023 or later.`)];
+    content = [top(row), make("h1", { tabindex: "-1" }, row.cells.run), make("p", { class: "warning" }, `This case cannot be shown: ${error.message}. It needs a browser of 2023 or later.`)];
   }
   if (open !== row) return;
-  view.replaceChildren(...parts.filter(Boolean));
+  view.replaceChildren(...content.filter(Boolean));
   overview.hidden = true;
   view.hidden = false;
-  document.title = `${cellOf(row, "run")}: ${title}`;
+  document.title = `${row.cells.run}: ${title}`;
   scrollTo(0, 0);
   view.querySelector("h1").focus({ preventScroll: true });
 }
 
-addEventListener("hashchange", route);
 addEventListener("keydown", (event) => {
   const link = { ArrowLeft: "prev", ArrowRight: "next", Escape: "up" }[event.key];
   const plain = !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
   if (link && plain && !view.hidden && !event.target.closest("input, select, textarea")) view.querySelector(`a[rel="${link}"]`)?.click();
 });
-const cut = document.querySelectorAll("script[data-cut]").length;
-if (cut) {
+
+// The list is ready before the data blocks of the cases are read, which stand below it.
+const parsed = new Promise((done) => {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", done);
+  else done();
+});
+parsed.then(() => {
+  const cut = document.querySelectorAll("script[data-cut]").length;
+  if (!cut) return;
   byId("cut").hidden = false;
   byId("cut").textContent = `To keep this file small, the transcripts of ${cut} source runs were left out.`;
-}
-filter();
-route();
+});
+unpack("rows").then((data) => {
+  begin(data);
+  route();
+  addEventListener("hashchange", route);
+  return parsed.then(() => unpack("search")).then(searchBy);
+}, (error) => { byId("shown").textContent = `The list cannot be filtered, nor a case be opened: ${error.message}. It needs a browser of 2023 or later.`; });
