@@ -212,15 +212,28 @@ _DRAWN = ("drawn", "true", "yes")
 
 
 @dataclass(frozen=True, slots=True)
+class VoteSource:
+    """Where a vote stands: file and line, or the key of the config that takes it from the log; who
+    gave it, and what they noted, where the file says so.
+    """
+
+    place: str
+    annotator: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Label:
     """The label of one run under one rubric, on the scale of verdicts: one vote for each annotator.
 
-    `split` is the part of the labels that it belongs to, such as `dev` or `test`.
+    `split` is the part of the labels that it belongs to, such as `dev` or `test`. `sources` are
+    those of the votes, in their order; empty where an earlier version stored the label.
     """
 
     votes: Annotated[tuple[int, ...], Field(min_length=1)]
     by: LabelledBy
     split: str = ""
+    sources: tuple[VoteSource, ...] = ()
 
     @property
     def value(self) -> int | None:

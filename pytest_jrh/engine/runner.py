@@ -206,10 +206,13 @@ class CaseRunner:
             outcome = "unlabelled" if case.expected is None else "agree"
             return attempt.result(outcome, judgment=judgment)
         test = self._suites[spec.suite].test(spec.test)
+        files = debug_paths(test.output_dir, spec)
+        has_edits = bool(case.outcome.edits)
         detail = disagreement_text(
             _without_secrets(case, self._settings.redactor),
             judgment,
-            debug_bundle=debug_paths(test.output_dir, spec).audit if case.outcome.edits else None,
+            debug_bundle=files.audit if has_edits else None,
+            transcript=None if has_edits or spec.variant else files.original,
             cassette=attempt.judging.path if attempt.judging and self._settings.keep else None,
             command=self._settings.rerun_command(spec),
             unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)
@@ -414,7 +417,10 @@ def _without_secrets(case: Case, redactor: Redactor) -> Case:
         for edit in case.outcome.edits
     )
     rubric = replace(case.rubric, instructions=redactor.text(case.rubric.instructions))
-    return replace(case, rubric=rubric, outcome=replace(case.outcome, edits=edits))
+    outcome = replace(case.outcome, edits=edits)
+    if not edits:
+        outcome = replace(outcome, messages=redactor.value(outcome.messages))
+    return replace(case, rubric=rubric, outcome=outcome, label=redactor.value(case.label))
 
 
 class Engine:

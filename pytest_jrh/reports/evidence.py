@@ -4,6 +4,7 @@ accuracies, verdicts and prompts of the baseline.
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,7 @@ TITLE_WIDTH = 72
 _RUBRIC_ROOM = 30
 _RUN_ROOM = 24
 _NOTE_ROOM = 24
+_CITED = re.compile(r"(?i)\[(\d{1,5})\]|\bturns? (\d{1,5})\b(?:(?:, | and | to |-)(\d{1,5})\b)?")
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
@@ -112,6 +114,27 @@ def case_basis(case: Case, *, altered: bool) -> str:
     if case.outcome.verification is not None:
         return "although the verifier did not confirm it"
     return "an unverified label"
+
+
+def label_votes(case: Case) -> list[str]:
+    """The votes of a label, a line each: who gave it, where it stands, and what was noted."""
+    label = case.label
+    lines = []
+    for vote, source in zip(label.votes, label.sources, strict=False) if label is not None else ():
+        by = f" by {one_line(source.annotator)}" if source.annotator else ""
+        note = f": {source.note}" if source.note else ""
+        lines.append(f"{meant(vote, case.levels)}{by}, {one_line(source.place)}{note}")
+    return lines
+
+
+def cited_turns(text: str, number: int) -> list[int]:
+    """The turns, of so many, that a text cites as `[3]`, `turn 3` or `turns 3 and 4`, each once."""
+    cited: dict[int, None] = {}
+    for match in _CITED.finditer(text):
+        for digits in match.groups():
+            if digits is not None and int(digits) < number:
+                cited[int(digits)] = None
+    return list(cited)
 
 
 def review_text(result: CaseResult, case: Case | None) -> str:

@@ -28,11 +28,12 @@ from pytest_jrh.core.text import (
     visible,
     wrapped,
 )
-from pytest_jrh.reports.evidence import case_basis, meant
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.reports.evidence import case_basis, cited_turns, label_votes, meant
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Edit, Judgment, Verdict
+    from pytest_jrh.core.model import Case, Edit, Judgment, Message, Verdict
 
 
 WIDTH = 80
@@ -42,6 +43,9 @@ _MOST_EDITS = 6
 _MOST_DIFF_LINES = 40
 _MOST_DIFF_UNITS = 400
 _LONGEST_UNIT = 2_000
+_MOST_TURN_LINES = 12
+_MOST_LINES_OF_TURN = 5
+_LONGEST_TURN = 2_000
 _LONGEST_FIRST = 100
 _LONGEST_CAUSE = 1_000
 _GAP = "  ..."
@@ -57,6 +61,7 @@ def disagreement_text(
     judgment: Judgment,
     *,
     debug_bundle: Path | None,
+    transcript: Path | None = None,
     cassette: Path | None,
     command: str,
     width: int = WIDTH,
@@ -66,9 +71,10 @@ def disagreement_text(
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats that differ, one verdict of the majority and one of the minority.
 
+    Of a case without edits it shows where its label stands, and the turns around what decides.
     Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
-    None for a case without edits. `unchanged` is what the judge gave to the case that a probe
-    changed.
+    that of a case with edits, and `transcript` the file of one without. `unchanged` is what the
+    judge gave to the case that a probe changed.
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
@@ -84,15 +90,17 @@ def disagreement_text(
     verification = case.outcome.verification
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale, width)
+    lines += _prose("\n".join(label_votes(case)), width) if case.label is not None else []
     for verdict in (judgment.shown, judgment.minority):
         lines += _because(case, judgment, verdict, width) if verdict is not None else []
     lines.append("")
     if unchanged:
         lines += _probed(case, unchanged, width)
     else:
-        lines += _edits(case, width)
+        lines += _edits(case, width) or _turns(case, judgment, width)
     lines.append("")
-    for title, path in (("debug bundle:", debug_bundle), ("cassette:", cassette)):
+    files = {"debug bundle:": debug_bundle, "transcript:": transcript, "cassette:": cassette}
+    for title, path in files.items():
         if path is not None:
             lines.append(f"{title:<14}{_shown(path, folder)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
@@ -226,7 +234,7 @@ def _probed(case: Case, unchanged: str, width: int) -> list[str]:
 def _edits(case: Case, width: int) -> list[str]:
     edits = case.outcome.edits
     if not edits:
-        return ["no edits: the judge saw the transcript as it was recorded"]
+        return []
     lines = [f"{counted(len(edits), 'edit')} made this case:"]
     for edit in edits[:_MOST_EDITS]:
         role = one_line(str(case.run.messages[edit.message_index].get("role", "unknown")))
@@ -236,6 +244,56 @@ def _edits(case: Case, width: int) -> list[str]:
         lines.append(
             f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
         )
+    return lines
+
+
+def _turns(case: Case, judgment: Judgment, width: int) -> list[str]:
+    """The turns that the reasoning, or the note of a label, cites, and those beside them; the last
+    ones where nothing is cited.
+    """
+    messages = case.messages
+    texts = [judgment.shown.reasoning]
+    if case.label is not None:
+        texts += [source.note for source in case.label.sources]
+    cited = cited_turns("\n".join(texts), len(messages))
+    wanted = [*cited]
+    for index in cited:
+        wanted += [index - 1, index + 1]
+    if not cited:
+        wanted += range(len(messages) - 1, -1, -1)
+    shown_turns: dict[int, list[str]] = {}
+    room = _MOST_TURN_LINES
+    for index in wanted:
+        if index in shown_turns or not 0 <= index < len(messages):
+            continue
+        turn_lines = _turn_lines(messages, index, width)
+        room -= len(turn_lines)
+        if shown_turns and room < 0:
+            break
+        shown_turns[index] = turn_lines
+    numbers = ", ".join(f"[{index}]" for index in sorted(shown_turns))
+    lines = ["no edits: the judge saw the transcript as it was recorded"]
+    why = "around what is cited" if cited else "the last"
+    lines += wrapped(f"turns {numbers} of {len(messages):,}, {why}:", width)
+    for index, turn_lines in sorted(shown_turns.items()):
+        if index - 1 not in shown_turns and index > min(shown_turns):
+            lines.append(f"{_INDENT}...")
+        lines += turn_lines
+    return lines
+
+
+def _turn_lines(messages: Sequence[Message], index: int, width: int) -> list[str]:
+    text = render_transcript(messages[: index + 1], start=index)
+    lines: list[str] = []
+    for line in text[:_LONGEST_TURN].split("\n"):
+        # What a turn says is indented, which tells it from the header of a turn.
+        if line.startswith(" "):
+            lines += wrapped(line.strip(), width, f"{_INDENT}  ")
+        else:
+            lines.append(f"{_INDENT}{shortened(one_line(line), width - len(_INDENT))}")
+    if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
+        lines = lines[: _MOST_LINES_OF_TURN - 1]
+        lines.append(f"{_INDENT}  ... (of {len(text):,} characters)")
     return lines
 
 
@@ -290,7 +348,7 @@ def _sentence(text: str) -> str:
 Style: TypeAlias = Literal["whole", "short", "line"]
 _MOST_NAMED = 3
 _RUBRIC = "rubric"
-_FILES = ("cassette", "debug bundle")
+_FILES = ("cassette", "debug bundle", "transcript")
 # The session ends in one command that records all that is missing.
 _RECORD = "record it"
 _REASONS = ("expected", "given")

@@ -22,7 +22,7 @@ from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_coun
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import ReportedCase, case_lines, page_columns
-from pytest_jrh.reports.evidence import case_basis, earlier_verdict, shown_edits
+from pytest_jrh.reports.evidence import case_basis, earlier_verdict, label_votes, shown_edits
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
@@ -210,6 +210,7 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
         "plan": perturbation["plan"],
         "verification": perturbation["verification"],
         "basis": case_basis(case, altered=altered),
+        "votes": label_votes(case),
         "summary": case.outcome.final_summary or "",
         "levels": levels_data(case.levels),
         "notes": case.run.notes,

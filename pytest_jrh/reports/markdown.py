@@ -34,6 +34,7 @@ from pytest_jrh.reports.evidence import (
     WhoSaid,
     case_basis,
     earlier_verdict,
+    label_votes,
     prompt_blocks,
     score_text,
     shown_edits,
@@ -153,7 +154,8 @@ class CaseBlocks:
         if case is not None:
             verification = case.outcome.verification
             title = f"Why the label is {right}: {case_basis(case, altered=result.altered)}"
-            parts.append(self._quote(title, verification.rationale if verification else ""))
+            why = verification.rationale if verification else "\n".join(label_votes(case))
+            parts.append(self._quote(title, why))
         given = score_text(result, result.score, self._session)
         parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
         earlier = earlier_verdict(result, self._session)

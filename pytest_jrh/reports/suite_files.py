@@ -24,7 +24,7 @@ from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
+from pytest_jrh.store.outputs import Outputs, are_newer, cause, debug_paths, write_debug
 from pytest_jrh.store.records import canonical_json, json_value
 from pytest_jrh.store.results import RESULTS_NAME, earlier_results, stored_data, without_gone
 from pytest_jrh.store.spools import (
@@ -372,7 +372,7 @@ class CaseFiles:
                 if read is not None:
                     entry = self._assembled.indexes[folder].entries[made_id]
                     entries[made_id] = entry
-                    if not all(item.kept for item in case_items):
+                    if _is_looked_at(read.case, case_items):
                         self._bundles.write(spec, folder, read, entry.place.path)
                 case = _made_case(case_items, read)
                 for table, sink in sinks:
@@ -419,6 +419,15 @@ class CaseFiles:
         return _Read(cleaned, as_kept=cleaned == case)
 
 
+def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:
+    """Whether this session has anything to look at in a case: an edit, or a wrong verdict."""
+    for item in items:
+        is_wrong = item.result is not None and item.result.outcome == "disagree"
+        if not item.kept and (case.outcome.edits or is_wrong):
+            return True
+    return False
+
+
 def _made_case(items: Sequence[Item], read: _Read | None) -> MadeCase:
     return MadeCase(
         spec=items[0].spec,
@@ -437,18 +446,17 @@ class _Bundles:
         self._unwritten: list[str] = []
 
     def write(self, spec: CaseSpec, folder: Path, read: _Read, source: Path) -> None:
-        """Write the bundle of a case with edits, whose record is in the file `source`."""
-        if not read.case.outcome.edits:
-            return
+        """Write the bundle of a case, whose record is in the file `source`."""
         paths = debug_paths(folder, spec)
+        case_paths = paths.of(read.case)
         try:
             # A replay makes the cases that are there already, and their file is then left as it is.
-            if read.as_kept and paths.newer_than(self._written(source)):
-                self._outputs.paths += paths.all()
+            if read.as_kept and are_newer(case_paths, self._written(source)):
+                self._outputs.paths += case_paths
             else:
                 self._outputs.paths += write_debug(read.case, paths)
         except OSError as error:
-            self._unwritten.append(f"{paths.audit}: {cause(error)}")
+            self._unwritten.append(f"{case_paths[0]}: {cause(error)}")
 
     def say_unwritten(self) -> None:
         """Count the bundles that could not be written, and name the first."""

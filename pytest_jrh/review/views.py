@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.reports.evidence import label_votes
 from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import BY_HAND, is_editable
 from pytest_jrh.store.labels import CANNOT_TELL
@@ -453,6 +454,7 @@ def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]
         "verification": verification,
         "rationale": visible(verification.rationale) if verification else "",
         "verified": case.verified,
+        "votes": [visible(vote) for vote in label_votes(case)],
         "judged": list(_verdicts(reviewed.entry, case.expected)) if show_verdict else [],
     }
 

@@ -5,14 +5,15 @@ From rows to labels: each is put to its run and rubric, and the votes of annotat
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.model import Label
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.model import Label, VoteSource
+from pytest_jrh.core.text import counted, nearest_hint, shortened
 from pytest_jrh.judges.judge import RunVerdicts, TableVerdict
 from pytest_jrh.sources.label_files import (
     VERDICT_COLUMNS,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
 _LONGEST_WORD = 40
+_LONGEST_NOTE = 2_000
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
 _STRAY = "lines of no run of this suite"
@@ -67,6 +69,8 @@ class Reading:
     column: str = "label"
     map_key: str = "map"
     """What messages call the value, and the key of the config that says what it means."""
+    kept_file: str = ""
+    """How records, which are the same in any folder, name the file; empty for labels of the log."""
     words: Mapping[str, int] = field(default_factory=lambda: WORDS)
 
 
@@ -330,9 +334,14 @@ def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: Joi
 
 
 def _label(votes: _Votes, reading: Reading) -> Label:
-    cast = list(votes.values())
-    values = tuple(value for value, _ in cast)
-    return Label(values, reading.by, cast[0][1].split)
+    values = []
+    sources = []
+    for value, row in votes.values():
+        place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
+        values.append(value)
+        sources.append(VoteSource(place, row.annotator, shortened(row.note, _LONGEST_NOTE)))
+    split = next(iter(votes.values()))[1].split
+    return Label(tuple(values), reading.by, split, tuple(sources))
 
 
 # What Inspect's own scorers say of a right and of a wrong answer.
@@ -416,7 +425,11 @@ def _from_file(
 ) -> JoinedLabels:
     file = places.name(path)
     read = read_rows(path, file=file)
-    joined = joiner.join(read.rows, _reading(settings, suite, file))
+    inside = relative_path(path, places.rootdir)
+    # No name of a folder of this machine goes into a record.
+    kept_file = path.name if inside.is_absolute() else inside.as_posix()
+    reading = replace(_reading(settings, suite, file), kept_file=kept_file)
+    joined = joiner.join(read.rows, reading)
     joined.problems = [*read.problems, *joined.problems]
     if settings.split and not joined.labels and not joined.problems:
         joined.problems.append(_no_split(settings, read.rows))

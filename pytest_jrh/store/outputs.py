@@ -1,7 +1,8 @@
 """The files that a suite leaves, written one by one: what cannot be written does not stop the
 others.
 
-The debug bundle of a perturbed case: what was planned and edited, and both transcripts.
+The debug bundle of a perturbed case: what was planned and edited, and both transcripts; of a case
+without edits that was judged wrong, its transcript.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.store.records import json_value, to_record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.model import Case, CaseSpec
+    from pytest_jrh.core.model import Case, CaseSpec, Message
     from pytest_jrh.core.redact import Redactor
 
 
@@ -73,18 +75,19 @@ class DebugPaths:
     original: Path
     perturbed: Path
 
-    def all(self) -> tuple[Path, Path, Path]:
-        """Give the three paths in order."""
+    def of(self, case: Case) -> tuple[Path, ...]:
+        """Those that are of this case: all three of one with edits."""
+        if not case.outcome.edits:
+            return (self.original,)
         return self.audit, self.original, self.perturbed
 
-    def newer_than(self, written: int) -> bool:
-        """Whether all three are younger than what was written at this time (in ns, as a file's
-        mtime).
-        """
-        try:
-            return all(path.lstat().st_mtime_ns > written for path in self.all())
-        except OSError:
-            return False
+
+def are_newer(paths: Iterable[Path], written: int) -> bool:
+    """Whether all are younger than what was written at this time (in ns, as a file's mtime)."""
+    try:
+        return all(path.lstat().st_mtime_ns > written for path in paths)
+    except OSError:
+        return False
 
 
 def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
@@ -98,12 +101,28 @@ def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
 
 
 def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
-    """Write the bundle of a case that has edits; a case without edits has none.
+    """Write the bundle of a case that has edits; of one without edits only its transcript.
 
     Transcripts are written for reading: reasoning shown, control characters as escapes.
     """
-    if not case.outcome.edits:
-        return ()
+    _write_transcript(paths.original, case.run.messages)
+    if case.outcome.edits:
+        _write_transcript(paths.perturbed, case.messages)
+        _write_audit(case, paths.audit)
+    written = paths.of(case)
+    for path in written:
+        # What was right already is younger than the records now, or every later run would render it
+        # again.
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return written
+
+
+def _write_transcript(path: Path, messages: Sequence[Message]) -> None:
+    atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
+
+
+def _write_audit(case: Case, path: Path) -> None:
     record = to_record(case)
     perturbation = record["perturbation"]
     audit = {
@@ -119,15 +138,7 @@ def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
         "plan": perturbation["plan"],
         "edits": perturbation["steps"],
     }
-    atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
-    for path, messages in ((paths.original, case.run.messages), (paths.perturbed, case.messages)):
-        atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
-    for path in paths.all():
-        # What was right already is younger than the records now, or every later run would render it
-        # again.
-        with contextlib.suppress(OSError):
-            os.utime(path)
-    return paths.all()
+    atomic_write(path, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
 
 
 def decisions_path(output_dir: Path) -> Path:

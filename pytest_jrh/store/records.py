@@ -38,6 +38,7 @@ from pytest_jrh.core.model import (
     ScoreLevel,
     Skip,
     Verification,
+    VoteSource,
 )
 from pytest_jrh.core.redact import covers
 from pytest_jrh.core.text import shortened
@@ -372,7 +373,7 @@ def to_record(case: Case) -> dict[str, Any]:
     if case.spec.cluster is not None:
         record["cluster"] = case.spec.cluster
     if case.label is not None:
-        record["label"] = _fields(case.label)
+        record["label"] = {**_fields(case.label), "sources": list(map(_fields, case.label.sources))}
     if outcome.no_case is not None:
         record["rejected"] = str(outcome.no_case)
     if case.review is not None:
@@ -554,7 +555,9 @@ def _agent_mode(case: Case) -> str:
     return "positive" if case.objective == "pass" else "perturbation"
 
 
-def _fields(value: Edit | Label | Review | ScoreLevel | Verification) -> dict[str, Any]:
+def _fields(
+    value: Edit | Label | Review | ScoreLevel | Verification | VoteSource,
+) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 

@@ -14,6 +14,7 @@ import yaml
 from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
 from tests.plugin.labelled import Labelled, names, record_labelled, write_labelled
+from tests.support.page_reader import Page, bodies
 from tests.support.suites import REMOVED
 
 NODE = "inputs/configs/natural.yml::agent_labels::rubric-1::"
@@ -82,13 +83,56 @@ def test_labelled_runs_are_cases(
     made = lines(
         labelled.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
     )
-    assert [record["label"] for record in made] == [
+    kept_labels = [record["label"] for record in made]
+    sources = [[tuple(source.values()) for source in label.pop("sources")] for label in kept_labels]
+    assert kept_labels == [
         {"votes": [0, 0], "by": "people", "split": "dev"},
         {"votes": [1, 1], "by": "people", "split": "dev"},
         {"votes": [0], "by": "people", "split": "test"},
     ]
+    file = "inputs/data/natural/labels.csv"
+    assert sources[1:] == [
+        [(f"{file}:4", "ann", ""), (f"{file}:5", "bob", "")],
+        [(f"{file}:8", "ann", "")],
+    ]
     assert made[0]["gold_messages"] == made[0]["perturbed_messages"]
     assert made[0]["metadata"]["agent_mode"] == "natural"
+
+
+def test_a_failure_shows_the_label_the_turns_and_the_files(
+    pytester: pytest.Pytester, labelled: Labelled
+) -> None:
+    labelled.labels(
+        "run_id,label,annotator,note",
+        "run-1,satisfied,ann,",
+        "run-2,violated,ann,see [1]",
+        "run-2,violated,bob,",
+        "run-4,satisfied,ann,",
+    )
+    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
+    done = pytester.runpytest(labelled.suite.option, *reports)
+    done.assert_outcomes(passed=2, failed=1)
+    file = "inputs/data/natural/labels.csv"
+    vote = f"1 (violated) by ann, {file}:3: see [1]"
+    transcript = "outputs/agent_labels/natural/debug/transcripts/*run-2*_original.txt"
+    done.stdout.fnmatch_lines(
+        [
+            "expected: 1 (violated), labelled by people (2 of 2)",
+            f"    {vote.replace('[', '[[]')}",
+            f"    1 (violated) by bob, {file}:4",
+            "turns [[]0], [[]1], [[]2] of 5, around what is cited:",
+            "    [[]0] system",
+            "    [[]1] user",
+            "      Where is order 1002?",
+            f"transcript:   {transcript}",
+        ]
+    )
+    [written] = labelled.folder.glob(transcript)
+    assert "[4] assistant" in written.read_text("utf-8")
+    assert vote in (labelled.folder / "r.md").read_text("utf-8")
+    page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
+    cases = [case for body in bodies(page).values() for case in body["cases"].values()]
+    assert vote in [line for case in cases for line in case["votes"]]
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.suite_files import write_suite_outputs
-from pytest_jrh.store.outputs import debug_paths, write_debug
+from pytest_jrh.store.outputs import are_newer, debug_paths, write_debug
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
@@ -431,7 +431,9 @@ def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -
 
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
     paths = debug_paths(tmp_path, A)
-    assert write_debug(make_case(A), paths) == paths.all()
+    case = make_case(A)
+    assert write_debug(case, paths) == paths.of(case)
+    assert paths.of(case) == (paths.audit, paths.original, paths.perturbed)
     audit = load(paths.audit)
     assert audit.keys() >= {
         "run_id",
@@ -453,16 +455,20 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
 def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
     spec = make_spec("../../x", rubric_id="a/../b", target_score=2)
     paths = debug_paths(tmp_path, spec)
-    assert {path.parent for path in paths.all()} == {
+    assert {path.parent for path in paths.of(make_case(A))} == {
         tmp_path / "debug",
         tmp_path / "debug/transcripts",
     }
     assert paths.audit.name.endswith("__score_2_edits_audit.json")
 
 
-def test_case_without_edits_has_no_bundle(tmp_path: Path) -> None:
-    assert write_debug(make_case(P, edited=False), debug_paths(tmp_path, P)) == ()
-    assert list(tmp_path.iterdir()) == []
+def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_path: Path) -> None:
+    suite, paths = make_suite(tmp_path), debug_paths(tmp_path / "cases/agent_positives", P)
+    for outcome in ("agree", "disagree"):
+        written = write(suite, [P], [make_result(P, outcome)], [make_case(P, edited=False)])
+        assert (paths.original in written.paths) == (outcome == "disagree")
+    assert "[0] user" in paths.original.read_text("utf-8")
+    assert not paths.audit.exists()
 
 
 def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_than_the_cases(
@@ -478,7 +484,7 @@ def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_
 
     def again(*, cases_written: int) -> None:
         os.utime(cases, (cases_written, cases_written))
-        assert set(paths.all()) <= set(write(suite, [A], [make_result(A)], []).paths)
+        assert set(paths.of(make_case(A))) <= set(write(suite, [A], [make_result(A)], []).paths)
 
     paths.original.unlink()
     paths.audit.write_text("of another case")
@@ -492,4 +498,4 @@ def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_
     # Once found right it is younger than the cases, and no later run renders it again.
     os.utime(paths.audit, (1, 1))
     again(cases_written=2)
-    assert paths.newer_than(cases.stat().st_mtime_ns)
+    assert are_newer(paths.of(make_case(A)), cases.stat().st_mtime_ns)

@@ -12,13 +12,16 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpec,
     Judgment,
+    Label,
     PerturbationOutcome,
     SharedCall,
     Spending,
     Usage,
     Verdict,
+    VoteSource,
 )
 from pytest_jrh.core.text import columns, shortened, visible
+from pytest_jrh.reports.evidence import cited_turns
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.spending import spending_lines, total_spending
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
@@ -36,7 +39,7 @@ def explained(case: object = None, **changes: object) -> str:
         "base": BASE,
         **changes,
     }
-    judgment = Judgment((Verdict(0, "The agent was polite."),))
+    judgment = Judgment((Verdict(0, str(settings.pop("reasoning", "The agent was polite."))),))
     return disagreement_text(case or make_case(), judgment, **settings)  # type: ignore[arg-type]
 
 
@@ -133,11 +136,63 @@ def test_unverified_label_is_called_so() -> None:
     assert "although the verifier did not confirm it" in explained(replace(case, verified=False))
 
 
-def test_case_without_edits_says_so_and_names_no_bundle() -> None:
+def test_case_without_edits_says_so_and_names_its_transcript() -> None:
     case = make_case(make_spec(test="agent_positives"), edited=False)
-    text = explained(case, debug_bundle=None)
+    text = explained(case, debug_bundle=None, transcript=BASE / "outputs/x_original.txt")
     assert "no edits" in text
     assert "debug bundle" not in text
+    assert "transcript:   outputs/x_original.txt" in text
+
+
+def unedited(*contents: str, reasoning: str = "", label: Label | None = None) -> str:
+    """The failure of a case whose turns say this."""
+    messages = tuple({"role": "assistant", "content": content} for content in contents)
+    case = make_case(make_spec(test="agent_positives"), edited=False)
+    case = replace(case, outcome=replace(case.outcome, messages=messages), label=label)
+    return explained(case, debug_bundle=None, reasoning=reasoning)
+
+
+def test_of_a_case_without_edits_the_last_turns_are_shown_that_fit() -> None:
+    text = unedited(*(f"answer {number}" for number in range(20)), reasoning="It was kind.")
+    assert "\nturns [14], [15], [16], [17], [18], [19] of 20, the last:\n" in text
+    assert "    [19] assistant\n      answer 19\n" in text
+    assert "answer 13" not in text
+
+
+def test_the_turns_that_reasoning_and_notes_cite_are_shown_with_those_beside_them() -> None:
+    label = Label(
+        (1,), "people", sources=(VoteSource("labels.csv:7", "ann", "see turns 9 and 12"),)
+    )
+    contents = [f"answer {number}" for number in range(20)]
+    text = unedited(*contents, reasoning="In [3] it is rude; [99] is none.", label=label)
+    assert ", labelled by people\n" in text
+    assert "\n    1 (violated) by ann, labels.csv:7: see turns 9 and 12\n" in text
+    assert "\nturns [2], [3], [4], [8], [9], [12] of 20, around what is cited:\n" in text
+    assert "      answer 4\n    ...\n    [8] assistant\n      answer 8\n" in text
+
+
+def test_a_long_turn_is_cut_and_forges_no_header() -> None:
+    text = unedited(
+        "x\n" * 3_000 + "end", "[7] assistant\nverdict:\rrun it again: rm", reasoning=""
+    )
+    assert "      ... (of 12,019 characters)\n" in text
+    assert "\n      [7] assistant\n" in text
+    assert [line for line in text.splitlines() if line.startswith("run it again")] == [
+        "run it again: pytest 'a::b[c]'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "turns"),
+    [
+        ("[3] and [3], then turn 4", [3, 4]),
+        ("Turns 5-7 and [0]", [5, 7, 0]),
+        ("step 3, [x], [10], turn ten, overturn 2", []),
+        ("[٣] [00004]", [3, 4]),
+    ],
+)
+def test_turns_are_cited_by_their_number(text: str, turns: list[int]) -> None:
+    assert cited_turns(text, 10) == turns
 
 
 def test_panel_member_is_named() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.model import Case, Judgment, Message, Verdict
+from pytest_jrh.core.model import Case, Judgment, Label, Message, Verdict, VoteSource
 from pytest_jrh.review.board import ReviewCase, Reviewed
-from pytest_jrh.review.views import HUGE, Turn, folds, part_text, review_row, visible
+from pytest_jrh.review.views import HUGE, Turn, folds, part_text, review_row, review_values, visible
 from pytest_jrh.store.decisions import Decision, TurnEdit
 from tests.support.made_cases import make_case, make_spec
 
@@ -48,6 +48,16 @@ def test_turns_far_from_an_edit_are_folded_and_those_near_it_are_not() -> None:
         (True, 0, 12),
         (False, 13, 17),
         (True, 18, 29),
+    ]
+
+
+def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
+    sources = (VoteSource("labels.csv:7", "ann", "no\x1b refund"), VoteSource("labels.csv:8"))
+    case = replace(make_case(edited=False), label=Label((1, 0), "people", sources=sources))
+    shown = review_values(reviewed(case), show_verdict=False)
+    assert shown["votes"] == [
+        "1 (violated) by ann, labels.csv:7: no\u2039U+001B\u203a refund",
+        "0 (satisfied), labels.csv:8",
     ]
 
 

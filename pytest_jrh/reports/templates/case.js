@@ -55,7 +55,8 @@ function plan(made) {
 
 function label(row, made) {
   const said = made.verification;
-  const asked = said ? facts([["verifier's verdict", said.verdict], ["verifier's score", said.score]]) : make("p", { class: "muted" }, "The verifier was not asked.");
+  const votes = made.votes.length ? make("ul", {}, ...made.votes.map((vote) => make("li", { dir: "auto" }, vote))) : make("p", { class: "muted" }, "The verifier was not asked.");
+  const asked = said ? facts([["verifier's verdict", said.verdict], ["verifier's score", said.score]]) : votes;
   const right = row.cells.right;
   return card(right === "" ? "What the verifier said" : `Why the label is ${right}: ${made.basis}`, asked, said ? prose(said.rationale, "No rationale.") : null);
 }
