@@ -13,7 +13,6 @@ from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cases, Cell, Row, Sentence, Table
 from pytest_jrh.reports.gate import (
-    decision_sentence,
     threshold_text,
     unseen_sentences,
     update_blocks,
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.statistics import Statistics
 
 
+# So many rows still fit a picture, and a glance.
+MOST_ROWS = 8
 Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""]
 _WEIGHTS: Mapping[Word, Weight] = {
     "PASS": "good",
@@ -127,12 +128,16 @@ class JudgeCard:
 
     @property
     def table(self) -> Table:
-        """The rows with their shares as text, the worst first, the total last."""
-        rows = [_table_row(row, "rubric") for row in self.rows]
+        """The worst rows with their shares as text, and the total last."""
+        rows = [_table_row(row, "rubric") for row in self.rows[:MOST_ROWS]]
         rows.append(_table_row(self.total, "total" if self.rows else "rubric"))
+        first, titles = "rubric", ("found", "false alarms")
         if self.mode == "ordinal":
-            return Table("level", ("exact", "bias"), tuple(rows))
-        return Table("rubric", ("found", "false alarms"), tuple(rows))
+            first, titles = "level", ("exact", "bias")
+        caption = ""
+        if len(self.rows) > MOST_ROWS:
+            caption = f"The worst {MOST_ROWS} of {counted(len(self.rows), first)}:"
+        return Table(first, titles, tuple(rows), caption)
 
 
 def _table_row(row: CardRow, level: Literal["rubric", "total"]) -> Row:
@@ -444,11 +449,13 @@ def answer_blocks(session: Session) -> list[Block]:
     labels can be trusted; the cases to read first; the next step.
     """
     blocks: list[Block] = [*topics.extent_blocks(session)]
-    cards: dict[str, list[JudgeCard]] = {suite: [] for suite in session.decisions}
-    for card in judge_cards(session):
-        cards.setdefault(card.suite, []).append(card)
-    for suite, of_suite in cards.items():
-        blocks += _suite_blocks(suite, of_suite, session)
+    for suite, cards in cards_by_suite(session).items():
+        of = f"{suite}: " if len(session.decisions) > 1 else ""
+        word, title = suite_title(suite, cards, session)
+        if title:
+            head = f"{word}: {title}" if word else title
+            blocks.append(Sentence(f"{of}{head}", _WEIGHTS[word]))
+        blocks += suite_blocks(suite, cards, session)
     blocks += [Sentence(finding, "warning") for finding in findings_first(session.probes)]
     blocks += trust_blocks(session)
     if worst := worst_results(session):
@@ -456,23 +463,61 @@ def answer_blocks(session: Session) -> list[Block]:
     return [*blocks, *next_blocks(session)]
 
 
-def _suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> list[Block]:
+def cards_by_suite(session: Session) -> dict[str, list[JudgeCard]]:
+    """The cards of each suite; none of one in which no case has a verdict."""
+    by_suite: dict[str, list[JudgeCard]] = {suite: [] for suite in session.decisions}
+    for card in judge_cards(session):
+        by_suite.setdefault(card.suite, []).append(card)
+    return by_suite
+
+
+def session_title(session: Session) -> str:
+    """The decision about all suites in a few words."""
+    titles = []
+    for suite, cards in cards_by_suite(session).items():
+        titles.append((suite, *suite_title(suite, cards, session)))
+    titles = [(suite, word, title) for suite, word, title in titles if title]
+    if not titles:
+        return "No case was judged"
+    failed = [suite for suite, word, _ in titles if word in ("FAIL", "INCONCLUSIVE")]
+    if len(titles) > 1 and failed:
+        return f"FAIL: {', '.join(failed[:_MOST_SUITES])}"
+    if len(titles) > 1:
+        passed = sum(word == "PASS" for _, word, _ in titles)
+        return f"PASS: {counted(passed, 'suite')}" if passed else counted(len(titles), "suite")
+    [(_, word, title)] = titles
+    return f"{word}: {title}" if word else title
+
+
+_MOST_SUITES = 3
+
+
+def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tuple[Word, str]:
+    """The decision about a suite in a word, and in a few; both empty where there is nothing to say
+    of it.
+    """
+    if len(cards) == 1:
+        return cards[0].word, cards[0].title
+    if cards:
+        word, judges = cards[0].word, counted(len(cards), "judge")
+        return word, f"{judges} compared"
     decision = session.decisions.get(suite)
-    of = f"{suite}: " if len(session.decisions) > 1 else ""
-    if not cards:
-        if decision is None or not decision.is_reported:
-            return []
-        return [Sentence(f"{of}{decision_sentence(decision)}", "bad")]
-    word = cards[0].word
-    title = cards[0].title if len(cards) == 1 else f"{counted(len(cards), 'judge')} compared"
-    head = f"{word}: {title}" if word else title
-    blocks: list[Block] = [Sentence(f"{of}{head}", _WEIGHTS[word])]
+    if decision is None or not decision.is_reported:
+        return "", ""
+    return _word(decision), "No case has a verdict"
+
+
+def suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> list[Block]:
+    """What there is to say of a suite below its title."""
+    decision = session.decisions.get(suite)
+    blocks: list[Block] = []
     if len(cards) > 1:
         blocks.append(judges_table(cards))
         blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
     else:
-        blocks += map(Sentence, cards[0].sentences)
-    if decision is not None:
+        for card in cards:
+            blocks += map(Sentence, card.sentences)
+    if decision is not None and decision.is_reported:
         blocks += map(Sentence, _other_reasons(decision))
         blocks += map(Sentence, unseen_sentences(decision))
     return blocks

@@ -11,6 +11,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
@@ -28,11 +29,21 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
+from pytest_jrh.reports.card import (
+    cards_by_suite,
+    next_blocks,
+    session_title,
+    suite_blocks,
+    suite_title,
+    trust_blocks,
+    worst_results,
+)
 from pytest_jrh.reports.case_facts import ReportedCase, case_lines
 from pytest_jrh.reports.evidence import (
     Changes,
     WhoSaid,
     case_basis,
+    case_title,
     earlier_verdict,
     label_votes,
     prompt_blocks,
@@ -40,15 +51,14 @@ from pytest_jrh.reports.evidence import (
     shown_edits,
 )
 from pytest_jrh.reports.gate import (
-    certainty_blocks,
+    certainty_sentences,
     change_sentences,
     decision_sentence,
     gate_cases,
-    update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
-from pytest_jrh.reports.provenance import provenance_blocks
+from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle
 from pytest_jrh.reports.spending import spending_lines
@@ -84,14 +94,12 @@ class MarkdownReport(Report):
 _MOST_WHOLE = 25
 _MOST_EDITS = 3
 _LONGEST_EDIT = 1_000
+# So many cases stand open; the others are folded together.
+_MOST_OPEN = 8
 _HOW_TO_TELL = (
-    "Judge or label? If the edit shows what the label says of the rubric, the judge is wrong. If "
-    "the judge's reason convinces you instead, the label is wrong: reject the case with "
-    "--jrh-review, and it counts no more."
-)
-_WAYS_ON = (
-    "What to do next: change the judge's prompt and run again; or, to accept these verdicts, run "
-    "again with --jrh-update-baseline and commit the baseline."
+    "If the edit shows what the label says of the rubric, the judge is wrong. If the judge's "
+    "reason convinces you instead, the label is wrong: reject the case with --jrh-review, and it "
+    "counts no more."
 )
 
 
@@ -104,12 +112,25 @@ class CaseBlocks:
         self._read = read
         self._redactor = session.redactor
         self._who_said = WhoSaid(session)
+        self._wrong = worst_results(session)
 
-    def write(self) -> None:
-        """Add the disagreements, regressions first, then whatever else is odd about a case."""
+    def worst(self) -> None:
+        """Add the cases to read first, of those that are judged wrong."""
+        if self._wrong:
+            head = [f"### Wrong, worst first ({len(self._wrong):,})\n"]
+            self._page.block(head, map(self._whole, self._wrong[:_MOST_OPEN]), [""])
+
+    def others(self) -> None:
+        """Add the other cases that are judged wrong, and those that are odd in another way."""
+        if more := self._wrong[_MOST_OPEN:]:
+            whole = _MOST_WHOLE - _MOST_OPEN
+            lines = chain(map(self._whole, more[:whole]), map(self._short, more[whole:]))
+            self._page.block([_opening(f"{len(more):,} more wrong")], lines, ["</details>\n"])
+        self._odd()
+
+    def _odd(self) -> None:
         all_results = self._session.results
         results = [result for result in all_results if not result.spec.derived]
-        self._disagreements([result for result in results if result.outcome == "disagree"])
         right = [result for result in results if result.outcome == "agree"]
         odd = [result for result in right if reasoning_disagrees(result)]
         self._part(f"Right, but {REASONING_DISAGREES}", odd)
@@ -121,21 +142,10 @@ class CaseBlocks:
         unscored = [result for result in all_results if result.outcome in UNSCORED]
         self._part("Without a verdict", unscored)
 
-    def _disagreements(self, wrong: list[CaseResult]) -> None:
-        if not wrong:
-            return
-        decisions = self._session.decisions.values()
-        regressions = set().union(*(decision.regressions for decision in decisions))
-        wrong.sort(key=lambda result: result.case_id not in regressions)
-        advice = f"{_HOW_TO_TELL} {_WAYS_ON}" if regressions else _HOW_TO_TELL
-        head = [f"### Disagreements ({len(wrong):,})\n", f"{advice}\n"]
-        self._page.block(head, map(self._whole, wrong[:_MOST_WHOLE]), [""])
-        if len(wrong) > _MOST_WHOLE:
-            self._page.block([], map(self._short, wrong[_MOST_WHOLE:]), [""])
-
     def _part(self, title: str, results: list[CaseResult]) -> None:
         if results:
-            self._page.block([f"### {title} ({len(results):,})\n"], map(self._short, results), [""])
+            head = [_opening(f"{title} ({len(results):,})")]
+            self._page.block(head, map(self._short, results), ["</details>\n"])
 
     def _short(self, result: CaseResult) -> str:
         judged = result.outcome in ("agree", "disagree")
@@ -187,7 +197,7 @@ class CaseBlocks:
         return self._redactor.text(text)
 
     def _details(self, result: CaseResult, parts: Iterable[str]) -> str:
-        node = shortened(one_line(self._session.node(result.case_id)), _LONGEST_NAME)
+        name = shortened(self._clean(case_title(result, _LONGEST_TITLE)), _LONGEST_NAME)
         verdict: str = result.outcome
         if verdict == "disagree":
             verdict = f"gave {result.scores_text}, right is {result.expected}"
@@ -197,7 +207,7 @@ class CaseBlocks:
             verdict += f"; {REASONING_DISAGREES}"
         command = one_line(self._session.commands.get(result.case_id, ""))
         again = f"<p>run it again:<br><code>{entities(command)}</code></p>" if command else ""
-        summary = f"<summary><code>{entities(node)}</code> {verdict}</summary>"
+        summary = f"<summary>{inert(name)}: {verdict}</summary>"
         return f"<details>{summary}{''.join(parts)}{again}</details>"
 
 
@@ -222,58 +232,75 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     if not session.results and not session.extents:
         return ""
     page = BoundedPage(limit)
-    page.block([f"## {_MARKS[session.passed]}Judge reliability\n", f"{prose(subtitle(session))}\n"])
-    write_blocks(
-        page,
-        [
-            *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
-            *provenance_blocks(session.origin),
-            *topics.extent_blocks(session),
-        ],
-    )
-    for name, decision in session.decisions.items():
-        write_blocks(page, _decision(name, decision, session))
-    every_section = sections(session.table)
-    changes = Changes.since_baseline(session)
-    for section in every_section:
-        if len(every_section) > 1:
-            page.block([f"### {code(section.label)}\n"])
-        write_blocks(page, _figures(section, changes.about(section.total.counts)))
-    blocks: list[Block] = [
-        *probe_blocks(session.probes, lambda table, _row: grid_of(table) is None),
-        *topics.left_out_blocks(session),
-        *topics.review_blocks(session),
-        *map(Sentence, label_sentences(session)),
-        *topics.unsettled_blocks(session),
-    ]
-    for decision in session.decisions.values():
-        if decision.is_reported:
-            blocks += gate_cases(decision, session)
-    blocks += [*topics.recording_blocks(session), *topics.panel_blocks(session)]
-    write_blocks(page, blocks)
-    if not session.is_table:
-        spent = " | ".join(
-            spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
-        )
-        page.block([f"{spent}\n"])
-    for section in every_section:
-        write_blocks(page, topics.more_figures(section))
+    mark = _MARKS[session.passed]
+    page.block([f"## {mark}{prose(session_title(session))}\n", f"{prose(subtitle(session))}\n"])
+    write_blocks(page, topics.extent_blocks(session))
+    cards = cards_by_suite(session)
+    for suite, of_suite in cards.items():
+        if len(cards) > 1:
+            word, title = suite_title(suite, of_suite, session)
+            head = f"{word}: {title}" if word else title
+            page.block([f"### {code(suite)} {prose(head)}\n"])
+        write_blocks(page, suite_blocks(suite, of_suite, session))
+        if len(of_suite) == 1:
+            write_blocks(page, [of_suite[0].table])
+    findings = [Sentence(finding, "warning") for finding in findings_first(session.probes)]
+    write_blocks(page, findings)
+    write_blocks(page, [*trust_blocks(session), *topics.unsettled_blocks(session)])
     with session.records.reading() as read:
-        CaseBlocks(page, session, read).write()
+        case_blocks = CaseBlocks(page, session, read)
+        case_blocks.worst()
+        write_blocks(page, next_blocks(session))
+        write_blocks(page, _folds(session))
+        case_blocks.others()
     return page.text()
 
 
-def _decision(name: str, decision: GateDecision, session: Session) -> list[Block]:
-    if not decision.is_reported:
-        return []
-    of = f"{name}: " if len(session.decisions) > 1 else ""
-    return [
-        Sentence(f"{of}{decision_sentence(decision)}", "good" if decision.passed else "bad"),
+def _folds(session: Session) -> list[Block]:
+    """What is there when asked for: prompts, the gate's reasons, figures, labels, probes, panels,
+    and where all of it comes from.
+    """
+    blocks: list[Block] = []
+    for suite, decision in session.decisions.items():
+        if decision.is_reported:
+            blocks += _gate_folds(suite, decision, session)
+    if worst_results(session):
+        blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
+    changes = Changes.since_baseline(session)
+    for section in sections(session.table):
+        of_judge = _figures(section, changes.about(section.total.counts))
+        title = f"Figures of {section.label}"
+        blocks.append(Fold(title, (*of_judge, *topics.more_figures(section))))
+    labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
+    if labels:
+        blocks.append(Fold("Labels", tuple(labels)))
+    if probes := probe_blocks(session.probes, lambda table, _row: grid_of(table) is None):
+        blocks.append(Fold("Probes", tuple(probes)))
+    if panels := topics.panel_blocks(session):
+        blocks.append(Fold("Panels", tuple(panels)))
+    origin = [*topics.left_out_blocks(session), *provenance_points(session.origin)]
+    if not session.is_table:
+        lines = spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
+        origin.append(Sentence(" | ".join(lines)))
+    if origin:
+        blocks.append(Fold("Where these figures come from", tuple(origin)))
+    return blocks
+
+
+def _gate_folds(suite: str, decision: GateDecision, session: Session) -> Iterator[Block]:
+    """What changed in the prompt; and why the gate decided so: its whole sentence, the tests, and
+    the cases that changed.
+    """
+    for block in prompt_blocks(session, suite):
+        yield replace(block, is_open=False) if isinstance(block, Fold) else block
+    of = f" of {suite}" if len(session.decisions) > 1 else ""
+    blocks: list[Block] = [
+        Sentence(decision_sentence(decision), "good" if decision.passed else "bad"),
         Points(tuple(change_sentences(decision))),
-        *certainty_blocks(decision),
-        *prompt_blocks(session, name),
-        *update_blocks(decision),
+        *map(Sentence, certainty_sentences(decision)),
+        *gate_cases(decision, session),
     ]
+    yield Fold(f"How sure is this? The gate{of}", tuple(blocks))
 
 
 def _figures(section: figures.Section, changes: Changes) -> list[Block]:
@@ -295,6 +322,7 @@ def _figures(section: figures.Section, changes: Changes) -> list[Block]:
 
 
 _LONGEST_NAME = 160
+_LONGEST_TITLE = 110
 _LONGEST_TEXT = 1_200
 _LONGEST_DIFF = 4_000
 _BACKTICKS = re.compile("`+")

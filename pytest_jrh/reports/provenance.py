@@ -239,13 +239,18 @@ _MOST_ROWS = 100
 _MOST_JUDGES = 10
 
 
+def provenance_points(origin: SessionOrigin) -> list[Points]:
+    """Where the figures come from; nothing where it is not known."""
+    points = tuple(f"{title}: {value}" for title, value in provenance_rows(origin))
+    return [Points(points[:_MOST_ROWS])] if points else []
+
+
 def provenance_blocks(origin: SessionOrigin) -> list[Block]:
     """The judges, and folded away all the rest; nothing where it is not known."""
-    rows = list(provenance_rows(origin))[:_MOST_ROWS]
-    if not rows:
+    points = provenance_points(origin)
+    if not points:
         return []
     blocks: list[Block] = []
     for title, value in islice(judge_rows(origin), _MOST_JUDGES):
         blocks.append(Sentence(f"{title[:1].upper()}{title[1:]}: {value}"))
-    points = Points(tuple(f"{title}: {value}" for title, value in rows))
-    return [*blocks, Fold("Where these figures come from", (points,))]
+    return [*blocks, Fold("Where these figures come from", tuple(points))]

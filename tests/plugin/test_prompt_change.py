@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -73,6 +74,40 @@ def test_the_demo_runs_frozen_with_the_cases_that_its_replay_left(project: Path)
     assert replayed.code == frozen.code == pytest.ExitCode.OK, frozen.stdout
     made = [line for line in replayed.lines if " passed" in line][-1].split(",")[0]
     assert made.strip("= ") in frozen.lines[-1]
+
+
+def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> None:
+    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no"]
+    run_pytest(project, *options, "--jrh-summary=summary.md")
+    markdown = (project / "summary.md").read_text("utf-8")
+    shown = unfolded(markdown)
+    words = [word for word in shown.split() if re.search(r"\w", word)]
+    assert len(words) < 250, shown
+    assert shown.startswith("## ❌ FAIL: The new prompt misses violations\n")
+    for text in (
+        "Misses 6 of 25 violations (24%, ",
+        "No false alarm on 29 clean runs (0%, ",
+        "| `refund_within_policy` | 7/10 (was 10/10) | 0/9 (was 0/9) |",
+        "which is also the judge; people checked 12 blind",
+        "Next: read the 6 cases.",
+    ):
+        assert text in shown
+
+
+def unfolded(markdown: str) -> str:
+    """What of a report is seen at first: of its folds the summaries alone."""
+    shown, depth = [], 0
+    for part in re.split(r"(<details(?: open)?>|</details>|</summary>)", markdown):
+        if part.startswith("<details"):
+            depth += 1
+            is_summary = depth == 1
+        elif part == "</details>":
+            depth -= 1
+        elif part == "</summary>":
+            is_summary = False
+        elif not depth or is_summary:
+            shown.append(part)
+    return " ".join(shown)
 
 
 # What a version or a machine decides is left out of the documents.

@@ -20,7 +20,7 @@ from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
-PATIENCE = 60.0
+PATIENCE = 150.0
 
 
 @contextmanager

@@ -66,17 +66,17 @@ def rendered(markdown: str) -> Page:
     return Page.of(reader.render(markdown))
 
 
-def cells(page: Page) -> list[list[str]]:
-    """The first table's rows."""
-    rows: list[list[str]] = []
+def cells(page: Page, table: int = 0) -> list[list[str]]:
+    """The rows of a table; the first is that of the card, the second has all figures."""
+    tables: list[list[list[str]]] = []
     for element in page.elements:
-        if element.tag == "table" and rows:
-            break
+        if element.tag == "table":
+            tables.append([])
         if element.tag == "tr":
-            rows.append([])
+            tables[-1].append([])
         elif element.tag in ("td", "th"):
-            rows[-1].append(element.text.strip())
-    return rows
+            tables[-1][-1].append(element.text.strip())
+    return tables[table]
 
 
 def report(session: Session) -> Page:
@@ -85,13 +85,28 @@ def report(session: Session) -> Page:
     return rendered(text)
 
 
-def test_report_has_the_figures_the_decision_and_the_cases() -> None:
+def test_report_begins_with_the_answer() -> None:
     page = report(session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001"))))
-    assert page.all("h2")[0].text == "❌ Judge reliability"
-    decision = page.all("strong")[0].text
-    assert decision.startswith("Gate failed: misses 2 of 22 violations that it found before (")
-    assert decision.endswith("; 4 regressions, at most 0 allowed.")
-    rows = cells(page)
+    title = "❌ FAIL: The judge misses violations and raises false alarms"
+    assert page.all("h2")[0].text == title
+    paragraphs = [element.text for element in page.all("p")]
+    assert paragraphs[0] == "suite refunds: 48 verdicts, 44 right, 4 wrong"
+    assert paragraphs[1].startswith("Misses 2 of 24 violations (8%, ")
+    assert paragraphs[2].endswith(", before 2.")
+    assert cells(page)[0] == ["rubric", "found", "false alarms"]
+    assert cells(page)[-1] == ["all", "22/24 (was 22/24)", "2/24 (was 2/24)"]
+    assert "Wrong, worst first (4)" in [element.text for element in page.all("h3")]
+    assert [element.text for element in page.all("blockquote")].count("The order is late.") == 4
+
+
+def test_all_else_is_folded() -> None:
+    page = report(session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001"))))
+    decision = page.all("strong")
+    texts = [element.text for element in decision]
+    [whole] = [text for text in texts if text.startswith("Gate failed: ")]
+    assert whole.startswith("Gate failed: misses 2 of 22 violations that it found before (")
+    assert whole.endswith("; 4 regressions, at most 0 allowed.")
+    rows = cells(page, 1)
     assert rows[0][:3] == ["rubric, test", "n", "accuracy"]
     assert rows[1] == [
         "all",
@@ -104,34 +119,39 @@ def test_report_has_the_figures_the_decision_and_the_cases() -> None:
         "0.83 (0.29-0.97)",
         "91.7% (63.9-98.6)",
     ]
-    assert any(
-        "In parentheses: 95% intervals. Each interval" in each.text for each in page.all("p")
-    )
+    notes = [element.text for element in page.all("p")]
+    assert any("In parentheses: 95% intervals. Each interval" in note for note in notes)
     regressions = [
         element.text for element in page.all("code") if element.inside[-2:] == ("ul", "li")
     ]
     assert (
         regressions[0] == "suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]"
     )
-    folds = [each.text for each in page.all("summary")]
-    assert folds[:2] == ["How sure is this?", "fixes (4)"]
-    assert "suite refunds: 48 verdicts, 44 right, 4 wrong" in [each.text for each in page.all("p")]
-    quotes = [each.text for each in page.all("blockquote")]
-    assert quotes.count("The order is late.") == 4
+    folds = [element.text for element in page.all("summary")]
+    assert folds[4:8] == [
+        "How sure is this? The gate",
+        "fixes (4)",
+        "Is the judge wrong, or the label?",
+        "Figures of refunds",
+    ]
 
 
 def test_passed_gate_and_no_gate_are_told_apart() -> None:
-    assert (
-        report(session_of(judged(right), before=judged(right))).all("h2")[0].text
-        == "✅ Judge reliability"
+    passed = report(session_of(judged(right), before=judged(right)))
+    assert passed.all("h2")[0].text == "✅ PASS: The judge is as good as before"
+    assert report(session_of(judged(right))).all("h2")[0].text == (
+        "The judge is right in all of 48 cases"
     )
-    assert report(session_of(judged(right))).all("h2")[0].text == "Judge reliability"
 
 
 @pytest.mark.parametrize("answer", [always(1), always(0), coin()])
 def test_judge_that_judges_nothing_is_unmistakable(answer: Answer) -> None:
     page = report(session_of(judged(answer)))
-    total = dict(zip(*cells(page)[:2], strict=True))
+    assert page.all("h2")[0].text in (
+        "The judge always gives the same verdict",
+        "The judge cannot be told from a coin",
+    )
+    total = dict(zip(*cells(page, 1)[:2], strict=True))
     assert abs(float(total["kappa"].split()[0])) < 0.1
     assert float(total["paired"].split()[0].rstrip("%")) < 30
     assert any(element.text.startswith(("⚠️ Constant", "⚠️ Verdicts")) for element in page.all("p"))
@@ -141,11 +161,12 @@ def test_ordinal_and_panel_are_told() -> None:
     page = report(
         session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
     )
-    assert [heading.text for heading in page.all("h3")][:3] == [
-        "helpfulness",
-        "refunds, judge a",
-        "refunds, judge b",
+    assert [heading.text for heading in page.all("h3")][:2] == [
+        "helpfulness The judge is right in all of 30 cases",
+        "refunds 2 judges compared",
     ]
+    assert cells(page, 1)[0] == ["judge", "found", "false alarms"]
+    assert any("Judge b cannot be told from a coin." in each.text for each in page.all("p"))
     assert any(element.text.startswith("The majority is right in") for element in page.all("p"))
 
 
@@ -163,10 +184,9 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
         for result in judged(always(0), runs=2, rubrics=rubrics)
     ]
     page = report(session_of(now, before))
-    decision = page.all("strong")[0].text
-    assert decision.startswith("Gate failed: misses 600 of 600 violations that it found before (2 ")
-    assert decision.endswith("; 600 regressions, at most 0 allowed.")
-    assert cells(page)[1][0] == "all"
+    assert page.all("h2")[0].text == "❌ FAIL: The judge misses violations"
+    assert any("The worst 8 of 300 rubrics:" in element.text for element in page.all("p"))
+    assert cells(page)[-1] == ["all", "0/600 (was 600/600)", "0/600 (was 0/600)"]
     assert any(
         element.text.startswith("This report was cut at its size limit")
         for element in page.all("em")
