@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
-from pytest_jrh.core.text import all_wrapped, counted, dollars, shortened
+from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, dollars, one_line
 from pytest_jrh.llm.budget import Price, price_of
 from pytest_jrh.reports.grounds import kin_sentence
 from pytest_jrh.reports.planner import prospect_sentences
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
 _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
+# Of so many thousands, or millions, the first decimal tells nothing.
+_ONE_DECIMAL = 10
+_NO_CENT = "$0.00"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,9 +277,6 @@ def _row(
     return PlanRow(suite, stage, name, recorded, calls, read + written, cost, promise)
 
 
-_HEAD = ("stage", "model", "recorded", "to make", "tokens", "cost")
-
-
 def session_plan(
     suites: LoadedSuites, surveys: Iterable[Survey], options: Options, width: int
 ) -> list[str]:
@@ -364,47 +365,55 @@ def plan_lines(
     by_code: Sequence[str] = (),
     width: int = 80,
 ) -> list[str]:
-    """A table per suite, the total, and what the bounds rest on.
+    """The total, what limits and recordings make of it, a table per suite, and what the bounds rest
+    on.
 
     `modes` are generation's and judging's, per suite; `max_calls` and `max_cost` (US dollars) the
     session's limits; `by_code` are the judges whose own code asks.
     """
-    lines: list[str] = []
+    to_make = _calls(plan.rows)
+    calls = "1 call" if to_make.low == to_make.high == 1 else f"{_whole(to_make)} calls"
+    recorded = counted(sum(row.recorded for row in plan.rows), "call")
+    of_code = [row for row in plan.rows if row.model in by_code and row.calls.high]
+    sentences = [
+        f"{calls}, {_cost(plan.rows)}: {counted(plan.cases, 'case')}, {recorded} recorded.",
+        *_probed(plan),
+        *_limits(plan.rows, max_calls, max_cost),
+        *_cases(plan, modes),
+    ]
+    lines = [*all_wrapped(sentences, width), ""]
     for suite in dict.fromkeys(row.suite for row in plan.rows):
         generation, judging = modes[suite]
         mode = generation if generation == judging else f"{generation}, judge {judging}"
         lines += [
             f"suite {suite}, recording {mode}",
-            *_table([row for row in plan.rows if row.suite == suite]),
+            *_table([row for row in plan.rows if row.suite == suite], width),
             "",
         ]
-    recorded = sum(row.recorded for row in plan.rows)
-    to_make, cost = _calls(plan.rows), _cost(plan.rows)
-    sentences = [
-        f"{counted(plan.cases, 'case')}: {recorded:,} calls recorded, {_whole(to_make)} to make, "
-        f"{cost}.",
-        *_probed(plan),
-        *_limits(plan.rows, max_calls, max_cost),
-        *_cases(plan, modes),
-    ]
-    if by_code:
-        sentences.append(
-            f"{', '.join(by_code)}: judges by code of its own, which a plan does not run. It "
-            "counts as at most one call a case here; in a session each of its requests counts."
+    return [*lines, *all_wrapped(_counted(to_make, plan.rows, of_code), width)]
+
+
+def _counted(to_make: Bounds, rows: Sequence[PlanRow], of_code: Sequence[PlanRow]) -> Iterator[str]:
+    """What the bounds rest on: of the stages alone that have calls to make."""
+    if of_code:
+        yield (
+            "A plan runs no judge's own code: it counts as at most one call a case here; in a "
+            "session each of its requests counts."
         )
-    if to_make.high:
-        counting = "The judge is counted as one call a verdict; "
-        if any(STAGES[row.stage].makes_cases for row in plan.rows):
-            counting = (
-                "The planner is counted as one call a case and the judge as one call a verdict, "
-                "edits and summaries as a range; "
-            )
-        sentences.append(
-            f"{counting}answers that have to be asked for again come on top, and so do attempts "
-            "that fail, which count as made. Tokens are estimated from the transcripts' letters, "
-            "an answer as at most max_tokens, or 2,000 tokens where none is set."
+    if not to_make.high:
+        return
+    stages = {row.stage for row in rows if row.calls.high}
+    counting = "The judge is counted as one call a verdict"
+    if any(STAGES[stage].makes_cases for stage in stages):
+        counting = (
+            "The planner is counted as one call a case and the judge as one call a verdict, edits "
+            "and summaries as a range"
         )
-    return [*lines, *all_wrapped(sentences, width)]
+    yield (
+        f"{counting}; answers that have to be asked for again come on top, and so do attempts that "
+        "fail, which count as made. Tokens are estimated from the transcripts' letters, an answer "
+        "as at most max_tokens, or 2,000 tokens where none is set."
+    )
 
 
 def _limits(
@@ -445,7 +454,8 @@ def _limits(
 def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str]:
     """What there is to know about cases whose calls are not simply recorded or to be made."""
     if unpriced := _unpriced(plan.rows):
-        yield f"No known price for {', '.join(unpriced)}: its cost is not in these figures."
+        whose = "its cost is" if len(unpriced) == 1 else "their cost is"
+        yield f"No known price for {listed(unpriced)}: {whose} not in these figures."
     if plan.unrecorded:
         yield (
             f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode does not "
@@ -464,19 +474,20 @@ def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str
         yield f"Record mode none makes no calls: these would be made with --jrh-record-mode={mode}."
 
 
-def _table(rows: Sequence[PlanRow]) -> list[str]:
-    cells = [_HEAD]
-    for row in rows:
-        cost = "unknown" if row.cost is None else _dollars(row.cost)
-        recorded, calls, tokens = f"{row.recorded:,}", _whole(row.calls), _whole(row.tokens)
-        cells.append((row.stage, shortened(row.model, 28), recorded, calls, tokens, cost))
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for stage, model, *numbers in cells:
-        names = [stage.ljust(widths[0]), model.ljust(widths[1])]
-        padded = [cell.rjust(width) for cell, width in zip(numbers, widths[2:], strict=True)]
-        lines.append("  ".join([*names, *padded]).rstrip())
-    return lines
+def _table(rows: Sequence[PlanRow], width: int) -> list[str]:
+    """The stages that have calls, and what those to make may cost, in at most `width` columns."""
+    in_use = [row for row in rows if row.recorded or row.calls.high]
+    names_room = max((columns(row.stage) for row in in_use), default=0)
+    asks = any(row.calls.high for row in in_use)
+    lines = [(f"{'stage':<{names_room}}{GAP}model", "recorded", "to make")]
+    for row in in_use:
+        name = f"{row.stage:<{names_room}}{GAP}{one_line(row.model)}"
+        lines.append((name, f"{row.recorded:,}", _whole(row.calls)))
+    if not asks:
+        return aligned(lines, width) if in_use else []
+    costs = ["unknown" if row.cost is None else _dollars(row.cost) for row in in_use]
+    amounts = [("tokens", "cost"), *zip(map(_tokens, in_use), costs, strict=True)]
+    return aligned([(*line, *more) for line, more in zip(lines, amounts, strict=True)], width)
 
 
 def _probed(plan: CallPlan) -> Iterator[str]:
@@ -492,7 +503,7 @@ def _probed(plan: CallPlan) -> Iterator[str]:
         how = f"{plan.asking:,} by models{free_text}"
     findings_text = " and models find that there is a case" if plan.asking else ""
     yield (
-        f"{plan.derived:,} of them {'is' if plan.derived == 1 else 'are'} made by probes of "
+        f"{plan.derived:,} of the cases {'is' if plan.derived == 1 else 'are'} made by probes of "
         f"{counted(plan.bases, 'case')}{bases_text}: {how}, and counted as judged, which they are "
         f"where the judge is right on the unchanged case{findings_text}."
     )
@@ -515,12 +526,31 @@ def _cost(rows: Sequence[PlanRow]) -> str:
 
 
 def _whole(bounds: Bounds) -> str:
-    low, high = f"{bounds.low:,.0f}", f"{bounds.high:,.0f}"
-    return low if low == high else f"{low} to {high}"
+    return _range(f"{bounds.low:,.0f}", f"{bounds.high:,.0f}")
+
+
+def _tokens(row: PlanRow) -> str:
+    """The tokens of a row, of which no more than two or three digits are known."""
+    return _range(_short(row.tokens.low), _short(row.tokens.high))
+
+
+def _short(number: float) -> str:
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if number >= size:
+            amount = number / size
+            return f"{amount:.1f}{unit}" if amount < _ONE_DECIMAL else f"{amount:,.0f}{unit}"
+    return f"{number:.0f}"
 
 
 def _dollars(bounds: Bounds) -> str:
-    low, high = dollars(bounds.low), dollars(bounds.high)
+    """At least and at most so much, to the cent."""
     if not bounds.high:
         return "$0"
+    low, high = f"${bounds.low:,.2f}", f"${bounds.high:,.2f}"
+    if high == _NO_CENT:
+        return "under $0.01"
+    return f"up to {high}" if low == _NO_CENT else _range(low, high)
+
+
+def _range(low: str, high: str) -> str:
     return low if low == high else f"{low} to {high}"

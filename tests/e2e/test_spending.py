@@ -272,7 +272,7 @@ def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
         low, high = (int(row[3]), int(row[5])) if row[4] == "to" else (int(row[3]), int(row[3]))
         assert low <= server.count(stage) <= high, stage
     again = pytest_in(files, None, "--jrh-plan")
-    assert f"{20 - 2 + 2} calls recorded, 0 to make" in again.stdout
+    assert f"0 calls, $0: 4 cases, {20 - 2 + 2} calls recorded." in again.stdout
 
 
 def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelServer) -> None:
@@ -281,7 +281,7 @@ def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelS
     for path in files.cassettes.rglob("*.judge-*.yaml"):
         path.unlink()
     planned = pytest_in(files, None, "--jrh-plan")
-    assert "2 to make" in planned.stdout
+    assert "\n2 calls, " in planned.stdout
 
 
 def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(

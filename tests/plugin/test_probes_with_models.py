@@ -78,7 +78,7 @@ def test_a_plan_foresees_the_calls_of_probes_as_a_range(pytester: pytest.Pyteste
     cases = RUNS * 2
     plan = pytester.runpytest_subprocess(suite.option, "--jrh-plan", NEW)
     plan.stdout.fnmatch_lines(
-        [f"{cases * 4} of them are made by probes of *: {cases * 4} by models*"]
+        [f"{cases * 4} of the cases are made by probes of *: {cases * 4} by models*"]
     )
     # One of its own case; at most two of the other rubric, and one of the claim.
     assert foreseen(plan.outlines, "verifier") == (cases, cases * 4)

@@ -669,7 +669,7 @@ def test_a_plan_says_what_it_can(judged: MakeJudged, pytester: pytest.Pytester) 
     done = pytester.runpytest_inprocess(made.suite.option, RECORD, "--jrh-plan", *ONE)
     flat = " ".join(done.stdout.str().split())
     assert "judge judges.py:judge 0 0 to 1" in flat
-    assert "judges.py:judge: judges by code of its own, which a plan does not run." in flat
+    assert "A plan runs no judge's own code: it counts as at most one call a case here;" in flat
 
 
 def test_no_secret_of_a_request_is_kept(
