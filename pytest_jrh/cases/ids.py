@@ -19,8 +19,11 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import CaseSpec
 
 CASES_FILE = "agent_perturbations.jsonl"
-REJECTED_FILE = "rejected_cases.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
+REJECTED_FILE = "rejected_cases.jsonl"
+RESULTS_FILE = "case_results.jsonl"
+STATE_FOLDER = "state"
+"""In a suite's results folder: what later sessions and merges read, and hardly anybody opens."""
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, RESULTS_FILE, case_id
 from pytest_jrh.config.places import argument
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
@@ -25,7 +25,8 @@ from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.store.labels import labels_elsewhere
-from pytest_jrh.store.results import RESULTS_NAME, read_results
+from pytest_jrh.store.outputs import state_files
+from pytest_jrh.store.results import read_results
 from pytest_jrh.store.spools import read_jsonl
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
     records: list[Path] = []
     other_suites: set[str] = set()
     for folder in folders:
-        paths = sorted(folder.rglob(RESULTS_NAME))
+        paths = state_files(folder, RESULTS_FILE)
         if not paths:
-            message = f"no {RESULTS_NAME} is in this folder or below it"
+            message = f"no {RESULTS_FILE} is in this folder or below it"
             raise InputError(Problem(message, str(folder), hint=_WHICH))
         shard: dict[str, _ShardResult] = {}
         for path in paths:
@@ -167,7 +168,7 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
         reason = "they are empty"
         if other_suites:
             reason = f"they hold those of {listed(sorted(other_suites))}"
-        message = f"no {RESULTS_NAME} here has results of the suite {suite.name!r}: {reason}"
+        message = f"no {RESULTS_FILE} here has results of the suite {suite.name!r}: {reason}"
         file = str(folders[0]) if len(folders) == 1 else None
         raise InputError(Problem(message, file, hint=_WHICH))
     return results, records

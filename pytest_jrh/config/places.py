@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import node_part
+from pytest_jrh.cases.ids import RESULTS_FILE, STATE_FOLDER, node_part
 from pytest_jrh.core.documents import printable, shown
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.text import nearest
@@ -68,7 +68,11 @@ class Places:
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
-        return list(dict.fromkeys(base / relative for base in self.bases))
+        paths = [base / relative for base in self.bases]
+        if Path(relative).name == RESULTS_FILE:
+            # A config may name it where it was before it moved into the folder of state.
+            paths += [path.parent / STATE_FOLDER / RESULTS_FILE for path in paths]
+        return list(dict.fromkeys(paths))
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""

@@ -360,9 +360,9 @@ class Output(ConfigSection):
     """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
     suite to be committed."""
     results_dir: PathText | None = None
-    """The folder of the tables, the reports and case_results.jsonl: outputs/NAME for
-    inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that mirrors where it
-    is. Two configs share one only where both name it."""
+    """The folder of the tables and the reports, with a folder `state` for later sessions:
+    outputs/NAME for inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that
+    mirrors where it is. Two configs share one only where both name it."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True

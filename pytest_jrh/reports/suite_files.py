@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, RESULTS_FILE, case_id, generation_id
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import without_credentials
@@ -26,7 +26,7 @@ from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.outputs import Outputs, are_newer, cause, debug_paths, write_debug
 from pytest_jrh.store.records import canonical_json, json_value
-from pytest_jrh.store.results import RESULTS_NAME, earlier_results, stored_data, without_gone
+from pytest_jrh.store.results import earlier_results, stored_data, without_gone
 from pytest_jrh.store.spools import (
     RecordEntry,
     RecordIndex,
@@ -598,11 +598,11 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
         if item.result is not None:
             stored = stored_data(item.result, config=suite.key, kept=item.kept)
             lines.append(canonical_json(outputs.redactor.value(stored)) + "\n")
-    outputs.write(suite.results_dir / RESULTS_NAME, "".join(lines))
+    outputs.write_state(suite.results_dir, RESULTS_FILE, "".join(lines))
 
 
 def _write_config(suite: Suite, outputs: Outputs) -> None:
     resolved = without_credentials(json_value(suite.resolved), outputs.redactor)
     clean = storable(outputs.redactor.value(resolved))[0]
     text = yaml.safe_dump(clean, sort_keys=False, allow_unicode=True, width=100)
-    outputs.write(suite.results_dir / CONFIG_NAME, text)
+    outputs.write_state(suite.results_dir, CONFIG_NAME, text)

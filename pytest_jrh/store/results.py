@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from pydantic import BaseModel, ValidationError, create_model
 
 from pytest_jrh.cases.deriving import Derivation, changed
-from pytest_jrh.cases.ids import CASES_FILE, case_id
+from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, case_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import BASES, KINDS, TESTS
 from pytest_jrh.core.documents import shown
@@ -42,6 +42,7 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.sections import MAX_REPEATS
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.stats.metrics import reasoning_disagrees
+from pytest_jrh.store.outputs import earlier_state_file
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
 
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from pytest_jrh.store.spools import RecordIndex
 
 
-RESULTS_NAME = "case_results.jsonl"
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
 # What a float holds exactly: means and sums are made of these.
 _MOST = 2**53
@@ -478,7 +478,7 @@ def earlier_results(
     or of a case that is no longer in the suite are left out, with a note where somebody may miss
     them.
     """
-    path = suite.results_dir / RESULTS_NAME
+    path = earlier_state_file(suite.results_dir, RESULTS_FILE)
     if all(case in ran for case in cases.specs) or not path.exists():
         return Earlier()
     try:

@@ -277,7 +277,7 @@ def test_four_processes_plan_make_and_replay_the_same_calls(
     assert server.count() == 0
     made = pytest_in(files, server, "--jrh-record-mode=once", "-n4")
     assert server.count("judge") == 18
-    results = files.results / "case_results.jsonl"
+    results = files.results / "state" / "case_results.jsonl"
     recorded = {line["case_id"]: line["scores"] for line in map(json.loads, open_lines(results))}
     assert all(len(each) == 3 for each in recorded.values())
     assert sum(len(set(each)) > 1 for each in recorded.values()) > 0

@@ -100,7 +100,7 @@ def test_a_review_settles_the_label_of_a_changed_case(
 ) -> None:
     change(made.suite, new_text)
     run_pytest(pytester.path, made.suite.option, FROZEN)
-    lines = (made.suite.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (made.suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     digest = json.loads(lines[0])["case_digest"]
     decide(made.suite.negatives, "run-1", "accepted", digest=digest)
     done = run_pytest(pytester.path, made.suite.option, FROZEN)

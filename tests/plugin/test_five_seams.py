@@ -145,7 +145,7 @@ def change(suite: SuiteFiles, **evaluation: Any) -> None:
 def given(suite: SuiteFiles) -> dict[str | None, list[tuple[str, int]]]:
     """By judge, what it gave each case."""
     found: dict[str | None, list[tuple[str, int]]] = {}
-    for line in (suite.results / "case_results.jsonl").read_text("utf-8").splitlines():
+    for line in (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines():
         result = json.loads(line)
         if result["score"] is not None:
             case = f"{result['test']} {result['run_id']}"

@@ -73,7 +73,7 @@ def test_labelled_runs_are_cases(
     done.stdout.fnmatch_lines(
         ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree (1 of 2)"]
     )
-    results = lines(labelled.suite.results / "case_results.jsonl")
+    results = lines(labelled.suite.results / "state" / "case_results.jsonl")
     assert [(line["run_id"], line["expected"], line["outcome"]) for line in results] == [
         ("run-1", 0, "agree"),
         ("run-2", 1, "disagree"),
@@ -161,7 +161,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert "0 calls made, 4 replayed" in printed
     assert sentence in (unlabelled.folder / "r.html").read_text("utf-8")
     assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
-    results = lines(unlabelled.suite.results / "case_results.jsonl")
+    results = lines(unlabelled.suite.results / "state" / "case_results.jsonl")
     last = results[-1]
     assert (last["run_id"], last["outcome"], last["expected"]) == ("run-5", "unlabelled", None)
     assert (last["score"], last["reasoning"]) == (0, "The answer is kind.")
@@ -173,7 +173,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert values["statistics"]["overall"]["n"] == 3
     # In another session of some cases its result is kept.
     pytester.runpytest(unlabelled.suite.option, "-k", "run-1", *workers)
-    assert len(lines(unlabelled.suite.results / "case_results.jsonl")) == 5
+    assert len(lines(unlabelled.suite.results / "state" / "case_results.jsonl")) == 5
     assert main(["merge", unlabelled.suite.option, "outputs"]) == 1
 
 
@@ -192,7 +192,7 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
     done.assert_outcomes(passed=2)
     results = {
         line["run_id"]: line["outcome"]
-        for line in lines(unlabelled.suite.results / "case_results.jsonl")
+        for line in lines(unlabelled.suite.results / "state" / "case_results.jsonl")
     }
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
@@ -212,7 +212,7 @@ def test_a_split_selects(pytester: pytest.Pytester, labelled: Labelled, workers:
     done = pytester.runpytest(labelled.suite.option, "--jrh-split=test", *workers)
     done.assert_outcomes(passed=1, skipped=1, deselected=0 if workers else 2)
     assert "! 2 of 4 cases in this session." in done.outlines
-    assert len(lines(labelled.suite.results / "case_results.jsonl")) == 4
+    assert len(lines(labelled.suite.results / "state" / "case_results.jsonl")) == 4
 
 
 def test_an_unknown_split_is_refused(pytester: pytest.Pytester, labelled: Labelled) -> None:
@@ -297,7 +297,9 @@ def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled:
         labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"
     )
     assert {"report: r.html", "report: r.md", "report: r.eval"} <= set(done.outlines)
-    resolved = yaml.safe_load((labelled.suite.results / "config_resolved.yml").read_text("utf-8"))
+    resolved = yaml.safe_load(
+        (labelled.suite.results / "state" / "config_resolved.yml").read_text("utf-8")
+    )
     assert resolved["test_agent_perturbation_config"]["labels"][0]["path"].endswith("labels.csv")
     assert "planner" not in resolved["test_agent_perturbation_config"]
     assert main(["merge", labelled.suite.option, "outputs"]) == 1
@@ -327,7 +329,7 @@ def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[s
     assert names(done.outlines) == [f"run-{number}[e1]" for number in range(1, 6)]
     done = pytester.runpytest(labelled.suite.option, "-q")
     assert done.ret == 1
-    results = lines(labelled.suite.results / "case_results.jsonl")
+    results = lines(labelled.suite.results / "state" / "case_results.jsonl")
     assert [line["expected"] for line in results] == [0, 1, 0, 0, 0]
 
 

@@ -147,7 +147,7 @@ def test_suites_outside_of_rootdir_are_told_apart(
         "run-1",
     )
     done.assert_outcomes(failed=1, passed=3, deselected=13)
-    assert {path.parent.name for path in project.folder.rglob("case_results.jsonl")} == {
+    assert {path.parent.parent.name for path in project.folder.rglob("case_results.jsonl")} == {
         "tiny",
         "other",
     }

@@ -75,6 +75,19 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert json.loads(report.read_text("utf-8")) == merged
 
 
+def test_shards_of_before_are_merged_and_one_result_is_read_once(
+    project: Project, shards: list[str], merge: Merge
+) -> None:
+    assert merge(BASELINE, *shards) == 1
+    merged = merge.lines
+    [before, now, _] = [project.folder / shard / "lax/tiny" for shard in shards]
+    (before / "state/case_results.jsonl").rename(before / "case_results.jsonl")
+    # What a session of before has left beside is older than what is in `state`.
+    (now / "case_results.jsonl").write_text("damaged", encoding="utf-8")
+    assert merge(BASELINE, *shards) == 1
+    assert merge.lines == merged
+
+
 def test_a_threshold_holds_for_all_shards_together(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
@@ -143,7 +156,7 @@ def test_a_case_that_no_shard_reported_is_named_and_red(
 def test_a_suite_without_any_verdict_is_red(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
-    for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/state/case_results.jsonl"):
         results = [
             json.loads(line) | {"outcome": "no_case", "score": None, "scores": []}
             for line in path.read_text("utf-8").splitlines()
@@ -212,7 +225,7 @@ def test_what_a_panel_shares_is_counted_once_over_all_shards(
     pytester: pytest.Pytester, recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     panel = recorded.panel
-    results = panel.folder / "outputs" / "panel" / "case_results.jsonl"
+    results = panel.folder / "outputs" / "panel" / "state" / "case_results.jsonl"
     pytester.runpytest(panel.option)
     whole = results.read_bytes()
     for judge in ("strict", "kind"):
@@ -234,7 +247,7 @@ def changed_line(path: Path, number: int, **values: object) -> None:
 def test_a_result_that_does_not_fit_is_a_usage_error(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
-    path = project.folder / "shard-0/lax/tiny/case_results.jsonl"
+    path = project.folder / "shard-0/lax/tiny/state/case_results.jsonl"
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
@@ -256,13 +269,13 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     for values, told in mistakes:
         changed_line(path, 2, **values)
         assert merge(BASELINE, *shards) == 4
-        assert f"shard-0/lax/tiny/case_results.jsonl:2: {told}" in merge.errors
+        assert f"shard-0/lax/tiny/state/case_results.jsonl:2: {told}" in merge.errors
         path.write_bytes(before)
     cases = project.folder / "shard-0/lax/tiny/agent_perturbations.jsonl"
     changed_line(cases, 1, expected=99)
     assert merge(BASELINE, *shards) == 4
     assert "agent_perturbations.jsonl:1: expected must be one of 0, 1, got 99" in merge.errors
-    for path in project.folder.glob("shard-*/lax/tiny/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/state/case_results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
     changed_line(cases, 1, expected=1)
     assert merge(BASELINE, *shards) == 4
@@ -275,7 +288,7 @@ def test_verdicts_of_another_judge_are_refused(
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *shards) == 4
     assert (
-        "shard-0/lax/tiny/case_results.jsonl: 2 verdict(s) in this file are of another judge"
+        "shard-0/lax/tiny/state/case_results.jsonl: 2 verdict(s) in this file are of another judge"
         in merge.errors
     )
 

@@ -27,7 +27,7 @@ TWO = ("-k", "run-1")
 
 def scores_of(suite: SuiteFiles) -> list[tuple[str, list[int]]]:
     """Outcome and scores of every case, in the order of their ids."""
-    lines = (suite.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     results = sorted(map(json.loads, lines), key=lambda each: str(each["case_id"]))
     return [(each["outcome"], each["scores"] or [each["score"]]) for each in results]
 

@@ -146,7 +146,7 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
     found = {each["probe"]: each for each in data["probes"]["probes"]}
     assert (found[PROBE]["all"]["n"], found[PROBE]["all"]["turned"]) == (6, 1)
     assert len(found[INJECTION]["variants"]) >= 10
-    results = lines(probed.probed.results / "case_results.jsonl")
+    results = lines(probed.probed.results / "state" / "case_results.jsonl")
     turned = [each for each in results if each["outcome"] == "disagree"]
     assert [(each["base"], each["variant"], each["base_scores"]) for each in turned] == [
         ("agent_perturbation", "json_layout", [1])

@@ -60,7 +60,7 @@ def test_rejected_cases_have_records_of_their_own(ran: Path) -> None:
         record["case_id"] for record in records(ran / f"outputs/{NAME}/agent_perturbations.jsonl")
     }
     assert made.isdisjoint(record["case_id"] for record in found)
-    results = records(ran / f"outputs/{NAME}/case_results.jsonl")
+    results = records(ran / f"outputs/{NAME}/state/case_results.jsonl")
     told = {result["rejected"]["case_digest"] for result in results if "rejected" in result}
     assert told == {record["case_digest"] for record in found}
 

@@ -48,7 +48,7 @@ def cases_file(files: SuiteFiles) -> bytes:
 
 def results(files: SuiteFiles) -> dict[str, bool]:
     """By run, whether its result says that the rubric was reworded."""
-    lines = (files.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (files.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     return {line["run_id"]: line.get("reworded", False) for line in map(json.loads, lines)}
 
 
@@ -113,7 +113,7 @@ def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_
     one.assert_outcomes(passed=1)
     assert results(suite) == {"run-1": True, "run-2": True}
     assert ONE in " ".join(one.stdout.str().split())
-    lines = (suite.results / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     digest = json.loads(lines[0])["case_digest"]
     decide(suite.negatives, "run-1", "accepted", digest=digest)
     settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")

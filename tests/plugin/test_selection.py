@@ -28,7 +28,7 @@ def counts(folder: Path) -> dict[str, int]:
         path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig"))))
         for path in folder.glob("*.csv")
     }
-    return tables | {"case_results.jsonl": len(lines(folder / "case_results.jsonl"))}
+    return tables | {"case_results.jsonl": len(lines(folder / "state" / "case_results.jsonl"))}
 
 
 def report(folder: Path) -> dict[str, Any]:
@@ -55,10 +55,12 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     part = report(folder)
     assert part["session"] == {"cases": 2, "kept": 6, "of": 8, "interrupted": False}
     assert part["statistics"] == whole["statistics"]
-    assert [line["case_id"].split("::")[3] for line in lines(folder / "case_results.jsonl")] == [
-        f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)
-    ]
-    assert sum(line.get("kept", False) for line in lines(folder / "case_results.jsonl")) == 6
+    assert [
+        line["case_id"].split("::")[3] for line in lines(folder / "state" / "case_results.jsonl")
+    ] == [f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)]
+    assert (
+        sum(line.get("kept", False) for line in lines(folder / "state" / "case_results.jsonl")) == 6
+    )
     assert (project.suite.negatives / "agent_perturbations_summary.json").read_bytes() == summary
 
 
@@ -66,7 +68,7 @@ def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     pytester.runpytest(project.suite.option)
-    path = project.folder / RESULTS / "case_results.jsonl"
+    path = project.folder / RESULTS / "state" / "case_results.jsonl"
     told = lines(path)
     told[1]["case_digest"] = "0" * 64
     told[2]["judge_fingerprint"] = "0" * 64
@@ -78,10 +80,24 @@ def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
     assert counts(project.folder / RESULTS)["case_results.jsonl"] == 6
 
 
+def test_results_where_sessions_left_them_before_are_kept_and_move(
+    pytester: pytest.Pytester, project: Project
+) -> None:
+    pytester.runpytest(project.suite.option)
+    folder = project.folder / RESULTS
+    for path in (folder / "state").iterdir():
+        path.rename(folder / path.name)
+    (folder / "state").rmdir()
+    pytester.runpytest(project.suite.option, "-k", "run-1")
+    assert sum(line.get("kept", False) for line in lines(folder / "state/case_results.jsonl")) == 6
+    assert counts(folder)["case_results.jsonl"] == 8
+    assert not list(folder.glob("c*"))
+
+
 def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    path = project.folder / RESULTS / "case_results.jsonl"
+    path = project.folder / RESULTS / "state" / "case_results.jsonl"
     pytester.runpytest(project.suite.option)
     whole = path.read_text("utf-8")
     path.write_text(whole.replace(TINY, "another/tiny.yaml"), encoding="utf-8")

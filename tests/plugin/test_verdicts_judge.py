@@ -40,7 +40,7 @@ def _write(labelled: Labelled, *lines: str) -> None:
 
 
 def results_of(labelled: Labelled) -> dict[tuple[str, str], dict[str, Any]]:
-    text = (labelled.suite.results / "case_results.jsonl").read_text("utf-8")
+    text = (labelled.suite.results / "state" / "case_results.jsonl").read_text("utf-8")
     results = map(json.loads, text.splitlines())
     return {(result["run_id"], result["judge"]): result for result in results}
 
@@ -142,12 +142,17 @@ def test_the_results_of_yesterdays_session_are_a_table(
 ) -> None:
     labelled = recorded_once.copied(pytester.path)
     pytester.runpytest(labelled.suite.option).assert_outcomes(passed=2, failed=1, skipped=1)
-    results = labelled.suite.results / "case_results.jsonl"
+    results = labelled.suite.results / "state" / "case_results.jsonl"
     (labelled.folder / TABLE).write_bytes(results.read_bytes())
     _configure(labelled, judge={"verdicts": TABLE})
     again = pytester.runpytest(labelled.suite.option)
     again.assert_outcomes(passed=2, failed=1, skipped=1)
     again.stdout.fnmatch_lines(["0 calls made, 0 replayed*"])
+    # A config of before names it where it was before it moved.
+    (labelled.folder / "outputs/old/state").mkdir(parents=True)
+    (labelled.folder / "outputs/old/state/case_results.jsonl").write_bytes(results.read_bytes())
+    _configure(labelled, judge={"verdicts": "outputs/old/case_results.jsonl"})
+    pytester.runpytest(labelled.suite.option).assert_outcomes(passed=2, failed=1, skipped=1)
     # The rubric means something else now, so yesterday's verdicts are on nothing of today.
     rubrics = labelled.suite.data / "rubrics.yml"
     rubrics.write_text(rubrics.read_text("utf-8").replace("kindly", "rudely"), encoding="utf-8")

@@ -97,8 +97,8 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
         "cases/agent_positives/agent_perturbations_summary.json",
         "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
-        "outputs/refunds/case_results.jsonl",
-        "outputs/refunds/config_resolved.yml",
+        "outputs/refunds/state/case_results.jsonl",
+        "outputs/refunds/state/config_resolved.yml",
         "outputs/refunds/figures.csv",
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
@@ -171,7 +171,7 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
 def test_results_on_disk_say_where_reasoning_and_score_disagree(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     write(suite)
-    lines = (suite.results_dir / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (suite.results_dir / "state/case_results.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["reasoning_disagrees"] for line in lines] == [False] * len(RESULTS)
 
 
@@ -330,7 +330,7 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     blocked = [
         suite.results_dir / "synthetic_agent_perturbation.csv",
-        suite.results_dir / "config_resolved.yml",
+        suite.results_dir / "state/config_resolved.yml",
         tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
         debug_paths(tmp_path / TEST_FOLDER, A).audit,
     ]
@@ -416,7 +416,7 @@ def test_config_is_written_as_it_was_resolved(tmp_path: Path) -> None:
     resolved = {"admin": {"module_name": "\ud800é"}, "paths": [tmp_path], "n": None}
     suite = make_suite(tmp_path, resolved=resolved)
     write(suite)
-    read = yaml.safe_load((suite.results_dir / "config_resolved.yml").read_text("utf-8"))
+    read = yaml.safe_load((suite.results_dir / "state/config_resolved.yml").read_text("utf-8"))
     assert read == {"admin": {"module_name": "\ufffdé"}, "paths": [str(tmp_path)], "n": None}
 
 
@@ -425,7 +425,7 @@ def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -
     suite = make_suite(tmp_path, resolved={"judge": stage, "judges": [stage]})
     write(suite)
     kept = {"model": "m", "api_base": "https://h/v1?version=2"}
-    read = yaml.safe_load((suite.results_dir / "config_resolved.yml").read_text("utf-8"))
+    read = yaml.safe_load((suite.results_dir / "state/config_resolved.yml").read_text("utf-8"))
     assert read == {"judge": kept, "judges": [kept]}
 
 

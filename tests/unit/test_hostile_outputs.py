@@ -101,7 +101,7 @@ def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
 def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-    found = read_results(suite.results_dir / "case_results.jsonl").values()
+    found = read_results(suite.results_dir / "state/case_results.jsonl").values()
     assert [result.reasoning for result, *_ in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()
