@@ -15,9 +15,10 @@ import pytest
 from pytest_jrh.cases.ids import case_name, node_part
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec, Spending
-from pytest_jrh.core.text import log_line
+from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION, paused
+from pytest_jrh.reports.evidence import what_was_done
 from pytest_jrh.stats.panels import spending_of
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ class CaseItem(pytest.Item):
         """
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
-            return _prose(self.result.detail, *self.reportinfo()[:2])
+            return _prose(self.result, *self.reportinfo()[:2])
         if isinstance(
             excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
         ):
@@ -186,10 +187,14 @@ class CaseItem(pytest.Item):
         return Path(rubric.file), rubric.line - 1, f"{tail} "
 
 
-def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
-    """The text as it is.
+_LONGEST_EDIT = 60
 
-    Its first paragraph stands beside the node id in pytest's short summary and in JUnit.
+
+def _prose(result: CaseResult, path: Path, line: int) -> TerminalRepr:
+    """The text of the case as it is.
+
+    Its first paragraph stands beside the node id in pytest's short summary and in JUnit; of a
+    disagreement behind what was done to make the case.
     """
     from _pytest._code.code import (
         ReprEntryNative,
@@ -198,10 +203,13 @@ def _prose(detail: str, path: Path, line: int) -> TerminalRepr:
         ReprTraceback,
     )
 
-    first = " ".join(detail.partition("\n\n")[0].split())
+    detail = result.detail
+    message = " ".join(detail.partition("\n\n")[0].split())
+    if result.outcome not in UNSCORED:
+        message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
     return ReprExceptionInfo(
         reprtraceback=ReprTraceback([ReprEntryNative([f"{detail}\n"])], None, style="native"),
-        reprcrash=ReprFileLocation(str(path), line + 1, first),
+        reprcrash=ReprFileLocation(str(path), line + 1, message),
     )
 
 

@@ -65,7 +65,7 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
         assert (pytester.path / line.removeprefix(name).strip()).is_file()
 
 
-def test_the_short_summary_says_what_the_judge_gave(
+def test_the_short_summary_says_what_was_done_and_what_the_judge_gave(
     pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -73,7 +73,8 @@ def test_the_short_summary_says_what_the_judge_gave(
     short = [
         line.partition(" - ")[2] for line in result.outlines if line.startswith(("FAILED", "ERROR"))
     ]
-    assert short[0] == "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    gave = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+    assert short[0] == f"As planned: {gave}"
     assert short[1].startswith("No verdict (unrecorded): the judge's call is not recorded.")
 
 
