@@ -98,10 +98,13 @@ class Unscored(JrhError):
 
 
 class Unrecorded(Unscored):
-    """A replay met a call that its cassette does not hold; `difference` is a short diff."""
+    """A replay met a call that its cassette does not hold; `difference` is a short diff, empty
+    where nothing is recorded that the call could differ from.
+    """
 
     def __init__(self, *, stage: str, cause: str, difference: str, cassette: str) -> None:
-        super().__init__("unrecorded", stage=stage, cause=cause)
+        advice = "Record it with the command below, or undo the change." if difference else ""
+        super().__init__("unrecorded", stage=stage, cause=cause, advice=advice)
         self.difference = difference
         self.cassette = cassette
 

@@ -540,7 +540,7 @@ UNSCORED: Mapping[str, UnscoredOutcome] = {
     "refused": UnscoredOutcome("{stage}'s model refused to answer", final=True),
     "unrecorded": UnscoredOutcome(
         "{stage}'s call is not recorded",
-        "Record it with the command below, or undo the change.",
+        "Record it with the command below.",
         asked=False,
         unanswered=True,
     ),

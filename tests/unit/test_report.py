@@ -272,6 +272,16 @@ def test_unrecorded_shows_the_difference_the_cassette_and_the_command() -> None:
     assert "    - old\n    + new" in text
     assert "cassette: c/x.yaml" in text
     assert "record it: pytest x --jrh-record-mode=new_episodes" in text
+    assert "or undo the change." in " ".join(text.split())
+
+
+def test_where_nothing_is_recorded_there_is_no_change_to_undo() -> None:
+    trouble = Unrecorded(
+        stage="judge", cause="the case has no recording.", difference="", cassette="/repo/c/x.yaml"
+    )
+    text = " ".join(unscored_text(trouble, command="pytest x", base=BASE).split())
+    assert "Record it with the command below. cassette: c/x.yaml" in text
+    assert "undo" not in text
 
 
 def test_shortening_counts_columns_not_characters() -> None:
