@@ -114,7 +114,8 @@ def check_file(options: argparse.Namespace) -> int:
         reports = _reports(options)
         table, settings = read_input(options.table, settings)
         checked = check(table, settings)
-        if not checked.session.table.overall.counts.n:
+        has_figures = checked.session.table.overall.counts.n > 0
+        if not has_figures and not checked.is_unlabelled:
             raise InputError(table.problem(_nothing_to_count(checked)))
     except InputError as error:
         sys.stderr.write("".join(f"{_safe(line)}\n" for line in str(error).split("\n")))
@@ -123,7 +124,8 @@ def check_file(options: argparse.Namespace) -> int:
     width = shutil.get_terminal_size().columns
     lines = [*_columns_lines(checked, width), "", *_ending(checked, written, problems, width)]
     sys.stdout.write("\n".join(lines) + "\n")
-    return 0 if checked.passed and not problems else 1
+    is_good = checked.passed or checked.is_unlabelled
+    return 0 if is_good and not problems else 1
 
 
 def _safe(line: str) -> str:
@@ -322,6 +324,8 @@ def _words(checked: CheckedTable) -> Iterator[str]:
 
 
 _MOST_WORDS = 6
+# The least that gives an interval of some 10 points to either side.
+_WORTH_LABELLING = 60
 
 
 def _ending(
@@ -331,7 +335,8 @@ def _ending(
     from pytest_jrh.reports.report import Display
 
     folder = Path.cwd()
-    concluded = Concluded(checked.session, checked.passed, tuple(written))
+    is_good = checked.passed or checked.is_unlabelled
+    concluded = Concluded(checked.session, is_good, tuple(written))
     display = Display(folder, workspace=folder, width=width)
     lines: list[Styled] = ending_lines(concluded, display, notices=problems)
     yield from (line.text for line in lines)
@@ -340,12 +345,18 @@ def _ending(
 
 
 def _next_step(checked: CheckedTable) -> str:
-    """How the table becomes a suite, which asks the judge anew."""
+    """How the table becomes a suite that asks the judge anew; without labels, how to get some."""
     from pytest_jrh.core.files import file_name_part
     from pytest_jrh.sources.label_files import COLUMNS, WORDS
     from pytest_jrh.sources.verdict_tables import is_in_log
 
     columns, table = checked.columns, checked.table
+    if checked.is_unlabelled:
+        return (
+            "Nothing has a label, so nothing says how often these verdicts are right. Have people "
+            f"label {_WORTH_LABELLING} cases drawn at random, write what they say in a column "
+            "label, and drawn in a column split, and check again."
+        )
     if any(map(is_in_log, columns.verdicts)):
         kind, _, label = columns.label.partition(":")
         section = f"labels: {{{kind}: {label}}}" if label else "labels of your own"

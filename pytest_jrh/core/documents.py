@@ -8,6 +8,7 @@ standard has it: what Python's reader lets pass would be lost or changed later.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -267,10 +268,11 @@ def read_document(path: Path, *, file: str | None = None) -> Document:
     return _read_yaml(text, name)
 
 
-def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
-    """Return the text of a UTF-8 file of at most `limit` bytes, without a byte order mark.
+def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = False) -> str:
+    """Return the text of a UTF-8 file of at most `limit` bytes, without a byte order mark; with
+    `utf_16` also of a file that begins with the mark of UTF-16, as spreadsheets save it.
 
-    Raises InputError where it is not a readable UTF-8 file.
+    Raises InputError where it is not a readable file of that kind.
     """
     try:
         if path.is_dir():
@@ -285,11 +287,14 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Problem(f"cannot be read: {printable(reason)}", file)) from None
+    encoding, name = "utf-8-sig", "UTF-8"
+    if utf_16 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding, name = "utf-16", "UTF-16"
     try:
-        return raw.decode("utf-8-sig")
+        return raw.decode(encoding)
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        message = f"is not UTF-8 text (byte 0x{raw[error.start]:02x} at offset {error.start})"
+        line = raw[: error.start].decode(encoding, "ignore").count("\n") + 1
+        message = f"is not {name} text (byte 0x{raw[error.start]:02x} at offset {error.start})"
         raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
 
 

@@ -233,7 +233,8 @@ class Label:
     votes: Annotated[tuple[int, ...], Field(min_length=1)]
     by: LabelledBy
     split: str = ""
-    sources: tuple[VoteSource, ...] = ()
+    # Who says where that the label is this one makes it no other label.
+    sources: tuple[VoteSource, ...] = field(default=(), compare=False)
 
     @property
     def value(self) -> int | None:

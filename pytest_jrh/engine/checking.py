@@ -102,6 +102,12 @@ class CheckedTable:
         return next(iter(self.session.decisions.values()), None)
 
     @property
+    def is_unlabelled(self) -> bool:
+        """Whether nothing has a label: all there is to say is how often the judges say violated."""
+        are_all = len(self.unlabelled) == len(self.table.cases)
+        return are_all and self.session.table.overall.counts.unlabelled > 0 and not self.baseline
+
+    @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
         return self.session.table.overall.counts.n > 0 and self.session.passed is not False
@@ -195,7 +201,8 @@ def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
     verdicts = dict.fromkeys([*columns.verdicts, *([column] if column else [])], "verdict")
-    of_tables = [(table, [(columns.label, "label"), *verdicts.items()])]
+    labels = [(columns.label, "label")] if columns.label else []
+    of_tables = [(table, [*labels, *verdicts.items()])]
     if isinstance(source, str):
         scores.settle(of_tables)
         read = cases_of(table, columns, scores, baseline=column)
@@ -401,8 +408,11 @@ class _Maker:
         )
 
     def rubric(self, case: TableCase) -> str:
-        """The rubric that a case is under: the label's column, where no column names one."""
-        return case.key.rubric or self._table.columns.label
+        """The rubric that a case is under: the column of labels, else of verdicts, where no column
+        names one.
+        """
+        columns = self._table.columns
+        return case.key.rubric or columns.label or columns.verdicts[0]
 
     def _spec(self, case: TableCase, judge: str, target_score: int | None) -> CaseSpec:
         key, rubric = case.key, self.rubric(case)

@@ -299,7 +299,8 @@ def session_lines(
     if skips:
         lines += _skips(session, width)
     blocks = []
-    if session.table.overall.counts.n:
+    counts = session.table.overall.counts
+    if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for name, decision in session.decisions.items():

@@ -261,12 +261,12 @@ class _Choice:
         self.problems: list[Problem] = []
 
     def columns(self, baseline: str, mapping: Mapping[str, Any], *, labelled: bool) -> Columns:
-        """All columns; `labelled` says that there has to be one of labels."""
+        """All columns; `labelled` says that one which may be that of labels has to be named so."""
         for role, column in [*self._named.items(), *(("verdict", name) for name in self._verdicts)]:
             self._check(role, column)
         self._stop_at_problems()
         taken = {*self._named.values(), *self._verdicts, baseline}
-        label = self._named.get("label") or self._one("label", taken, needed=labelled)
+        label = self._named.get("label") or self._one("label", taken)
         taken.add(label)
         judge = self._named.get("judge", "")
         verdicts = self._verdicts
@@ -285,7 +285,10 @@ class _Choice:
             # Whose reasoning it is, the column does not say.
             single["reasoning"] = ""
         self._stop_at_problems()
-        return Columns(label=label, verdicts=verdicts, judge=judge, **single)
+        columns = Columns(label=label, verdicts=verdicts, judge=judge, **single)
+        if labelled and not label:
+            self._stop_at_unnamed_label({*columns.used(), baseline}, mapping)
+        return columns
 
     def _stop_at_problems(self) -> None:
         if self.problems:
@@ -308,22 +311,37 @@ class _Choice:
     def _candidates(self, role: str, taken: set[str]) -> list[str]:
         return [column for column in columns_named(self._table, role) if column not in taken]
 
-    def _one(self, role: str, taken: set[str], *, needed: bool = False) -> str:
-        """The only column whose name fits; a problem where several do, or none that is needed."""
+    def _one(self, role: str, taken: set[str]) -> str:
+        """The only column whose name fits; a problem where several do."""
         candidates = self._candidates(role, taken)
         if len(candidates) == 1:
             return candidates[0]
         if candidates and role in OPTIONS and role != "cluster":
             self._ambiguous(role, candidates)
-        elif needed:
-            hint = f"name it: --{role} COL"
-            names = " or ".join(ROLES[role][:5])
-            close = nearest_hint(role, self._table.columns, "column")
+        return ""
+
+    def _stop_at_unnamed_label(self, used: set[str], mapping: Mapping[str, Any]) -> None:
+        """Refuse a table without a column of labels where one that is not used may be that."""
+        unused = [column for column in self._table.columns if column not in used]
+        close = nearest_hint("label", unused, "column")
+        words = {*VERDICT_WORDS, *(key.casefold() for key in mapping)}
+        candidates = []
+        for column in unused:
+            values = {
+                as_text(row.get(column)).casefold() for _, row in self._table.rows[:_LOOKED_AT]
+            }
+            if values & words:
+                candidates.append(column)
+        if close or candidates:
+            hint = "name it: --label COL"
+            if candidates:
+                hint += f"; where nothing has a label, leave out {listed(candidates, 5)}"
+            names = " or ".join(ROLES["label"][:5])
             self._add(
                 f"has no column {names}; {self._there_are}",
                 hint=f"{close}; {hint}" if close else hint,
             )
-        return ""
+        self._stop_at_problems()
 
     def _ambiguous(self, role: str, candidates: Sequence[str]) -> None:
         ways = " or ".join(f"--{role} {printable(column)}" for column in candidates)

@@ -181,6 +181,35 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(
     assert overall["n"] == 40
 
 
+@pytest.mark.parametrize("label", ["", ",label"])
+def test_a_table_without_any_label_has_the_share_of_violations_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], label: str
+) -> None:
+    rows = [f"case,rubric,verdict,notes{label}"]
+    for number in range(80):
+        rubric, cell = ("tone", "refund")[number % 2], label and ","
+        rows.append(f"c{number},{rubric},{int(number % 4 == 0)},kind{cell}")
+    path = written(tmp_path, "\n".join(rows))
+    report = tmp_path / "report.md"
+    assert main(["check", str(path), "--report", str(report)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for text in (printed, report.read_text("utf-8")):
+        assert "The judge calls 20 of 80 cases violated (25.0%, " in text
+        assert "tone: The judge calls 20 of 40 cases violated (50.0%, " in text
+        assert "accuracy" not in text
+    assert "Nothing has a label" in printed
+    assert "label 60 cases drawn at random" in printed
+    assert not check_table(path).passed
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-8-sig"])
+def test_a_table_is_read_as_spreadsheets_save_it(tmp_path: Path, encoding: str) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    path = tmp_path / "verdicts.txt"
+    path.write_bytes((mark + ROWS.replace(",", "\t")).encode(encoding))
+    assert check_table(path).results == check_table(written(tmp_path, ROWS)).results
+
+
 def test_drawn_labels_and_a_gate_beside_rows_without_a_label(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -225,7 +225,7 @@ def test_columns_that_mean_nothing_are_named(path: Path) -> None:
     [
         (b"PK\x03\x04\xff\xff", "labels.csv: is a spreadsheet; must be CSV or JSON lines"),
         (b"  \n", "labels.csv: is empty; must have the columns run_id and label"),
-        ("run_id,label\n".encode("utf-16"), "labels.csv:1: is not UTF-8 text (byte 0xff"),
+        ("run_id,label\n".encode("utf-16")[:-1], "labels.csv:1: is not UTF-16 text (byte 0x0a"),
     ],
     ids=["XLSX", "empty", "UTF-16"],
 )

@@ -124,7 +124,9 @@ function page(row, bodies) {
     if (made.summary) parts.push(card("The verifier's summary", prose(made.summary)));
     if (made.notes.length) parts.push(card("Notes", make("ul", {}, ...made.notes.map((note) => make("li", {}, note)))));
   }
-  parts.push(make("div", { class: "two" }, card("Cost", money(result)), result.command ? card("Run it again", copyable(make("code", { class: "command" }, result.command))) : null));
+  // Verdicts of a table, and of a judge that is code, took no call.
+  const cost = result.calls || result.replayed ? card("Cost", money(result)) : null;
+  parts.push(make("div", { class: "two" }, cost, result.command ? card("Run it again", copyable(make("code", { class: "command" }, result.command))) : null));
   return [...head, ...parts];
 }
 
