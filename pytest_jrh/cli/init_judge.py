@@ -220,14 +220,14 @@ def add_command(
     *,
     files: Sequence[str],
     folders: Sequence[str],
-    locks: str,
+    left_out: Sequence[str],
     ignored: Sequence[IgnoredFile],
 ) -> str:
     """Write the `git add` that leaves out nothing a clone needs.
 
     Without ignored files it is short, and takes all of `inputs/`, so also what a later review
     writes there. With some, `-f` adds them; it then names this suite's `files` and `folders` alone,
-    and leaves out its `locks`.
+    and leaves out what is made again of itself.
     """
     outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
     if not ignored:
@@ -236,7 +236,9 @@ def add_command(
             command.append(f":!{log.path}")
         return shlex.join(command)
     inside = [file for file in files if file.startswith("inputs/")]
-    return shlex.join(["git", "add", "-f", *outside, *inside, *folders, f":!{locks}"])
+    return shlex.join(
+        ["git", "add", "-f", *outside, *inside, *folders, *(f":!{part}" for part in left_out)]
+    )
 
 
 def about_committing(log: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
