@@ -17,10 +17,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.cases.ids import short_digest
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import encoded, file_name_part, replacing
 from pytest_jrh.core.model import JUDGED, UNSCORED, Message, Usage
 from pytest_jrh.core.transcript import ROLES, render_transcript, storable
+from pytest_jrh.reports.evidence import case_title
 from pytest_jrh.reports.grounds import label_figures, label_sentences
 from pytest_jrh.reports.provenance import whole_data
 from pytest_jrh.reports.report import Report
@@ -143,6 +145,7 @@ def _case_metadata(result: CaseResult, case: Case | None) -> dict[str, Any]:
     spec = result.spec
     metadata: dict[str, Any] = {
         "case": result.case_id,
+        "title": case_title(result),
         "suite": spec.suite,
         "test": spec.test,
         "rubric": spec.rubric_id,
@@ -175,8 +178,7 @@ def _edit(edit: Edit) -> dict[str, Any]:
 
 EPOCH = 1
 _TIE = "tie"
-# What Inspect View's column of ids has room for.
-_ID_NAME = 13
+_LONGEST_PART = 64
 _ID_DIGITS = 6
 _ALL_MODELS = "making and judging"
 
@@ -238,12 +240,31 @@ def _is_right(result: CaseResult) -> bool:
     return result.score is not None and result.score == result.expected
 
 
-def sample_ids(result: CaseResult) -> Iterator[str]:
-    """Ids that tell cases apart in a narrow column; a longer one where the short one is taken."""
-    digest = hashlib.sha256(encoded(result.case_id)).hexdigest()
-    name = file_name_part(result.spec.run_id)[:_ID_NAME] if result.spec.run_id else "case"
-    yield f"{name}-{digest[:_ID_DIGITS]}"
-    yield f"{name}-{digest}"
+def sample_ids(result: CaseResult, redactor: Redactor | None = None) -> Iterator[str]:
+    """The id of a case, `RUBRIC/RUN/TEST` and what else tells it from others; a longer one where
+    that is taken.
+    """
+    spec = result.spec
+    parts = [spec.rubric_id, spec.run_id or "case", spec.test]
+    if spec.epoch != 1:
+        parts.append(f"epoch_{spec.epoch}")
+    if spec.target_score is not None:
+        parts.append(f"score_{spec.target_score}")
+    if spec.judge is not None:
+        parts.append(spec.judge)
+    name = "/".join(_id_part(part, redactor) for part in parts)
+    yield name
+    yield f"{name}/{hashlib.sha256(encoded(result.case_id)).hexdigest()}"
+
+
+def _id_part(text: str, redactor: Redactor | None) -> str:
+    """A part of an id as it is, or as far as Inspect can look it up, with digits that tell it from
+    others.
+    """
+    shown = text if redactor is None else redactor.text(text)
+    # Inspect names a file `ID_epoch_1.json`, and takes its id from there.
+    part = file_name_part(shown)[:_LONGEST_PART].replace("_epoch_", "_")
+    return part if part == text else f"{part}~{short_digest(text, _ID_DIGITS)}"
 
 
 def model_usage(usage: Usage) -> dict[str, ModelUsage]:
@@ -373,7 +394,8 @@ class _Log:
         if result.case_id in self._cases:
             raise ValueError(f"two cases have the id {result.case_id!r}")
         self._cases.add(result.case_id)
-        name = next(sample_id for sample_id in sample_ids(result) if sample_id not in self.ids)
+        ids = sample_ids(result, self._redactor)
+        name = next(sample_id for sample_id in ids if sample_id not in self.ids)
         self.ids[name] = None
         sample = eval_sample(result, case, name)
         self._usage += result.spending.usage

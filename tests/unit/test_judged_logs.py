@@ -56,7 +56,8 @@ def test_inspect_reads_the_judged_cases(tmp_path: Path) -> None:
         "openai/gpt-4.1-mini",
     )
     first, second = log.samples
-    assert first.id.startswith("run-1-")
+    assert first.id == "policy/run-1/agent_perturbation/strict"
+    assert first.metadata["title"] == "policy: perturbation (run-1, strict)"
     assert first.metadata["case"] == judged()[0].case_id
     assert [message.role for message in first.messages] == [
         message["role"] for message in conversation()
@@ -154,8 +155,10 @@ def test_summaries_are_what_inspect_lists(tmp_path: Path) -> None:
     path = tmp_path / "judged.eval"
     write_judged_log(path, [judged(1), judged(2)])
     summaries = read_eval_log_sample_summaries(str(path))
-    ids = [str(summary.id) for summary in summaries]
-    assert [name.rpartition("-")[0] for name in ids] == ["run-1", "run-2"]
+    assert [summary.id for summary in summaries] == [
+        "policy/run-1/agent_perturbation/strict",
+        "policy/run-2/agent_perturbation/strict",
+    ]
     assert summaries[0].scores is not None
     assert summaries[0].scores["strict"].value == "C"
 
@@ -253,9 +256,39 @@ def test_any_id_can_be_looked_up(tmp_path: Path, case_id: str) -> None:
     path = tmp_path / "judged.eval"
     write_judged_log(path, [judged(case_id=case_id, run_id=case_id)])
     (name,) = (sample.id for sample in read(path).samples)
-    assert len(name) < 32
+    assert name.startswith("policy/")
+    assert len(name) < 128
     assert read_eval_log_sample(str(path), name, 1).metadata["case"] == case_id
     assert [item.name for item in tmp_path.iterdir()] == ["judged.eval"]
+
+
+def test_an_id_is_the_same_whatever_else_is_in_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "judged.eval"
+    changes: list[dict[str, Any]] = [
+        {"case_id": "a", "run_id": "\u65e5"},
+        {"case_id": "b", "run_id": "\u672c"},
+        {"case_id": "c", "run_id": "x/y"},
+        {"case_id": "d", "run_id": "x_y"},
+        {"case_id": "e", "run_id": "x_y", "epoch": 2},
+        {"case_id": "f", "run_id": "x_y", "target_score": 3},
+        {"case_id": "g", "run_id": "x_epoch_1"},
+        {"case_id": "h", "run_id": "sk-0123456789abcdefghij"},
+        {"case_id": "i", "run_id": "sk-9876543210abcdefghij"},
+    ]
+    redactor = Redactor(("sk-0123456789abcdefghij", "sk-9876543210abcdefghij"))
+    together = [judged(**change) for change in changes]
+    write_judged_log(path, together, redactor=redactor)
+    ids = {sample.metadata["case"]: sample.id for sample in read(path).samples}
+    assert len(set(ids.values())) == len(changes)
+    assert [ids[case] for case in "def"] == [
+        "policy/x_y/agent_perturbation/strict",
+        "policy/x_y/agent_perturbation/epoch_2/strict",
+        "policy/x_y/agent_perturbation/score_3/strict",
+    ]
+    for case in together:
+        write_judged_log(path, [case], redactor=redactor)
+        [sample] = read(path).samples
+        assert sample.id == ids[sample.metadata["case"]]
 
 
 def test_secrets_do_not_reach_the_log(tmp_path: Path) -> None:
