@@ -114,9 +114,12 @@ def page_columns(session: Session) -> list[Fact]:
 
 
 def result_facts(*, repeated: bool, derived: bool) -> list[Fact]:
-    """The facts with a column in a table of results, RAND's first."""
+    """The facts with a column in a table of results: first what a reader looks for in it, then
+    RAND's, then ours.
+    """
     tables = {"": False, "all": True, "repeats": repeated, "probes": derived}
-    return [fact for fact in FACTS if tables[fact.tables]]
+    facts = [fact for fact in FACTS if tables[fact.tables]]
+    return sorted(facts, key=lambda fact: (*_FIRST_COLUMNS, fact.name).index(fact.name))
 
 
 def result_row(
@@ -283,6 +286,10 @@ def synthetic_row(
 
 
 _SYNTHETIC: Mapping[str, Callable[[Case], Any]] = {
+    # What a reader looks for first; the others in RAND's order, and then ours.
+    "perturbed_idx": lambda case: perturbed_idx(case.spec),
+    "rubric_id": lambda case: case.rubric.id,
+    "expected": lambda case: case.expected,
     "test_name": lambda case: case.spec.test,
     "original_request": _request,
     "original_response": _before,
@@ -294,13 +301,11 @@ _SYNTHETIC: Mapping[str, Callable[[Case], Any]] = {
         edit.editor_raw_response for edit in case.outcome.edits
     ),
     "generation_reasoning": lambda case: _turns(case, lambda edit: edit.editor_reason),
-    "perturbed_idx": lambda case: perturbed_idx(case.spec),
     "generation_temp": lambda _: None,
     "generation_mode": lambda case: case.mode,
     "validation_score": _validation_score,
     "validation_reasoning": _validation_reasoning,
     "validated_bucket": lambda case: case.expected if case.verified else None,
-    "rubric_id": lambda case: case.rubric.id,
     "rubric_text": lambda case: case.rubric.instructions,
     "score_levels_table": lambda case: _scale(case.levels),
     "transcript": lambda _: None,
@@ -309,11 +314,11 @@ _SYNTHETIC: Mapping[str, Callable[[Case], Any]] = {
     "run_id": lambda case: case.run.run_id,
     "epoch": lambda case: case.run.epoch,
     "target_score": lambda case: case.spec.target_score,
-    "expected": lambda case: case.expected,
     "verified": lambda case: case.verified,
     "human_decision": _case_decision,
 }
 SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)
+_FIRST_COLUMNS = ("idx", "rubric_id", "expected", "autograder_score", "outcome")
 _PAGE_ORDER = (
     "outcome change suite rubric test run variant judge reasoning right given flicker review cost"
 )

@@ -124,7 +124,10 @@ def test_xlsx_without_openpyxl_becomes_csv_and_says_so(monkeypatch: pytest.Monke
 def test_synthetic_row_fills_rands_columns() -> None:
     row = synthetic_row(make_case(), temperature=0.7)
     assert set(row) <= set(SYNTHETIC_COLUMNS)
-    assert SYNTHETIC_COLUMNS[:21] == (
+    assert SYNTHETIC_COLUMNS[:22] == (
+        "perturbed_idx",
+        "rubric_id",
+        "expected",
         "test_name",
         "original_request",
         "original_response",
@@ -134,13 +137,11 @@ def test_synthetic_row_fills_rands_columns() -> None:
         "generation_response",
         "generation_completion",
         "generation_reasoning",
-        "perturbed_idx",
         "generation_temp",
         "generation_mode",
         "validation_score",
         "validation_reasoning",
         "validated_bucket",
-        "rubric_id",
         "rubric_text",
         "score_levels_table",
         "transcript",
@@ -168,23 +169,24 @@ def test_result_row_fills_rands_columns() -> None:
     row = result_row(make_result(outcome="disagree"), make_case())
     columns = tuple(fact.name for fact in result_facts(repeated=False, derived=False))
     assert tuple(row) == columns
-    assert columns[:17] == (
+    assert columns[:18] == (
         "idx",
+        "rubric_id",
+        "expected",
+        "autograder_score",
+        "outcome",
         "perturbed_idx",
         "rubric",
-        "rubric_id",
         "transcript",
         "generation_response",
         "original_request",
         "original_idx",
-        "expected",
         "validation_score",
         "agent_mode",
         "plan_thesis",
         "planned_steps",
         "test_name",
         "score_levels_table",
-        "autograder_score",
         "autograder_reasoning",
     )
     assert (row["expected"], row["autograder_score"], row["outcome"]) == (1, 0, "disagree")
