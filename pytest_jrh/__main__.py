@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns 0 where all is well, 1 where the merged suite is not green, 4 for a user's mistake.
     """
-    parser = _Parser(prog="python -m pytest_jrh", description=__doc__)
+    parser = _Parser(prog="python -m pytest_jrh", description=__doc__, epilog=_documentation())
     parser.add_argument("--version", action="version", version=f"pytest-jrh {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     _declare_merge(
@@ -83,6 +83,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "history":
         return _history(options.file)
     return _merge(options)
+
+
+def _documentation() -> str:
+    """Where the documentation is: in an installed package, or beside it in a clone."""
+    package = Path(__file__).parent
+    for folder in (package / "docs", package.parent / "docs"):
+        if (folder / "index.md").is_file():
+            return f"Documentation: {folder / 'index.md'}"
+    return "Documentation: the folder `docs` of the repository"
 
 
 def _declare_merge(merge: argparse.ArgumentParser) -> None:

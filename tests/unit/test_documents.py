@@ -160,5 +160,10 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(re.findall(r": (\w+\.md)$", text, re.MULTILINE)) == [path.name for path in DOCS]
 
 
+def test_the_overview_leads_to_every_page() -> None:
+    linked = re.findall(r"\]\((\w+\.md)\)", (ROOT / "docs" / "index.md").read_text("utf-8"))
+    assert sorted(set(linked)) == [path.name for path in DOCS if path.name != "index.md"]
+
+
 def test_the_readme_stays_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 130

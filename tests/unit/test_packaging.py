@@ -35,6 +35,19 @@ def test_the_command_says_its_version(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out == f"pytest-jrh {pytest_jrh.__version__}\n"
 
 
+def test_the_help_ends_with_where_the_documentation_is(
+    project: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last == f"Documentation: {ROOT / 'docs' / 'index.md'}"
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {
+        "docs": "pytest_jrh/docs"
+    }
+
+
 def test_the_description_on_a_package_index_has_no_link_into_the_repository(project: Any) -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert RELATIVE.search(text)
