@@ -721,10 +721,10 @@ class CaseResult:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a session is: cases done of those set to work, what they have spent, and how many
-    calls wait for an answer; None where that is not known.
+    calls of each stage wait for an answer, as far as that is known.
     """
 
     done: int
     total: int
     spending: Spending = Spending()
-    in_flight: int | None = None
+    in_flight: Mapping[StageName, int] = field(default_factory=dict)

@@ -70,7 +70,7 @@ class SuppliedExchange:
             raise self._complete.trouble(request.stage.stage)
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         for _ in range(self._most_timeouts):
-            async with self._slots.one():
+            async with self._slots.one(request.stage.stage):
                 if self._stopping():
                     raise Stopped
                 refusal = self._ledger.enter(0.0) if self._ledger is not None else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.cases.ids import case_id, cassette_path
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.core.model import UNSCORED, StageModel
+from pytest_jrh.core.model import UNSCORED, StageModel, StageName
 from pytest_jrh.core.stages import JUDGE, NO_CALL, VERIFIER
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.engine.attempts import Attempt
@@ -135,9 +136,10 @@ class Calls:
         return (*client, *self._said)
 
     @property
-    def in_flight(self) -> int:
-        """The calls that wait for an answer."""
-        return self._slots.in_flight + (self._client.in_flight if self._client else 0)
+    def in_flight(self) -> Counter[StageName]:
+        """The calls of each stage that wait for an answer."""
+        client = self._client.in_flight if self._client else Counter[StageName]()
+        return self._slots.in_flight + client
 
     def stop(self) -> None:
         """Begin no more calls."""

@@ -19,6 +19,7 @@ import asyncio
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel, Usage
+from pytest_jrh.core.model import StageModel, StageName, Usage
 from pytest_jrh.core.transcript import with_text
 from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.budget import Ledger, price_of
@@ -220,9 +221,9 @@ class LiteLLMExchange:
         return [*self._negotiation.notices, *self._notices]
 
     @property
-    def in_flight(self) -> int:
-        """The calls that wait for their answer."""
-        return self._in_flight
+    def in_flight(self) -> Counter[StageName]:
+        """The calls of each stage that wait for their answer."""
+        return self._slots.in_flight
 
     def stop(self) -> None:
         """Send no more calls; calls in flight finish."""
@@ -282,7 +283,7 @@ class LiteLLMExchange:
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
-            async with self._slots.one():
+            async with self._slots.one(request.stage.stage):
                 if self._stopping.is_set():
                     raise Stopped
                 self._raise_if_ended(request)

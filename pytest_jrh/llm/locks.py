@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.stages import STAGES
 from pytest_jrh.llm.calls import Stopped
 
 if TYPE_CHECKING:
     from filelock import FileLock
+
+    from pytest_jrh.core.model import StageName
 
 
 _POLL = 0.05
@@ -49,37 +53,38 @@ async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> Async
 
 class Slots:
     """Slots for calls in flight: `limit` in this process, and one lock file each where processes
-    share them. `in_flight` counts those of this process that are taken.
+    share them. `in_flight` counts those of this process that are taken, for each stage.
     """
 
     def __init__(self, limit: int, shared: Sequence[Path], stopping: Callable[[], bool]) -> None:
         self._own = asyncio.Semaphore(limit)
         self._shared = shared
         self._stopping = stopping
-        self.in_flight = 0
+        # With all stages from the start: another thread may read it at any time.
+        self.in_flight: Counter[StageName] = Counter(dict.fromkeys(STAGES, 0))
 
     @contextlib.asynccontextmanager
-    async def one(self) -> AsyncIterator[None]:
-        """Take a slot, waiting for it.
+    async def one(self, stage: StageName) -> AsyncIterator[None]:
+        """Take a slot for a call of a stage, waiting for it.
 
         Raises `Stopped` where the session ends before there is one.
         """
         async with self._own:
             if not self._shared:
-                with self._counted():
+                with self._counted(stage):
                     yield
                 return
             async with held_any(self._shared, self._stopping):
-                with self._counted():
+                with self._counted(stage):
                     yield
 
     @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
-        self.in_flight += 1
+    def _counted(self, stage: StageName) -> Iterator[None]:
+        self.in_flight[stage] += 1
         try:
             yield
         finally:
-            self.in_flight -= 1
+            self.in_flight[stage] -= 1
 
 
 @contextlib.contextmanager

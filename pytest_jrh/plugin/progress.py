@@ -25,29 +25,35 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
 
 
-INTERVAL = 30.0
-"""Seconds between two lines."""
+INTERVAL = 60.0
+"""Seconds between two lines of a log, such as a CI's."""
+TERMINAL_INTERVAL = 15.0
+"""Seconds between two lines of a terminal, where somebody may wait for them."""
 _WIDTH = 200
 
 
 @dataclass
 class ProgressLine:
-    """Writes a line of its own every `INTERVAL` seconds, in place of minutes of silence."""
+    """Writes a line of its own every `interval` seconds, in place of minutes of silence; it is at
+    most `width` columns wide.
+    """
 
     reporter: pytest.TerminalReporter
     started: float
     uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
     clock: Callable[[], float] = time.monotonic
     last: float | None = None
+    interval: float = INTERVAL
+    width: int = _WIDTH
 
     def draw(self, progress: Progress) -> None:
         """Say how far the session is, if it is time to."""
-        self.say(progress_line(progress, self.clock() - self.started, _WIDTH))
+        self.say(progress_line(progress, self.clock() - self.started, self.width))
 
     def say(self, text: str) -> None:
         """Write a line of text, if it is time to."""
         time_now = self.clock()
-        if time_now - (self.started if self.last is None else self.last) < INTERVAL:
+        if time_now - (self.started if self.last is None else self.last) < self.interval:
             return
         self.last = time_now
         with self.uncaptured():
@@ -67,7 +73,11 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     capture = config.pluginmanager.get_plugin("capturemanager")
     # While an item runs, what goes to the terminal is captured too.
     uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
-    return ProgressLine(reporter, time.monotonic(), uncaptured)
+    line = ProgressLine(reporter, time.monotonic(), uncaptured, interval=INTERVAL)
+    if reporter.isatty:
+        line.interval = TERMINAL_INTERVAL
+        line.width = config.get_terminal_writer().fullwidth
+    return line
 
 
 class _Reported:
@@ -146,6 +156,6 @@ class ControllerProgress:
         # pytest captures nothing in a controller while its workers run tests, so there is nothing
         # to lift.
         line.uncaptured = nullcontext
-        while not ended.wait(INTERVAL):
+        while not ended.wait(line.interval):
             if not self._reported.is_done:
                 line.draw(self._reported.progress())

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult, Progress
 
+_ESTIMATED_FROM = 0.1
+
 
 def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float = 0.0) -> list[str]:
     """Calls, cost and duration of a session, in as few lines as possible.
@@ -63,19 +65,24 @@ def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
-    """Progress and estimated remaining time, in one line of at most `width` columns."""
-    spending = progress.spending
-    in_flight = f", {progress.in_flight:,} in flight" if progress.in_flight else ""
-    unpriced = " and unpriced calls" if spending.unpriced else ""
-    parts = [
-        f"jrh: {progress.done:,} of {progress.total:,} cases",
-        f"{counted(spending.calls, 'call')}{in_flight}",
-        counted(spending.usage.total, "token"),
-        f"{_dollars(spending.paid)}{unpriced}",
-    ]
-    if 0 < progress.done < progress.total:
-        remaining = seconds / progress.done * (progress.total - progress.done)
-        parts.append(f"about {_duration(remaining)} left")
+    """How far a session is after so many seconds, how long the rest may take, which stages are at
+    work and what was spent, in one line of at most `width` columns.
+    """
+    done, total, spending = progress.done, progress.total, progress.spending
+    times = _clock(seconds)
+    # Before, the cases that are done are too few to judge the others by.
+    if done < total and done >= total * _ESTIMATED_FROM:
+        times += f", about {_clock(seconds / done * (total - done))} left"
+    parts = [f"jrh: {done:,} of {total:,} cases", times]
+    if progress.in_flight:
+        stages = (f"{number:,} {stage}" for stage, number in progress.in_flight.items())
+        parts.append(f"in flight: {', '.join(stages)}")
+    # What cases at work have spent is not known: without one that is done, nothing is said of it.
+    if done:
+        unpriced = " and unpriced calls" if spending.unpriced else ""
+        parts.append(counted(spending.calls, "call"))
+        parts.append(f"{_dollars(spending.paid)}{unpriced}")
+        parts.append(counted(spending.usage.total, "token"))
     return shortened(" | ".join(parts), width)
 
 
@@ -107,11 +114,16 @@ def _dollars(amount: float) -> str:
 
 
 def _duration(seconds: float) -> str:
+    text = _clock(seconds)
+    return text if "min" in text else f"{seconds:.1f} s"
+
+
+def _clock(seconds: float) -> str:
     minutes, full_seconds = divmod(round(seconds), 60)
-    if not minutes:
-        return f"{seconds:.1f} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {full_seconds} s"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {full_seconds} s" if minutes else f"{full_seconds} s"
 
 
 def _joined(parts: Sequence[str], width: int) -> list[str]:

@@ -10,10 +10,28 @@ from pytest_jrh.reports.spending import progress_line
 def test_the_line_says_how_far_the_session_is_and_when_it_may_be_done() -> None:
     spending = Spending(calls=30, usage=Usage(1000, 200), paid=0.5)
     line = progress_line(Progress(5, 20, spending), 10.0, 100)
-    assert line == "jrh: 5 of 20 cases | 30 calls | 1,200 tokens | $0.5000 | about 30.0 s left"
+    assert line == (
+        "jrh: 5 of 20 cases | 10 s, about 30 s left | 30 calls | $0.5000 | 1,200 tokens"
+    )
     assert len(progress_line(Progress(5, 20, spending), 10.0, 40)) <= 40
-    waiting = progress_line(Progress(5, 20, spending, in_flight=3), 10.0, 100)
-    assert waiting.startswith("jrh: 5 of 20 cases | 30 calls, 3 in flight | ")
+
+
+def test_the_line_names_the_stages_that_are_at_work() -> None:
+    progress = Progress(5, 20, in_flight={"editor": 2, "judge": 1})
+    assert " left | in flight: 2 editor, 1 judge | 0 calls | " in progress_line(progress, 75.0, 100)
+
+
+def test_nothing_is_said_of_what_cases_at_work_have_spent() -> None:
+    line = progress_line(Progress(0, 20, in_flight={"planner": 2}), 75.0, 100)
+    assert line == "jrh: 0 of 20 cases | 1 min 15 s | in flight: 2 planner"
+
+
+def test_the_rest_is_estimated_from_a_tenth_of_the_cases_on() -> None:
+    before, after = (progress_line(Progress(done, 100), 75.0, 100) for done in (9, 10))
+    assert before.startswith("jrh: 9 of 100 cases | 1 min 15 s | ")
+    assert after.startswith("jrh: 10 of 100 cases | 1 min 15 s, about 11 min 15 s left | ")
+    nothing, last = (progress_line(Progress(done, done), 75.0, 100) for done in (0, 3))
+    assert "left" not in nothing + last
 
 
 def test_a_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
@@ -34,11 +52,11 @@ def test_a_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
     for now[0] in times:
         line.draw(Progress(1, 4, Spending(calls=3)))
     said = [text for text in written if text != "(new line)"]
-    assert [text.rpartition(" | ")[0] for text in said] == [
-        "jrh: 1 of 4 cases | 3 calls | 0 tokens | $0.00"
-    ] * 2
+    assert said == [
+        "jrh: 1 of 4 cases | 1 min 0 s, about 3 min 0 s left | 3 calls | $0.00 | 0 tokens",
+        "jrh: 1 of 4 cases | 2 min 0 s, about 6 min 0 s left | 3 calls | $0.00 | 0 tokens",
+    ]
     assert written[::2] == ["(new line)"] * 2
-    assert "about 1 min 30 s left" in said[0]
 
 
 def test_a_controller_that_asks_before_its_workers_have_collected_learns_of_their_cases() -> None:
