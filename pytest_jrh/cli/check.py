@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.checking import CheckedTable, CheckSettings
 
 
-_REPORTS = {".html": "report", ".md": "summary", ".json": ""}
+_REPORTS = {".html": "report", ".md": "summary", ".svg": "card", ".json": ""}
 """What a report is by the end of its name, as `Report.option`; empty for JSON."""
 _COLUMNS = {
     "label": "what people said",
@@ -76,7 +76,8 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="write a report: FILE.html, FILE.md or FILE.json; may be given several times",
+        help="write a report: FILE.html, FILE.md, FILE.json, or FILE.svg (the judge card as a "
+        "picture, and FILE-badge.svg beside it); may be given several times",
     )
 
 

@@ -6,7 +6,7 @@ to read first; and what to do next.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import counted, one_line, shortened
@@ -101,7 +101,8 @@ class JudgeCard:
 
     `rows` are the rubrics, of an ordinal judge the levels, the worst first; of a single rubric
     there is only the `total`. `title` says in a few words what is wrong with the judge, or what
-    it came to, and `flaw` what makes its verdicts worth nothing, empty where nothing does.
+    it came to, and `flaw` what makes its verdicts worth nothing, empty where nothing does. `kappa`
+    is its agreement with the labels, weighted for an ordinal judge.
     """
 
     suite: str
@@ -113,6 +114,7 @@ class JudgeCard:
     flaw: str
     total: CardRow
     rows: tuple[CardRow, ...]
+    kappa: Estimate = field(default_factory=Estimate)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -238,10 +240,14 @@ def judge_cards(session: Session) -> list[JudgeCard]:
     return cards
 
 
-def _agreement(section: figures.Section) -> float:
+def _kappa(section: figures.Section) -> Estimate:
     name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
-    estimate = section.total.figures.get(name, Estimate())
-    return -2 if estimate.value is None else estimate.value
+    return section.total.figures.get(name, Estimate())
+
+
+def _agreement(section: figures.Section) -> float:
+    value = _kappa(section).value
+    return -2 if value is None else value
 
 
 def _card(section: figures.Section, decision: GateDecision | None, session: Session) -> JudgeCard:
@@ -273,6 +279,7 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
         flaw=flaw_title(section, session),
         total=total,
         rows=tuple(rows) if len(rows) > 1 else (),
+        kappa=_kappa(section),
     )
 
 

@@ -15,6 +15,7 @@ from pytest_jrh.reports.eval_log import InspectLog
 from pytest_jrh.reports.history import HistoryReport
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.pictures import CardReport
 from pytest_jrh.reports.result_files import CaseTables, JudgeReport
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.store.outputs import cause
@@ -28,6 +29,7 @@ REPORTS: tuple[Report, ...] = (
     TerminalReport(),
     HtmlReport(),
     MarkdownReport(),
+    CardReport(),
     InspectLog(),
     HistoryReport(),
     CaseTables(),
