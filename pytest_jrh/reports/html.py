@@ -44,6 +44,7 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
+from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
 from pytest_jrh.reports.probes import findings_first, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
@@ -220,7 +221,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     """The page, with `BODIES` where the data blocks belong; it lists the cases of
     `listed_session`.
     """
-    style = (_TEMPLATES / "report.css").read_text("utf-8")
+    style = (_TEMPLATES / "report.css").read_text("utf-8") + PAGE_STYLE
     parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     every_section = sections(session.table)
@@ -258,6 +259,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "remarks": block_values(_remarks(session, listed_session)),
     }
     ours = {
+        "pictures": page_pictures(session),
         "style": style,
         "script": script,
         "style_hash": _hash(style),

@@ -120,7 +120,7 @@ def draw_map(canvas: Canvas, points: Sequence[Point]) -> None:
     canvas.line(place(0, 0), place(1, 1), "muted", dashes="5 4")
     taken = [*_draw_signs(canvas, frame)]
     dots = []
-    crosses = []
+    crosses: list[_Box] = []
     for point in points:
         x, y = place(*point.place)
         dots.append(_Box(x - 7, y - 7, x + 7, y + 7))

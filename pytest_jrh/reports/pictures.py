@@ -112,6 +112,7 @@ PAGE_STYLE = f"""{STYLE}\
   .jrh-picture.jrh-wide {{ display: none; }}
   .jrh-picture.jrh-narrow {{ display: block; width: 100%; }}
 }}
+@media print {{ .jrh-picture {{ break-inside: avoid; }} }}
 """
 
 

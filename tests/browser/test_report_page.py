@@ -255,6 +255,8 @@ def test_the_search_finds_reasoning_edits_and_rubrics(
 
 def test_the_focus_goes_into_a_case_and_back_to_its_row(opened: Any, report: Path) -> None:
     page = opened(report)
+    # The page has the rows near the view alone.
+    page.evaluate("document.querySelector('#cases').scrollIntoView()")
     link = page.locator("table.cases tr[data-key] a").nth(2)
     key = link.evaluate("link => link.closest('tr').dataset.key")
     link.focus()
