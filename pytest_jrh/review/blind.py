@@ -23,7 +23,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import listed, read_text
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import AppendedFile, atomic_write, encoded
-from pytest_jrh.core.text import counted, name_problem, nearest
+from pytest_jrh.core.text import alike, counted, name_problem, nearest
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
 from pytest_jrh.sources.label_files import LabelFile, read_objects
@@ -142,6 +142,11 @@ class LabelBook:
         """Who has labelled a case."""
         labels = self._labels.get(digest, {})
         return frozenset(name for name, label in labels.items() if not label.withdrawn)
+
+    @property
+    def reviewers(self) -> frozenset[str]:
+        """All who have labelled a case."""
+        return frozenset[str]().union(*self._labels.values())
 
     def keep(self, case: Case, label: PersonLabel) -> None:
         """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
@@ -424,6 +429,13 @@ class LabelBoard(Board):
             self._present[browser or name] = name
             self._left.discard(name)
             return keys[0], name
+
+    def alike(self, name: str) -> list[str]:
+        """Who labels here, or has, under a name that may be meant by one that nobody has."""
+        with self._lock:
+            names = {entered.name for entered in self._reviewers.values()} | self._book.reviewers
+        name = name.strip()
+        return [] if name in names or name in self.known_reviewers else alike(name, names)
 
     def finish(self, reviewer: str) -> None:
         """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind.

@@ -180,6 +180,7 @@ def _template_values(template: AgentTemplate) -> dict[str, Any]:
 
 class _Name(RequestBody):
     name: str
+    is_another: bool = False
 
 
 class _Label(RequestBody):
@@ -219,7 +220,11 @@ class LabelPage(Page[LabelBoard]):
         }
 
     def _enter(self, request: PageRequest) -> PageReply:
-        key, name = self.board.enter(request.read(_Name).name, request.browser)
+        body = request.read(_Name)
+        others = self.board.alike(body.name)
+        if others and self.board.reviewer is None and not body.is_another:
+            return json_reply({"alike": others})
+        key, name = self.board.enter(body.name, request.browser)
         return json_reply({"reviewer": key, "name": name})
 
     def _cases(self, request: PageRequest) -> PageReply:

@@ -342,6 +342,21 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     assert all(each.blind for each in read_people(suite))
 
 
+def test_one_person_under_two_names_is_asked_about_it(pages: Labelling) -> None:
+    suite = blind_suite(pages.folder, overlap=1.0)
+    url = pages.start(labelling(suite, [confirmed(0), confirmed(1)]))
+    pages.page(url)
+    again = pages.page(url, name="")
+    for number, name in enumerate(("ann", "Ann")):
+        again.wait_for_selector("#enter[open]")
+        again.fill("#name", "Ann")
+        again.keyboard.press("Enter")
+        again.wait_for_selector("#enter-problem:has-text('Is Ann another person?')")
+        again.locator("#enter-alike button").nth(number).click()
+        again.wait_for_selector(f"#who:text-is('{name}')")
+        again.click("#who")
+
+
 def test_one_who_has_left_can_end_it_for_everybody(pages: Labelling) -> None:
     board = labelling(blind_suite(pages.folder, overlap=1.0), [confirmed(0), confirmed(1)])
     url = pages.start(board)

@@ -309,6 +309,37 @@ def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) 
             board.give(ann, key, 1)
 
 
+@pytest.mark.parametrize(
+    "name", ["Ann", "ANN", "an n", "änn", "\u0430nn", "annn", "amn", "Anne", "a-n-n", "aπn"]
+)
+def test_a_name_that_looks_like_another_is_asked_about(tmp_path: Path, name: str) -> None:
+    suite = blind_suite(tmp_path)
+    board = labelling(suite, [confirmed(0), confirmed(1)])
+    api = LabelPage(board)
+    ann, _ = board.enter("ann")
+    board.give(ann, board.assigned(ann)[0].key, 1)
+    later = LabelPage(labelling(suite, [confirmed(0)], read_people(suite)))
+    for page in (api, later):
+        enter = next(answer for _, path, answer in page.routes() if path == "/reviewers")
+        asked_name = PageRequest(body=json.dumps({"name": name}).encode())
+        assert json.loads(page.answer(enter, asked_name).body) == {"alike": ["ann"]}
+        sure = PageRequest(body=json.dumps({"name": name, "is_another": True}).encode())
+        assert json.loads(page.answer(enter, sure).body)["name"] == name
+        # Who is let in is not asked again, and nor is one whose name the config has.
+        assert "reviewer" in json.loads(page.answer(enter, asked_name).body)
+    listed = labelling(
+        blind_suite(tmp_path, reviewers=("ann", name)), [confirmed(0)], read_people(suite)
+    )
+    assert listed.alike(name) == []
+
+
+def test_names_that_do_not_look_alike_are_let_in(tmp_path: Path) -> None:
+    board = labelling(blind_suite(tmp_path), [])
+    board.enter("ann")
+    board.enter("A")
+    assert [board.alike(name) for name in ("ben", "hanna", "B", "ann", " ann ", "nan")] == [[]] * 6
+
+
 def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path, reveal="each")
     board = labelling(suite, [natural(0)])

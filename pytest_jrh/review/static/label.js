@@ -39,10 +39,13 @@ async function heard(news) {
 }
 
 // Under which name; asked once.
-async function enter(name) {
+async function enter(name, isAnother = false) {
+  $("enter-alike").replaceChildren();
+  $("enter-problem").textContent = "";
   if (name) {
     try {
-      const answer = await post("/reviewers", { name });
+      const answer = await post("/reviewers", { name, is_another: isAnother });
+      if (answer.alike) return askWho(name, answer.alike);
       me = { key: answer.reviewer, name: answer.name };
       if (!fixed) remember("reviewer", me.name);
       $("who").textContent = me.name;
@@ -61,6 +64,17 @@ async function enter(name) {
   }
   if (!$("enter").open) $("enter").showModal();
 }
+// One person under two names would count as two who agree.
+function askWho(name, others) {
+  $("enter-problem").textContent = `${others.join(", ")} labels here, too. Is ${name} another person?`;
+  $("enter-alike").replaceChildren(
+    ...others.map((other) => element("button", { type: "button", onclick: () => enter(other) }, `I am ${other}`)),
+    element("button", { type: "button", onclick: () => enter(name, true) }, `I am ${name}, another person`),
+  );
+  $("name").value = name;
+  if (!$("enter").open) $("enter").showModal();
+  $("enter-alike").firstElementChild.focus();
+}
 $("enter-form").addEventListener("submit", (event) => {
   event.preventDefault();
   enter($("name").value);
@@ -69,6 +83,7 @@ $("enter").addEventListener("cancel", (event) => me || event.preventDefault());
 $("who").addEventListener("click", () => {
   $("name").value = me.name;
   $("enter-problem").textContent = "";
+  $("enter-alike").replaceChildren();
   $("enter").showModal();
   $("name").select();
 });
