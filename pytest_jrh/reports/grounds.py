@@ -24,7 +24,7 @@ from pytest_jrh.stats.people import (
     verifier_against_people,
     violation_rates,
 )
-from pytest_jrh.store.labels import blind_labels
+from pytest_jrh.store.labels import blind_labels, untold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
     """
     if not grounds.people:
         return []
-    people = blind_labels(grounds.people)
+    people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
     every_result = grounds.with_rejected(result for result in results if not result.spec.derived)
     judges = dict.fromkeys(result.judge for result in every_result if result.rejected is None)
     rubrics = dict.fromkeys(result.spec.rubric_id for result in every_result)
@@ -78,7 +78,9 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
         by_judge = {}
         for judge in judges:
             of_judge = (result for result in of_rubric if result.judge == judge)
-            by_judge[judge] = against_people(of_judge, people, ordinal=grounds.ordinal)
+            by_judge[judge] = against_people(
+                of_judge, people, ordinal=grounds.ordinal, untold=untold_digests
+            )
         verifier = verifier_against_people(of_rubric, people, ordinal=grounds.ordinal)
         if verifier is not None or any(by_judge.values()):
             levels.append(PeopleLevel(rubric, by_judge, verifier))
@@ -363,10 +365,13 @@ def _verifier(verifier: VerifierAgainstPeople) -> Iterator[str]:
 
 
 def _against(against: AgainstPeople) -> str:
-    unclear = ""
+    left_out = []
     if against.unclear:
-        unclear = f"; {counted(against.unclear, 'case')} without a majority left out"
-    head = f"Against people ({counted(against.labelled, 'blind label')}{unclear})"
+        left_out.append(f"{counted(against.unclear, 'case')} without a majority")
+    if against.untold:
+        left_out.append(f"{counted(against.untold, 'case')} that nobody can tell")
+    note = f"; {' and '.join(left_out)} left out" if left_out else ""
+    head = f"Against people ({counted(against.labelled, 'blind label')}{note})"
     if against.labelled < FEWEST_LABELS:
         return f"{head}: too few to correct a figure by; at least {FEWEST_LABELS} are needed."
     figures = []
@@ -378,7 +383,11 @@ def _against(against: AgainstPeople) -> str:
             missing.add(figure.estimate.reason)
     reasons = "; ".join(sorted(missing))
     why = f" ({reasons})" if reasons else ""
-    return f"{head}: {', '.join(figures)}{why}."
+    effect = ""
+    if against.undecided is not None:
+        lowest, highest = (percent(value) for value in against.undecided)
+        effect = f" With the judge wrong or right in all cases left out: {lowest} to {highest}."
+    return f"{head}: {', '.join(figures)}{why}.{effect}"
 
 
 def _anchored(figure: Anchored) -> str:
@@ -552,6 +561,8 @@ def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
     return {
         "labelled": against.labelled if against is not None else 0,
         "unclear": against.unclear if against is not None else 0,
+        "untold": against.untold if against is not None else 0,
+        "undecided": list(against.undecided) if against and against.undecided else None,
         "figures": figures,
         **of_verifier,
     }

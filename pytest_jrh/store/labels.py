@@ -154,17 +154,31 @@ def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
     """The blind labels by case digest, one for each reviewer: the last one, where there are
     several.
     """
+    blind: dict[str, tuple[int, ...]] = {}
+    for digest, by_reviewer in _last_blind(people).items():
+        labels = tuple(label for label in by_reviewer.values() if label is not None)
+        if labels:
+            blind[digest] = labels
+    return blind
+
+
+def untold(people: Iterable[PersonLabel]) -> frozenset[str]:
+    """The digests of cases of which all who looked at them blind say that nobody can tell."""
+    by_case = _last_blind(people)
+    return frozenset(digest for digest, labels in by_case.items() if not _is_told(labels))
+
+
+def _is_told(labels: Mapping[str, int | None]) -> bool:
+    return any(label is not None for label in labels.values())
+
+
+def _last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, int | None]]:
     by_case: dict[str, dict[str, int | None]] = {}
     for person_label in people:
         if person_label.blind:
             by_reviewer = by_case.setdefault(person_label.case_digest, {})
             by_reviewer[person_label.reviewer] = person_label.label
-    blind: dict[str, tuple[int, ...]] = {}
-    for digest, by_reviewer in by_case.items():
-        labels = tuple(label for label in by_reviewer.values() if label is not None)
-        if labels:
-            blind[digest] = labels
-    return blind
+    return by_case
 
 
 def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:

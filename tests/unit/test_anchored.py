@@ -38,6 +38,19 @@ def test_people_who_agree_with_every_label_change_nothing() -> None:
     assert found.estimate.n == 100
 
 
+def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
+    all_labelled = [*cases(1, 1, 1, 10), *cases(0, 1, 1, 4), *cases(0, 0, 0, 4), *cases(1, 0, 0, 2)]
+    # The sample has another share of right answers than the rest.
+    enough = [*cases(1, 1, 1, 40), *cases(0, 0, 0, 20)]
+    enough += [*cases(1, 1, None, 60), *cases(0, 1, None, 35), *cases(1, 0, None, 20)]
+    for clusters in (all_labelled, enough):
+        for anchored in (anchored_accuracy, anchored_recall, anchored_false_positive_rate):
+            figure = anchored(clusters)
+            assert figure.estimate.value == figure.raw
+    contradicted = [*enough, *cases(1, 1, 0, 1)]
+    assert anchored_accuracy(contradicted).estimate.value != anchored_accuracy(contradicted).raw
+
+
 def test_errors_that_judge_and_labels_share_are_found() -> None:
     # All agree, and people say that a fifth of the labels are wrong.
     clusters = [*cases(1, 1, 1, 32), *cases(1, 1, 0, 8), *cases(1, 1, None, 260)]
