@@ -570,8 +570,9 @@ class ReviewSection(ConfigSection):
     """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and
     transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
     sample: Count = 60
-    """How many cases are labelled: drawn at random, in proportion over the rubrics and over cases
-    that the verifier confirmed or rejected and natural runs."""
+    """How many judged cases are labelled: drawn at random, in proportion over the rubrics and over
+    cases that the verifier confirmed, or was not asked about, and natural runs. The same share of
+    the rejected ones is drawn beside them: no judge is held against these."""
     seed: Whole = DEFAULT_SEED
     """Which cases are drawn, and in which order each reviewer sees them."""
     overlap: Share = 0.3
@@ -582,7 +583,8 @@ class ReviewSection(ConfigSection):
     reviewers: Annotated[
         tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
     ] = ()
-    """Who may label. Empty: anybody, under the name that he or she gives."""
+    """Who may label. Empty: anybody, under the name that he or she gives. Those that are named
+    begin with the overlap and a part of the rest each, so that people in a clone each divide it."""
     labels: PathText | None = None
     """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
     which the page writes."""

@@ -16,6 +16,7 @@ import json
 import secrets
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.ids import generation_id
@@ -27,6 +28,7 @@ from pytest_jrh.core.text import alike, counted, name_problem, nearest
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
 from pytest_jrh.sources.label_files import LabelFile, read_objects
+from pytest_jrh.stats.people import FEWEST_LABELS, foreseen_widths
 from pytest_jrh.store.labels import PersonLabel, labels_path
 from pytest_jrh.store.records import case_digest
 
@@ -39,9 +41,12 @@ if TYPE_CHECKING:
 
 RUN_LABELS = "run_labels.jsonl"
 """Beside the labels: those of natural runs, in the form that `labels: {path: ...}` reads."""
+_MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
+"""So that git keeps the lines of both sides, where two people label in a clone each."""
 _RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
 _LONGEST_NOTE = 2_000
 _MOST_REVIEWERS = 100
+_REJECTED = "rejected"
 
 
 def draw(strata: Mapping[str, tuple[str, str]], size: int, seed: int) -> frozenset[str]:
@@ -69,6 +74,18 @@ def draw(strata: Mapping[str, tuple[str, str]], size: int, seed: int) -> frozens
     return frozenset(drawn)
 
 
+def _draw_judged(strata: Mapping[str, tuple[str, str]], size: int, seed: int) -> frozenset[str]:
+    """Draw `size` cases of those that are judged, as no other label counts for a judge's figures,
+    and of the rejected ones the same share.
+    """
+    judged = {digest: stratum for digest, stratum in strata.items() if stratum[1] != _REJECTED}
+    rejected = {digest: stratum for digest, stratum in strata.items() if stratum[1] == _REJECTED}
+    if not judged:
+        return draw(rejected, size, seed)
+    beside = round(len(rejected) * min(1.0, size / len(judged)))
+    return draw(judged, size, seed) | draw(rejected, beside, seed)
+
+
 def shown_to_all(drawn: Collection[str], overlap: float, seed: int) -> frozenset[str]:
     """The part of a sample that every reviewer labels."""
     return frozenset(_ranked(drawn, seed, "overlap")[: round(overlap * len(drawn))])
@@ -77,6 +94,11 @@ def shown_to_all(drawn: Collection[str], overlap: float, seed: int) -> frozenset
 def in_order(drawn: Collection[str], seed: int, reviewer: str) -> list[str]:
     """The sample in the order in which a reviewer sees it, which is his or her own."""
     return _ranked(drawn, seed, f"order {reviewer}")
+
+
+def _first_of(names: Sequence[str], digest: str, seed: int) -> str:
+    """Who of the named reviewers comes to a case early, also where each labels in a clone."""
+    return min(names, key=lambda name: _rank(seed, f"first {name}", digest))
 
 
 def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
@@ -154,6 +176,9 @@ class LabelBook:
         """
         label = replace(label, note=self._redact(storable(label.note.strip())[0]))
         folder = self._folders[case.spec.suite, case.spec.test]
+        attributes = labels_path(folder).with_name(".gitattributes")
+        if not attributes.exists():
+            atomic_write(attributes, _MERGED_BY_LINE)
         self._files[folder].append(_line(case, label))
         self._count(label)
         if KINDS[case.spec.test].natural:
@@ -404,6 +429,21 @@ class LabelBoard(Board):
                 reviewers=len(frozenset[str]().union(*names)),
             )
 
+    def outlook(self) -> str:
+        """What can be known of a judge by the labels of the sample, in a sentence; empty before it
+        is drawn.
+        """
+        with self._lock:
+            if self._drawn is None:
+                return ""
+            judged = [
+                (digest, entry.case.spec.cluster_id)
+                for digest, entry in self._entries.items()
+                if not entry.rejected
+            ]
+            labelled = sum(digest in self._drawn for digest, _ in judged)
+        return _outlook(tuple(cluster for _, cluster in judged), labelled)
+
     def enter(self, name: str, browser: str = "") -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by in this browser, and the name as it is
         kept.
@@ -567,7 +607,7 @@ class LabelBoard(Board):
         drawn_digests: set[str] = set()
         for suite, suite_strata in strata.items():
             settings = self._settings[suite]
-            drawn = draw(suite_strata, settings.sample, settings.seed)
+            drawn = _draw_judged(suite_strata, settings.sample, settings.seed)
             self._shared |= shown_to_all(drawn, settings.overlap, settings.seed)
             drawn_digests |= drawn
         self._drawn = frozenset(drawn_digests)
@@ -579,15 +619,21 @@ class LabelBoard(Board):
     def _numbered(self, reviewer: _Reviewer) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
         name = reviewer.name
-        digests = []
+        seed = sum(settings.seed for settings in self._settings.values())
+        mine, of_others = [], []
         for digest in self._drawn or ():
             names = self._settings[self._entries[digest].case.spec.suite].reviewers
-            if not names or name in names:
-                digests.append(digest)
-        seed = sum(settings.seed for settings in self._settings.values())
+            if names and name not in names:
+                continue
+            is_mine = not names or digest in self._shared
+            if is_mine or name == _first_of(names, digest, seed):
+                mine.append(digest)
+            else:
+                of_others.append(digest)
+        digests = [*in_order(mine, seed, name), *in_order(of_others, seed, name)]
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         has_finished = not self._finished.isdisjoint(reviewer.marks)
-        for number, digest in enumerate(in_order(digests, seed, name), 1):
+        for number, digest in enumerate(digests, 1):
             label = self._book.of(digest, name)
             is_labelled = label is not None and not label.withdrawn
             # What was labelled in an earlier session may have been revealed there.
@@ -612,12 +658,30 @@ class LabelBoard(Board):
         raise LookupError(key)
 
 
+@lru_cache(maxsize=4)
+def _outlook(clusters: tuple[str, ...], labelled: int) -> str:
+    """See `LabelBoard.outlook`; simulated once for a sample."""
+    widths = foreseen_widths(clusters, labelled)
+    labels = counted(labelled, "label")
+    if widths is None:
+        return (
+            f"{labels} of judged cases give no accuracy against people: at least {FEWEST_LABELS}, "
+            "of several runs, are needed (review.sample)."
+        )
+    narrow, wide = (round(100 * width) for width in widths)
+    points = f"{narrow} to {wide} points" if narrow < wide else f"{wide} points"
+    return (
+        f"With {labels}, the interval of a judge's accuracy against people will be about "
+        f"{points} wide."
+    )
+
+
 def _rests_on(case: Case) -> str:
     """What a case's label rests on: the verifier's word, in either way, or that of people."""
     if KINDS[case.spec.test].natural:
         return "natural"
     if case.outcome.no_case is not None:
-        return "rejected"
+        return _REJECTED
     return "confirmed" if case.verified else "unverified"
 
 

@@ -210,7 +210,7 @@ class LabelPage(Page[LabelBoard]):
         )
 
     def news(self, _since: int) -> tuple[int, dict[str, object]]:
-        return self.board.version, {}
+        return self.board.version, {"outlook": self.board.outlook()}
 
     def values(self) -> dict[str, object]:
         return {

@@ -60,7 +60,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> bytearray:
 def test_twenty_cases_by_keyboard_alone_without_a_byte_that_tells(
     pages: Labelling, sent: bytearray
 ) -> None:
-    suite = blind_suite(pages.folder, sample=20)
+    suite = blind_suite(pages.folder, sample=15)
     cases = all_kinds(40)
     board = labelling(suite, cases)
     for case in cases:
@@ -143,8 +143,8 @@ def test_two_reviewers_share_a_part_and_divide_the_rest(pages: Labelling) -> Non
     by: dict[str, set[str]] = {"ann": set(), "ben": set()}
     for each in read_people(suite):
         by[each.reviewer].add(each.case_digest)
-    assert len(by["ann"] | by["ben"]) == 10
-    assert len(by["ann"] & by["ben"]) == 3
+    assert len(by["ann"] | by["ben"]) == 13
+    assert len(by["ann"] & by["ben"]) == 4
 
 
 def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -> None:
@@ -154,7 +154,7 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -
             key = shown_key(page)
             page.keyboard.press("v")
             page.keyboard.press("Enter")
-            wait_count(page, f"{number + 1} labelled · {5 - number} to go")
+            wait_count(page, f"{number + 1} labelled · {7 - number} to go")
             page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
         running.kill()
         page.wait_for_selector("#banner:has-text('The session has ended')")
@@ -163,11 +163,11 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -
     assert len(read_people(blind_suite(pages.folder))) == 3
     with page_process("label", pages.folder) as (_, url):
         page = pages.page(url)
-        wait_count(page, "3 labelled · 3 to go")
+        wait_count(page, "3 labelled · 5 to go")
         assert page.locator("#rows button.done").count() == 3
         # Whoever comes anew begins with what all label.
         other = pages.page(url, name="ben")
-        assert 3 <= to_go(other) <= 5
+        assert 5 <= to_go(other) <= 7
         page.close()
         other.close()
 
@@ -276,7 +276,8 @@ def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: Labelli
         page.keyboard.press("v")
         page.keyboard.press("Enter")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
-    assert {path.name for path in pages.folder.rglob("*") if path.is_file()} == {"labels.jsonl"}
+    files = {path.name for path in pages.folder.rglob("*") if path.is_file()}
+    assert files == {"labels.jsonl", ".gitattributes"}
 
 
 def test_another_person_at_the_same_browser_labels_under_another_name(pages: Labelling) -> None:
@@ -304,7 +305,7 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     pages: Labelling,
 ) -> None:
     suite = blind_suite(pages.folder, sample=4, overlap=1.0)
-    board = labelling(suite, all_kinds(8))
+    board = labelling(suite, all_kinds(4))
     url = pages.start(board)
     ann, ben = pages.page(url), pages.page(url, name="ben")
 
@@ -381,7 +382,7 @@ SHOTS = Path(__file__).parent / "screenshots"
 @pytest.mark.parametrize("width", [1440, 390])
 def test_the_page_of_labels_fits_the_screen(pages: Labelling, width: int, scheme: str) -> None:
     SHOTS.mkdir(exist_ok=True)
-    board = labelling(blind_suite(pages.folder, sample=12), [*all_kinds(44), hostile_case()])
+    board = labelling(blind_suite(pages.folder, sample=9), [*all_kinds(44), hostile_case()])
     for case in all_kinds(44):
         board.set_verdict(case, Judgment((Verdict(0, "The agent kept to the policy."),)))
     page = pages.page(pages.start(board), width=width, scheme=scheme, name="")

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
+import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +98,7 @@ def test_what_all_label_is_a_share_of_the_sample_and_each_has_an_order() -> None
 
 def test_nothing_is_drawn_before_every_case_has_come_to_its_end(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path, sample=4)
-    assert labelling(suite, all_kinds(8)).progress().sample == 4
+    assert labelling(suite, all_kinds(8)).progress().sample == 5
     board = labelling(suite, [])
     board.announce(["one", "two"])
     ann, _ = board.enter("ann")
@@ -138,7 +141,7 @@ def open_for(board: LabelBoard, name: str) -> list[str]:
 
 
 def test_two_reviewers_share_the_overlap_and_divide_the_rest(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path, sample=20, overlap=0.3), all_kinds(40))
+    board = labelling(blind_suite(tmp_path, sample=15, overlap=0.3), all_kinds(40))
     ann = labelled(board, "ann", 12)
     ben = labelled(board, "ben", len(open_for(board, "ben")))
     ann += labelled(board, "ann", len(open_for(board, "ann")))
@@ -147,6 +150,78 @@ def test_two_reviewers_share_the_overlap_and_divide_the_rest(tmp_path: Path) -> 
     assert len(ann) + len(ben) == 26
     # Whoever comes when all is done still has what all label.
     assert len(open_for(board, "cleo")) == 6
+
+
+def test_rejected_cases_are_drawn_beside_so_many_whose_labels_count(tmp_path: Path) -> None:
+    cases = [confirmed(number) for number in range(30)]
+    cases += [rejected(number) for number in range(30, 60)]
+    board = labelling(blind_suite(tmp_path, sample=20), cases)
+    ann, _ = board.enter("ann")
+    drawn = [assigned.entry.rejected for assigned in board.assigned(ann)]
+    assert (drawn.count(False), drawn.count(True)) == (20, 20)
+    assert re.fullmatch(
+        r"With 20 labels, the interval of a judge's accuracy against people will be about \d\d to "
+        r"\d\d points wide\.",
+        board.outlook(),
+    )
+    only = labelling(blind_suite(tmp_path, sample=7), cases[30:])
+    assert only.progress().sample == 7
+    assert only.outlook() == (
+        "0 labels of judged cases give no accuracy against people: at least 20, of several runs, "
+        "are needed (review.sample)."
+    )
+    assert labelling(blind_suite(tmp_path), []).outlook() == ""
+
+
+def test_reviewers_with_names_begin_with_a_part_each_so_that_clones_divide_the_rest(
+    tmp_path: Path,
+) -> None:
+    names = ("ann", "ben", "cleo")
+    firsts = []
+    for name in names:
+        suite = blind_suite(tmp_path / name, sample=60, overlap=0.2, reviewers=names)
+        board = labelling(suite, all_kinds(100))
+        digests = open_for(board, name)
+        shared = board._shared & set(digests)
+        early = [digest for digest in digests if digest not in shared][
+            : (len(digests) - len(shared)) // 6
+        ]
+        firsts.append(set(early))
+        assert shared <= set(digests[: 2 * (len(early) + len(shared))])
+    assert sum(map(len, firsts)) == len(set().union(*firsts))
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_labels_of_two_clones_merge_without_a_conflict(tmp_path: Path) -> None:
+    def git(folder: Path, *arguments: str) -> None:
+        who = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+        subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
+
+    cases = all_kinds(8)
+    first = tmp_path / "first"
+    first.mkdir()
+    git(first, "init", "-q", "-b", "main")
+    (first / "README").write_text("A suite.\n", "utf-8")
+    git(first, "add", ".")
+    git(first, "commit", "-qm", "begin")
+    git(tmp_path, "clone", "-q", "first", "second")
+    for round_number in range(2):
+        for folder, name in ((first, "ann"), (tmp_path / "second", "ben")):
+            suite = blind_suite(folder, overlap=1.0)
+            board = labelling(suite, cases, read_people(suite))
+            reviewer, _ = board.enter(name)
+            for assigned in board.assigned(reviewer)[4 * round_number :][:4]:
+                board.give(reviewer, assigned.key, 1)
+            git(folder, "add", ".")
+            git(folder, "commit", "-qm", f"labels of {name}")
+        git(first, "pull", "-q", "--no-rebase", "--no-edit", "../second", "main")
+        git(tmp_path / "second", "pull", "-q", "../first", "main")
+    suite = blind_suite(first)
+    people = read_people(suite)
+    assert Counter(label.reviewer for label in people) == {"ann": 8, "ben": 8}
+    assert all(label.blind for label in people)
+    runs = labels_path(first / "cases" / "agent_labels").with_name(RUN_LABELS)
+    assert Counter(row.annotator for row in read_rows(runs, file="x").rows) == {"ann": 2, "ben": 2}
 
 
 def test_a_case_that_one_has_open_is_the_last_that_another_is_led_to(tmp_path: Path) -> None:
@@ -406,7 +481,7 @@ def test_a_reviewer_has_a_name_that_the_suite_knows(tmp_path: Path, name: str, s
 def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_path: Path) -> None:
     board = labelling(blind_suite(tmp_path, sample=2), all_kinds(8))
     ann, _ = board.enter("ann")
-    [one, _] = board.assigned(ann)
+    one, *_ = board.assigned(ann)
     for reviewer, key in ((ann, "0" * 20), (ann, "é"), ("nobody", one.key)):
         with pytest.raises(LookupError):
             board.give(reviewer, key, 1)

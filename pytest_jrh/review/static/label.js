@@ -29,6 +29,7 @@ async function heard(news) {
   const anew = session !== news.session;
   session = news.session;
   progress = news.progress;
+  for (const place of document.querySelectorAll(".outlook")) place.textContent = news.outlook;
   banner(progress.finalized ? DONE : "");
   if (progress.finalized) finished("Finished");
   if (anew) {
