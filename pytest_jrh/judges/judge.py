@@ -360,7 +360,7 @@ def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
 
 MOST_IMAGES = 50
 MOST_BYTES = 20_000_000
-_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
+IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 _NO_MEDIA = frozenset({"text", "reasoning", "tool_use"})
 _NUMBER = "number"
 _DESCRIBE = "`images: describe` in the judge's section names the images instead of sending them."
@@ -430,7 +430,7 @@ def _numbered(message: Message, urls: list[str]) -> Message:
 
 def _named(block: Any, urls: list[str]) -> Any:
     url = block.get("image") if block.get("type") == "image" else None
-    kind = _DATA.match(url) if isinstance(url, str) else None
+    kind = IMAGE_DATA.match(url) if isinstance(url, str) else None
     if kind is None:
         return block
     urls.append(str(url))

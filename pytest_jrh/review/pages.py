@@ -7,6 +7,7 @@ of a case.
 
 from __future__ import annotations
 
+import base64
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -27,7 +28,7 @@ from pytest_jrh.review.serving import (
 from pytest_jrh.review.views import (
     bare_values,
     label_row,
-    part_text,
+    part_of,
     revealed_row,
     revealed_values,
     review_row,
@@ -282,5 +283,10 @@ def _labelled(assigned: Assigned) -> PageReply:
 
 
 def _part(case: Case, request: PageRequest, *, bare: bool = False) -> PageReply:
-    index, number = request.number("index"), request.number("number")
-    return text_reply(part_text(case.messages, index, number, bare=bare))
+    part = part_of(case.messages, request.number("index"), request.number("number"), bare=bare)
+    if part.kind != "image":
+        return text_reply(part.text)
+    try:
+        return PageReply(base64.b64decode(part.image, validate=True), part.title)
+    except ValueError as error:
+        raise LookupError(part.number) from error

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.transcript import message_text
+from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.evidence import label_votes
 from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import BY_HAND, is_editable
@@ -37,24 +38,37 @@ _KEPT_BESIDE_CHANGES = 400
 _NEIGHBOURS = 2
 _FEW_TURNS = 3
 _LONGEST_HINT = 140
+_DEEPEST_INDENT = 12
+_FENCES = ("```", "~~~")
+_HEADING = re.compile(r"#{1,6} ")
+_SPAN = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
+# A text in quotes, a sign, or what stands between signs.
+_JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
 
-PartKind = Literal["text", "call", "reasoning", "media", "error", "result"]
+PartKind = Literal["text", "call", "reasoning", "media", "image", "error", "result"]
+PieceKind = Literal["text", "code", "block", "heading", "strong"]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """One part of a turn. `folded` parts show `preview` first.
 
-    A huge one's `text` is asked for separately.
+    A huge one's `text`, and the `image` (base64), are asked for separately.
     """
 
     kind: PartKind
     title: str
     text: str
     number: int
+    image: str = field(default="", repr=False)
+
+    @property
+    def pieces(self) -> tuple[tuple[PieceKind, str], ...]:
+        """The text as Markdown sets it."""
+        return tuple(_pieces_of_markdown(self.text))
 
     @property
     def size(self) -> int:
@@ -115,6 +129,80 @@ def visible(text: str) -> str:
 
 def _sign(match: re.Match[str]) -> str:
     return f"\u2039U+{ord(match[0]):04X}\u203a"
+
+
+def _pieces_of_markdown(text: str) -> Iterator[tuple[PieceKind, str]]:
+    """Blocks and spans of code, headings and strong words; all else stays text as it is.
+
+    No letter is left out but the marks themselves: what is behind the three backticks of a block is
+    its first line.
+    """
+    plain: list[str] = []
+    block: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = line.strip()[:3]
+        if fence and mark == fence and not line.strip().strip(fence):
+            yield "block", "\n".join(block)
+            fence = ""
+        elif fence:
+            block.append(line)
+        elif mark in _FENCES or _HEADING.match(line):
+            yield from _spans("\n".join(plain))
+            plain = []
+            if mark in _FENCES:
+                language = line.strip().lstrip(mark[0])
+                fence, block = mark, [language] if language else []
+            else:
+                yield "heading", line.lstrip("#").strip()
+        else:
+            plain.append(line)
+    if fence:
+        yield "block", "\n".join(block)
+    yield from _spans("\n".join(plain))
+
+
+def _spans(text: str) -> Iterator[tuple[PieceKind, str]]:
+    end = 0
+    for match in _SPAN.finditer(text):
+        if match.start() > end:
+            yield "text", text[end : match.start()]
+        yield ("code", match[1]) if match[1] else ("strong", match[2])
+        end = match.end()
+    if end < len(text):
+        yield "text", text[end:]
+
+
+def indented_json(text: str) -> str:
+    """JSON with each value on a line of its own, all characters as they are; any other text as it
+    is.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    depth = 0
+    lines = [""]
+    for sign in _JSON_SIGN.findall(text):
+        if sign in "]}":
+            depth -= 1
+            if lines[-1].strip():
+                lines.append(_indent(depth))
+            else:
+                lines.pop()
+        lines[-1] += f"{sign} " if sign == ":" else sign
+        if sign in "[{":
+            depth += 1
+        if sign in "[{,":
+            lines.append(_indent(depth))
+    return "\n".join(lines)
+
+
+def _indent(depth: int) -> str:
+    # Deeper values stay at one margin, so that the text grows in proportion.
+    return "  " * min(depth, _DEEPEST_INDENT)
 
 
 def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, ...]:
@@ -201,14 +289,14 @@ def _stretches(pieces: Sequence[Piece]) -> Iterator[Stretch]:
             yield Stretch(piece.kind, text)
 
 
-def part_text(messages: Sequence[Message], index: int, number: int, *, bare: bool = False) -> str:
-    """Give the whole text of one part of a turn; raises `LookupError` where there is none."""
+def part_of(messages: Sequence[Message], index: int, number: int, *, bare: bool = False) -> Part:
+    """Give one part of a turn; raises `LookupError` where there is none."""
     if not 0 <= index < len(messages):
         raise LookupError(f"there is no message {index}")
     parts = _bare_parts(messages[index]) if bare else _parts(messages[index])
     for part in parts:
         if part.number == number:
-            return part.text
+            return part
     raise LookupError(f"message {index} has no part {number}")
 
 
@@ -234,7 +322,11 @@ def _parts(message: Message, *, without_text: bool = False) -> Iterator[Part]:
 
 def _numbered(pieces: Iterable[tuple[PartKind, str, str]]) -> Iterator[Part]:
     for number, (kind, title, text) in enumerate(pieces):
-        yield Part(kind, visible(title), visible(text), number)
+        if kind == "image":
+            yield Part(kind, visible(title), "", number, text)
+        else:
+            shown_text = indented_json(text) if kind == "result" else text
+            yield Part(kind, visible(title), visible(shown_text), number)
 
 
 def _text_kind(message: Message) -> PartKind:
@@ -270,6 +362,8 @@ def _block(block: Mapping[str, Any], text_kind: PartKind) -> Iterator[tuple[Part
     elif kind == "tool_use":
         yield "call", f"{name} (run by the provider)", str(block.get("arguments", ""))
         yield "result", f"result of {name}", f"{block.get('result', '')}{block.get('error') or ''}"
+    elif kind == "image" and (found := IMAGE_DATA.match(str(block.get("image", "")))):
+        yield "image", f"image/{found[1]}", found.string[found.end() :]
     else:
         yield "media", f"{kind or 'unknown'} block", "not shown here"
 

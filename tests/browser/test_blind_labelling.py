@@ -358,6 +358,44 @@ def test_one_person_under_two_names_is_asked_about_it(pages: Labelling) -> None:
         again.click("#who")
 
 
+def test_u_right_after_a_label_takes_that_one_back_and_returns_to_it(pages: Labelling) -> None:
+    suite = blind_suite(pages.folder)
+    page = pages.page(pages.start(labelling(suite, [confirmed(0), confirmed(1), confirmed(2)])))
+    first = shown_key(page)
+    page.keyboard.press("v")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#case article:not([data-key='{first}'])")
+    # What is only chosen is taken back first.
+    page.keyboard.press("s")
+    page.keyboard.press("u")
+    page.wait_for_selector("#levels:not(:has(input:checked))")
+    wait_count(page, "1 labelled · 2 to go")
+    page.keyboard.press("u")
+    page.wait_for_selector(f"#case article[data-key='{first}']:has(.tag:text-is('taken back'))")
+    wait_count(page, "0 labelled · 3 to go")
+    page.keyboard.press("s")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"#case article:not([data-key='{first}'])")
+    # After another key it is about the case that is open.
+    page.keyboard.press("j")
+    assert page.is_disabled("#undo")
+    assert [label.label for label in read_people(suite) if not label.withdrawn] == [0]
+    assert read_people(suite)[-1].blind
+
+
+def test_a_rubric_is_never_cut_without_a_sign(pages: Labelling) -> None:
+    case = confirmed(0)
+    long = replace(case.rubric, instructions="The agent is polite.\n" * 40)
+    board = labelling(blind_suite(pages.folder), [replace(case, rubric=long)])
+    page = pages.page(pages.start(board), width=390)
+    page.click(".rubric .cut-off:text-is('… there is more: show all')")
+    page.wait_for_selector(".rubric .cut-off:text-is('show less')")
+    text = page.locator(".rubric .instructions")
+    assert text.evaluate("one => one.scrollHeight <= one.clientHeight + 1")
+    page.click(".rubric .cut-off")
+    page.wait_for_selector(".rubric .cut-off:has-text('there is more')")
+
+
 def test_one_who_has_left_can_end_it_for_everybody(pages: Labelling) -> None:
     board = labelling(blind_suite(pages.folder, overlap=1.0), [confirmed(0), confirmed(1)])
     url = pages.start(board)

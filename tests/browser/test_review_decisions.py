@@ -26,6 +26,26 @@ def test_a_second_browser_sees_the_decision_of_the_first(sessions: Sessions) -> 
     other.wait_for_selector("#counts:text-is('1 of 4 decided')")
 
 
+def test_u_right_after_a_decision_takes_that_one_back_and_returns_to_it(
+    sessions: Sessions,
+) -> None:
+    session = filled(sessions)
+    page = opened(sessions, session)
+    page.keyboard.press("r")
+    wait_statuses(page, "rejected", "undecided", "undecided", "undecided")
+    wait_open(page, "support-001")
+    page.keyboard.press("u")
+    wait_statuses(page, "undecided", "undecided", "undecided", "undecided")
+    wait_open(page, "support-000")
+    page.keyboard.press("a")
+    wait_open(page, "support-001")
+    page.keyboard.press("j")
+    wait_open(page, "support-002")
+    # It is no longer right after the decision.
+    assert page.is_disabled("#undo")
+    wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
+
+
 def test_the_verdict_is_hidden_until_the_reviewer_has_decided(sessions: Sessions) -> None:
     session = filled(sessions, 2)
     session.board.set_verdict(made_case(0), Judgment((Verdict(0, "my opinion"),)))

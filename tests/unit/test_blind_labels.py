@@ -3,6 +3,7 @@ N3)."""
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -657,6 +658,36 @@ def test_a_huge_transcript_comes_in_parts(tmp_path: Path) -> None:
     for index, number in (("999999999", "0"), ("20", "7"), ("-1", "0"), ("٣", "0"), ("1e3", "0")):
         asked_for = PageRequest({**names, "index": index, "number": number})
         assert api.answer(part, asked_for).status == 404
+
+
+def test_images_of_a_log_are_sent_as_such_and_nothing_else_is(tmp_path: Path) -> None:
+    case = confirmed(0)
+    png = base64.b64encode(b"\x89PNG").decode()
+    urls = [f"data:image/png;base64,{png}", "data:image/png;base64,!!", "https://example.org/a.png"]
+    urls.append(f"data:image/svg+xml;base64,{png}")
+    content = [{"type": "image", "image": url} for url in urls]
+    messages = ({**case.messages[1], "content": content}, *case.messages[1:])
+    case = replace(
+        case,
+        run=replace(case.run, messages=messages),
+        outcome=replace(case.outcome, messages=messages),
+    )
+    board = labelling(blind_suite(tmp_path), [case])
+    api = LabelPage(board)
+    ann, _ = board.enter("ann")
+    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
+    routes = {path: answer for _, path, answer in api.routes()}
+    page = api.answer(routes["/reviewers/{reviewer}/cases/{key}"], PageRequest(names)).body
+    assert page.count(b"<img ") == 2
+    assert png.encode() not in page
+    part = routes["/reviewers/{reviewer}/cases/{key}/turns/{index}/parts/{number}"]
+    replies = [
+        api.answer(part, PageRequest({**names, "index": "0", "number": str(number)}))
+        for number in range(4)
+    ]
+    assert (replies[0].kind, replies[0].body) == ("image/png", b"\x89PNG")
+    assert replies[1].status == 404
+    assert {reply.kind for reply in replies[2:]} == {"text/plain"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ invisible."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Case, Judgment, Label, Message, Verdict, VoteSource
 from pytest_jrh.review.board import ReviewCase, Reviewed
-from pytest_jrh.review.views import HUGE, Turn, folds, part_text, review_row, review_values, visible
+from pytest_jrh.review.views import (
+    HUGE,
+    Part,
+    Turn,
+    folds,
+    indented_json,
+    part_of,
+    review_row,
+    review_values,
+    visible,
+)
 from pytest_jrh.store.decisions import Decision, TurnEdit
 from tests.support.made_cases import make_case, make_spec
 
@@ -126,7 +137,7 @@ def test_every_kind_of_part_is_shown() -> None:
     assert [part.kind for part in shown[0].parts] == [
         "reasoning",
         "text",
-        "media",
+        "image",
         "call",
         "result",
         "call",
@@ -147,10 +158,74 @@ def test_a_huge_part_can_be_had_whole() -> None:
     )
     (part,) = turns(case)[1].parts
     assert part.huge
-    assert part_text(case.messages, 1, part.number) == huge
+    assert part_of(case.messages, 1, part.number).text == huge
     for index, number in ((1, 1), (2, 0), (-1, 0)):
         with pytest.raises(LookupError):
-            part_text(case.messages, index, number)
+            part_of(case.messages, index, number)
+
+
+def test_code_and_markdown_are_set_as_such() -> None:
+    text = (
+        "# Refunds\nSee `pay(to)` and **no** more.\n\n"
+        "```python\npay(1)\n  # so\n```\nThen\n~~~\n```\n~~~"
+    )
+    assert Part("text", "", text, 0).pieces == (
+        ("heading", "Refunds"),
+        ("text", "See "),
+        ("code", "pay(to)"),
+        ("text", " and "),
+        ("strong", "no"),
+        ("text", " more.\n"),
+        # What an agent writes behind the backticks is shown, too.
+        ("block", "python\npay(1)\n  # so"),
+        ("text", "Then"),
+        ("block", "```"),
+    )
+    assert Part("text", "", "```\nnever ended", 0).pieces == (("block", "never ended"),)
+    assert Part("text", "", "a\n 2 ** 3 ** 4", 0).pieces[0] == ("text", "a\n 2 ")
+
+
+@given(text=st.text(alphabet="a#*`~ \n"))
+def test_nothing_but_marks_is_left_out_of_markdown(text: str) -> None:
+    pieces = Part("text", "", text, 0).pieces
+    assert "".join(piece for _, piece in pieces).count("a") == text.count("a")
+
+
+def test_results_of_tools_are_indented_with_all_their_characters() -> None:
+    text = r'{"a": [1.0, {}, []], "a": "x\"{", "c": {"d": null}, "e": 1e5}'
+    assert indented_json(text) == "\n".join(
+        [
+            "{",
+            '  "a": [',
+            "    1.0,",
+            "    {},",
+            "    []",
+            "  ],",
+            r'  "a": "x\"{",',
+            '  "c": {',
+            '    "d": null',
+            "  },",
+            '  "e": 1e5',
+            "}",
+        ]
+    )
+    for other in ("", "{", "[1", "{not json}", "plain [1]", "[" * 100_000, "12"):
+        assert indented_json(other) == other
+    deep = "[" * 500 + "]" * 500
+    assert len(indented_json(deep)) < 60 * len(deep)
+    message: Message = {"role": "tool", "function": "f", "content": '[{"a":1}]'}
+    (part,) = turns(make_case(messages=[message], edited=False))[0].parts
+    assert part.text == '[\n  {\n    "a": 1\n  }\n]'
+
+
+@given(
+    value=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_indented_json_is_the_same_value(value: object) -> None:
+    assert json.loads(indented_json(json.dumps(value))) == value
 
 
 @given(text=st.text())

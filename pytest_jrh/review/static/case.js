@@ -6,6 +6,9 @@ import { $, complain, foldIfNarrow, get, isOn, jump, element, pane, place, post,
 let loaded = null;
 let loading = null;
 let mode = remembered("mode", "inline");
+// The case that was decided just before the one that is open.
+let last = null;
+let decided = null;
 
 export const isEditing = () => place.querySelector(".editor") !== null;
 
@@ -30,6 +33,10 @@ export function refresh(key) {
 export async function show(key, { keep = false, focus = false } = {}) {
   loading?.abort();
   loading = new AbortController();
+  if (!keep) {
+    last = decided;
+    decided = null;
+  }
   const verdict = remembered("verdicts", "hidden") === "shown" ? "?verdict=1" : "";
   let text;
   // While the first one is on its way, that there is none yet is no longer true.
@@ -121,7 +128,7 @@ export function buttons() {
   for (const part of document.querySelectorAll("#decide .note, #decide .check, #decide .verbs")) part.hidden = one.rejected;
   $("accept").setAttribute("aria-pressed", String(one.action === "accepted" || one.action === "edited"));
   $("reject").setAttribute("aria-pressed", String(one.action === "rejected"));
-  $("undo").disabled = !one.action;
+  $("undo").disabled = !one.action && !last;
   $("previous").disabled = !list.neighbour(-1);
   $("next").disabled = !list.neighbour(1);
 }
@@ -139,6 +146,8 @@ async function changed(work, spoken) {
 
 export async function decide(action) {
   if (!loaded) return;
+  const before = last;
+  if (action === "withdrawn" && before && !list.row(loaded).action) return takeBack(before);
   if (list.row(loaded).rejected) return say("the verifier rejected this case: nothing can be decided about it");
   if (isDirty()) return complain(new Error("Save or cancel the text that you are editing first."));
   const key = loaded;
@@ -150,8 +159,18 @@ export async function decide(action) {
   if (action === "withdrawn") $("note").value = "";
   else if (isOn("advance")) {
     const next = list.neighbour(1, true);
-    if (next) location.hash = next;
+    if (next) {
+      location.hash = next;
+      decided = key;
+    }
   }
+}
+
+// Right after a decision, on the next case: back to the one before.
+async function takeBack(key) {
+  if (isDirty()) return complain(new Error("Save or cancel the text that you are editing first."));
+  const body = { digest: list.row(key).digest, action: "withdrawn" };
+  if (await changed(() => post(`/cases/${key}/decision`, body), "taken back")) location.hash = key;
 }
 
 export async function edit(index = place.querySelector("article")?.dataset.first) {

@@ -21,6 +21,8 @@ let asked = 0;
 let revealed = false;
 let others = [];
 let listing = false;
+// The case that was labelled just before the next one was opened.
+let last = null;
 
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
 listen(heard, () => progress?.finalized && DONE);
@@ -182,6 +184,7 @@ async function open(key, reveals = !revealsEach || isOn("reveals")) {
   loading = new AbortController();
   wanted = key;
   listing = false;
+  last = null;
   const shown = row(key)?.revealed && reveals;
   let text;
   try {
@@ -244,7 +247,7 @@ function buttons() {
   const at = rows.indexOf(one);
   $("previous").disabled = at === 0;
   $("next").disabled = at === rows.length - 1;
-  $("undo").disabled = one.open && !chosen();
+  $("undo").disabled = one.open && !chosen() && !last;
   $("reveal").hidden = !one.revealed;
   $("all-revealed").hidden = !revealed;
   $("reveal").textContent = isRevealed() ? "Hide" : "Reveal";
@@ -262,14 +265,18 @@ async function confirmLabel() {
   if (!one.open && !isChanged()) return goOn();
   if (!chosen()) return say("choose a label first");
   const wasRevealed = isRevealed();
+  const key = current;
   const reveals = revealsEach ? isOn("reveals") : revealed;
   const label = chosen() === "none" ? null : Number(chosen());
   if (!(await send("label", { label, note: $("note").value }))) return;
   say("labelled");
   draw();
   if (wasRevealed || reveals) await open(current, true);
-  else if (unlabelled()) await goOn();
-  else {
+  else if (unlabelled()) {
+    await goOn();
+    last = key;
+    buttons();
+  } else {
     await open(current);
     await goOn();
   }
@@ -287,6 +294,8 @@ async function goOn() {
 const finishes = () => !revealsEach && !revealed && !progress.finalized;
 
 async function undo() {
+  // Right after a label, on the next case: back to the one before.
+  if (last && row(current)?.open && !chosen()) await open(last);
   const one = row(current);
   if (!one) return;
   if (!one.open) {

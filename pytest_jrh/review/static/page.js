@@ -161,6 +161,26 @@ export function finished(text) {
 // Parsed apart, so that nothing in it loads or runs; the server has escaped all that is not its own.
 export function putCase(html) {
   place.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
+  cutTexts.disconnect();
+  for (const text of place.querySelectorAll(".instructions")) {
+    const button = element("button", { type: "button", className: "link cut-off", hidden: true });
+    button.addEventListener("click", () => {
+      text.classList.toggle("whole-text");
+      showCut(text);
+    });
+    text.after(button);
+    cutTexts.observe(text);
+  }
+}
+
+// What of a rubric is out of sight is never so without a sign.
+const cutTexts = new ResizeObserver((entries) => entries.forEach((entry) => showCut(entry.target)));
+function showCut(text) {
+  const button = text.nextElementSibling;
+  const isWhole = text.classList.contains("whole-text");
+  const isCut = text.scrollHeight > text.clientHeight + 1;
+  button.hidden = !isWhole && !isCut;
+  button.textContent = isWhole ? "show less" : "… there is more: show all";
 }
 
 // On a narrow page what is folded would take half of it.
