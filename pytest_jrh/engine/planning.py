@@ -374,7 +374,6 @@ def plan_lines(
     to_make = _calls(plan.rows)
     calls = "1 call" if to_make.low == to_make.high == 1 else f"{_whole(to_make)} calls"
     recorded = counted(sum(row.recorded for row in plan.rows), "call")
-    of_code = [row for row in plan.rows if row.model in by_code and row.calls.high]
     sentences = [
         f"{calls}, {_cost(plan.rows)}: {counted(plan.cases, 'case')}, {recorded} recorded.",
         *_probed(plan),
@@ -390,29 +389,31 @@ def plan_lines(
             *_table([row for row in plan.rows if row.suite == suite], width),
             "",
         ]
-    return [*lines, *all_wrapped(_counted(to_make, plan.rows, of_code), width)]
+    return [*lines, *all_wrapped(_counted(plan.rows, by_code), width)]
 
 
-def _counted(to_make: Bounds, rows: Sequence[PlanRow], of_code: Sequence[PlanRow]) -> Iterator[str]:
-    """What the bounds rest on: of the stages alone that have calls to make."""
-    if of_code:
+def _counted(rows: Sequence[PlanRow], by_code: Sequence[str]) -> Iterator[str]:
+    """What the bounds of the calls to make rest on."""
+    asked = [row for row in rows if row.calls.high]
+    if not asked:
+        return
+    if any(row.model in by_code for row in asked):
         yield (
             "A plan runs no judge's own code: it counts as at most one call a case here; in a "
             "session each of its requests counts."
         )
-    if not to_make.high:
-        return
-    stages = {row.stage for row in rows if row.calls.high}
-    counting = "The judge is counted as one call a verdict"
-    if any(STAGES[stage].makes_cases for stage in stages):
-        counting = (
-            "The planner is counted as one call a case and the judge as one call a verdict, edits "
-            "and summaries as a range"
-        )
+    ranges: dict[str, None] = {}
+    for row in asked:
+        if row.calls.low < row.calls.high and row.model not in by_code:
+            ranges[STAGES[row.stage].title] = None
+    if ranges:
+        *first, last = ranges
+        titles = f"{', '.join(first)} and {last} take" if first else f"{last} takes"
+        yield f"How many calls {titles} is known once cases are made."
     yield (
-        f"{counting}; answers that have to be asked for again come on top, and so do attempts that "
-        "fail, which count as made. Tokens are estimated from the transcripts' letters, an answer "
-        "as at most max_tokens, or 2,000 tokens where none is set."
+        "Answers that have to be asked for again come on top, and so do attempts that fail, which "
+        "count as made. Tokens are estimated from the transcripts' letters, an answer as at most "
+        "max_tokens, or 2,000 tokens where none is set."
     )
 
 

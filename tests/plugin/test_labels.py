@@ -310,7 +310,7 @@ def test_a_plan_without_recordings_counts_the_judge_alone(pytester: pytest.Pytes
     done = pytester.runpytest(labelled.suite.option, "--jrh-plan")
     done.stdout.fnmatch_lines(["3 calls, *: 4 cases, 0 calls recorded.", "stage *", "judge *", ""])
     text = " ".join(" ".join(done.outlines).split())
-    assert "The judge is counted as one call a verdict; answers that have to be" in text
+    assert "Answers that have to be asked for again come on top" in text
     assert not [word for word in ("planner", "verifier", "edits", "summaries") if word in text]
 
 

@@ -122,3 +122,11 @@ def test_the_table_fits_80_columns_and_keeps_its_figures() -> None:
     assert max(map(len, lines)) <= 80
     (stage,) = [line for line in lines if line.startswith("judge ")]
     assert "1.2M to 988M  $234.50 to $765.40" in stage
+
+
+def test_the_stages_whose_calls_are_a_range_are_named() -> None:
+    edits = replace(row("editor"), calls=Bounds(0, 12))
+    assert "the editor takes is known once cases are made" in said(edits, row())
+    summaries = replace(row("summary"), calls=Bounds(2, 12))
+    assert "calls the editor and the summarizer take is known" in said(edits, summaries, row())
+    assert "once cases are made" not in said(row())
