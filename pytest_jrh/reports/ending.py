@@ -192,10 +192,14 @@ def _session(
     rubrics = {}
     extents = {}
     earlier: dict[str, KeptVerdict] = {}
+    tolerated: set[str] = set()
     prompt_changes: list[PromptChange] = []
     prompts = _prompts(runs, settings)
     for run in runs:
         results += run.results
+        for result in run.results:
+            if settings.baseline.tolerated(result, run.suite.gate) is not None:
+                tolerated.add(result.case_id)
         nodes.update(run.nodes)
         commands.update(run.commands)
         for rubric in run.suite.rubrics:
@@ -222,6 +226,7 @@ def _session(
         prompt_changes=prompt_changes,
         origin=settings.origin,
         unreported=settings.unreported,
+        tolerated=frozenset(tolerated),
         redactor=settings.redactor,
         folder=settings.folder,
         model=_model(runs),

@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,8 +21,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.blocks import Section, Sentence, block_values
+from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
 from pytest_jrh.reports.evidence import (
+    CHANGE_TITLE,
     MEANINGS,
     Changes,
     WhoSaid,
@@ -53,25 +56,25 @@ from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
+    NONE,
     ONE_BY_ONE,
     decimal,
     flicker_sentence,
-    percent,
     sections,
 )
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.statistics import levels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.reports.blocks import Block
+    from pytest_jrh.reports.blocks import Block, Level
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.figures import Row
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.statistics import LevelFigures
+    from pytest_jrh.stats.statistics import LevelFigures, Statistics
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -92,11 +95,103 @@ Link: TypeAlias = "Callable[..., str]"
 """Gives the address of the cases that have these texts in these columns."""
 
 
-def section_values(
-    section: figures.Section, changes: Changes, link: Link, *, several: bool
+def figures_tables(
+    every_section: Sequence[figures.Section], changes: Changes, link: Link
+) -> list[dict[str, Any]]:
+    """The figures of all judges in one table, of those on a scale in another one, and where each
+    row's `link` leads.
+    """
+    tables = []
+    for mode in ("binary", "ordinal"):
+        of_mode = [section for section in every_section if section.mode == mode]
+        if of_mode:
+            is_alone = len(every_section) == 1
+            tables.append(_figures_table(of_mode, changes, link, is_alone=is_alone))
+    return tables
+
+
+_INTERVAL = "95% interval"
+_IN_FRONT = ("recall", "false-positive rate", "accuracy", "exact", CHANGE_TITLE)
+_AT_THE_END = "n"
+
+
+def _figures_table(
+    of_mode: Sequence[figures.Section], changes: Changes, link: Link, *, is_alone: bool
 ) -> dict[str, Any]:
-    """What the page's template needs of one judge's figures; `link` leads to a figure's cases."""
-    changes = changes.about(section.total.counts)
+    """Judges, their rubrics and the tests of these, each with the worst first."""
+    meanings: dict[str, str] = {}
+    rows: list[tuple[str, Level, dict[str, Cell]]] = []
+    links = []
+    for section in sorted(of_mode, key=lambda section: _lowest(section.total)):
+        table = topics.figures_table(section, changes.about(section.total.counts))
+        meanings |= dict(zip(table.titles, table.meanings, strict=True))
+        for index in _worst_first(section):
+            row = section.rows[index]
+            cells = dict(zip(table.titles, table.rows[index].cells, strict=True))
+            interval = cells.pop(_INTERVAL)
+            first = "exact" if section.mode == "ordinal" else "accuracy"
+            text = "" if interval.text == NONE else interval.text
+            reason = cells[first].reason or interval.reason
+            cells[first] = replace(cells[first], range=text, reason=reason)
+            if row is section.first_row and not is_alone:
+                rows.append((section.label, "total", cells))
+            else:
+                rows.append((row.name, row.level, cells))
+            test = row.name if row.level == "test" else ""
+            judge = {"suite": section.suite, "judge": section.judge}
+            links.append(link(**judge, rubric=row.rubric, test=test))
+    titles = [title for title in _IN_FRONT if title in meanings]
+    for title in meanings:
+        if title not in (*_IN_FRONT, _INTERVAL, _AT_THE_END):
+            titles.append(title)
+    titles.append(_AT_THE_END)
+    shown = []
+    for name, level, cells in rows:
+        row_cells = tuple(cells.get(title, Cell(NONE)) for title in titles)
+        shown.append(Row(name, row_cells, level))
+    explained = tuple(meanings[title] for title in titles)
+    first_title = "rubric, test" if is_alone else "judge, rubric, test"
+    table = Table(first_title, tuple(titles), tuple(shown), meanings=explained)
+    return {"table": block_values(table), "links": links}
+
+
+def _glossary(tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What the columns of the tables mean."""
+    meanings: dict[str, str] = {}
+    for figure in tables:
+        table = figure["table"]
+        meanings |= dict(zip(table["titles"], table["meanings"], strict=True))
+    return meanings
+
+
+def _worst_first(section: figures.Section) -> list[int]:
+    """The places of a section's rows: the total, then the rubrics, each before its tests."""
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(section.rows):
+        places.setdefault(row.rubric, []).append(place)
+
+    def order(of_rubric: list[int]) -> tuple[bool, float]:
+        row = section.rows[of_rubric[0]]
+        return row.level != "total", _lowest(row.statistics)
+
+    return list(chain.from_iterable(sorted(places.values(), key=order)))
+
+
+def _lowest(statistics: Statistics) -> float:
+    """The lower one of the shares of violations found and of satisfied cases left alone; on a scale
+    that of exact scores.
+    """
+    shares = [
+        statistics.figures.get("recall", Estimate()),
+        statistics.figures.get("false_positive_rate", Estimate()).complement(),
+    ]
+    if statistics.mode == "ordinal":
+        shares = [statistics.figures["exact"]]
+    return min((share.value for share in shares if share.value is not None), default=2)
+
+
+def section_values(section: figures.Section, link: Link) -> dict[str, Any]:
+    """The confusion matrices of a judge, and why figures of it are missing."""
     judge = {"suite": section.suite, "judge": section.judge}
     maps = []
     for row in section.whole_rows:
@@ -105,47 +200,16 @@ def section_values(
             to_cases = partial(link, **judge, rubric=row.rubric)
             maps.append(_heat(row.name, matrix, section.mode, to_cases))
     return {
-        "label": section.label if several else f"Figures of {section.label}",
-        "table": block_values(topics.figures_table(section, changes)),
-        "bars": {
-            "title": f"{section.columns[1].title}, 0 to 100%",
-            "chance": section.mode == "binary",
-            "rows": [_mark(row, changes, partial(link, **judge)) for row in section.rows],
-        },
-        "changes": bool(changes),
-        "note": ONE_BY_ONE if len(section.rows) > 1 else "",
-        "warnings": section_warnings(section),
-        "flicker": flicker_sentence(section.total),
+        "label": section.label,
         "maps": maps,
         "reasons": topics.missing_figures(section),
     }
 
 
-def _mark(row: Row, changes: Changes, link: Link) -> dict[str, Any]:
-    """The link to a row's cases, and the places of its marks in a bar from 0 to 100%."""
-    accuracy = row.statistics.accuracy
-    change = changes.of(row.statistics.counts)
-    low, high = accuracy.lower, accuracy.upper
-    mark: dict[str, Any] = {
-        "link": link(rubric=row.rubric, test=row.name if row.level == "test" else ""),
-        "before": None if change is None else round(97 * change.before + 0.25, 2),
-        "said_before": "" if change is None else f", {percent(change.before)} in the baseline",
-        "text": percent(accuracy.value),
-        "interval": "not known",
-        "low": None,
-        # Of 1.5 units in width, and whole at both ends.
-        "point": None if accuracy.value is None else round(98.5 * accuracy.value, 2),
-    }
-    if low is not None and high is not None:
-        mark["interval"] = f"{percent(low)} to {percent(high)}"
-        mark["low"], mark["width"] = round(100 * low, 2), round(100 * (high - low), 2)
-    return mark
-
-
 def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[str, Any]:
     """A confusion matrix as a table of links to its cases, with the figures of ordinal levels.
 
-    Each is coloured by its share of its row, so that a rare label's errors show as well.
+    Mistakes are coloured by their share of a row, so that those about a rare label show as well.
     """
 
     def to_cases(right: int, given: int) -> str:
@@ -157,11 +221,12 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
     for row, counts in enumerate(matrix.counts):
         cells = []
         for column, count in enumerate(counts):
-            cell = {"count": f"{count:,}", "label": names[column], "link": "", "shade": 0}
-            cell["kind"] = "right" if row == column else "wrong"
+            cell = {"count": f"{count:,}", "label": names[column], "link": ""}
+            cell["kind"] = "right"
             if count:
                 cell["link"] = to_cases(matrix.labels[row], matrix.labels[column])
-                cell["shade"] = ceil(_SHADES * count / matrix.rows[row])
+            if row != column:
+                cell["kind"] = f"wrong shade-{ceil(_SHADES * count / (matrix.rows[row] or 1))}"
             cells.append(cell)
         rows.append({"name": names[row], "cells": cells})
     levels = [_level(level, matrix.labels) for level in levels_of(matrix)]
@@ -227,6 +292,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     every_section = sections(session.table)
     listed = CaseList(listed_session, blocks)
     changes = Changes.since_baseline(session)
+    tables = figures_tables(every_section, changes, listed.link)
     decisions = []
     for name, decision in session.decisions.items():
         if decision.is_reported:
@@ -244,19 +310,23 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         ),
         "decisions": block_values(decisions),
         "recording": block_values(topics.recording_blocks(session)),
-        "sections": [
-            section_values(section, changes, listed.link, several=len(every_section) > 1)
-            for section in every_section
-        ],
+        "warnings": _of_judges(every_section, section_warnings),
+        "flickers": _of_judges(every_section, lambda section: [flicker_sentence(section.total)]),
+        "figures": tables,
+        "glossary": list(_glossary(tables).items()),
+        "compared": bool(changes),
+        "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
+        "sections": [section_values(section, listed.link) for section in every_section],
         "probes": block_values(probe_blocks(session.probes)),
         "panels": block_values(topics.panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),
         "filters": listed.filters(),
-        "triage": listed.triage(),
+        "chips": listed.chips(),
         "all_cases": f"{len(listed_session.results):,}",
         "spending": _spending(session),
-        "remarks": block_values(_remarks(session, listed_session)),
+        "remarks": block_values(_remarks(session)),
+        "listed": block_values(_listed(session, listed_session)),
     }
     ours = {
         "pictures": page_pictures(session),
@@ -279,17 +349,30 @@ def _spending(session: Session) -> str:
     return " | ".join(lines)
 
 
-def _remarks(session: Session, listed_session: Session) -> list[Block]:
+def _of_judges(
+    every_section: Sequence[figures.Section], say: Callable[[figures.Section], Iterable[str]]
+) -> list[str]:
+    """What there is to say of each judge, which is named where there are several."""
+    sentences = []
+    for section in every_section:
+        of = f"{section.label}: " if len(every_section) > 1 else ""
+        sentences += [f"{of}{sentence}" for sentence in say(section) if sentence]
+    return sentences
+
+
+def _remarks(session: Session) -> list[Block]:
     """What is to be said of all cases."""
-    blocks = [
+    return [
         *topics.left_out_blocks(session),
         *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
     ]
-    if listed_session is not session:
-        listed, every_case = len(listed_session.results), len(session.results)
-        blocks.append(Sentence(_LISTED.format(listed, every_case)))
-    return blocks
+
+
+def _listed(session: Session, listed_session: Session) -> list[Block]:
+    """How many cases the list has, where that is not all."""
+    listed, every_case = len(listed_session.results), len(session.results)
+    return [] if listed == every_case else [Sentence(_LISTED.format(listed, every_case))]
 
 
 def _hash(text: str) -> str:

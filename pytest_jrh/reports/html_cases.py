@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,13 @@ from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_coun
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import ReportedCase, case_lines, page_columns
-from pytest_jrh.reports.evidence import case_basis, earlier_verdict, label_votes, shown_edits
+from pytest_jrh.reports.evidence import (
+    case_basis,
+    case_title,
+    earlier_verdict,
+    label_votes,
+    shown_edits,
+)
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
@@ -40,6 +46,7 @@ RunKey: TypeAlias = "tuple[str, str, int]"
 
 _HEADER = re.compile(r"\[\d+\] ")
 _LONGEST_WHEN_CUT = 2_000
+_TITLE_WIDTH = 160
 
 
 def run_key(result: CaseResult) -> RunKey:
@@ -128,6 +135,7 @@ def run_body(
                 )
         reported = ReportedCase(result, made_cases.get(made), who_said=who_said)
         data[case_key(result.case_id)] = {
+            "title": case_title(result, _TITLE_WIDTH),
             "made": made if made in cases else None,
             "rubric": _instructions(result, reported.case, session),
             "place": _rubric_place(session, result),
@@ -266,16 +274,36 @@ def _shortened(value: Any) -> Any:
 
 _LONGEST_NUMBER = 20
 _LONGEST_IN_ROW = 200
-# What to look at first, in that order: each with its title and what belongs to it.
-_FIRST: Mapping[str, tuple[str, Callable[[ReportedCase], bool]]] = {
-    "regression": ("regressions", lambda reported: reported.change.startswith("regression")),
-    "disagreement": ("disagreements", lambda reported: reported.result.outcome == "disagree"),
-    "flicker": (
-        "flickering cases",
-        lambda reported: reported.result.flickers or "flicker" in reported.change,
-    ),
-    "unscored": ("unscored cases", lambda reported: reported.result.outcome in UNSCORED),
+# By what the list can be filtered, the most urgent first: each with its title, and its colour.
+_STATUSES: Mapping[str, tuple[str, str]] = {
+    "regression": ("regressions", "bad"),
+    "failed": ("failed", "bad"),
+    "xfailed": ("xfailed", "bad"),
+    "flicker": ("flickering", "warn"),
+    "error": ("errors", "warn"),
+    "skipped": ("skipped", ""),
+    "passed": ("passed", "good"),
 }
+_OF_TABLES = {"failed": "wrong", "passed": "right", "error": "without a verdict"}
+
+
+def _statuses(reported: ReportedCase, session: Session) -> list[str]:
+    """What pytest calls the outcome of a case, behind what else is to be looked at."""
+    result = reported.result
+    statuses = []
+    if reported.change.startswith("regression"):
+        statuses.append("regression")
+    if result.flickers or "flicker" in reported.change:
+        statuses.append("flicker")
+    if result.outcome in UNSCORED:
+        statuses.append("error")
+    elif result.outcome == "no_case":
+        statuses.append("skipped")
+    elif result.outcome != "disagree":
+        statuses.append("passed")
+    else:
+        statuses.append("xfailed" if result.case_id in session.tolerated else "failed")
+    return statuses
 
 
 class CaseList:
@@ -290,7 +318,7 @@ class CaseList:
         for result in session.results:
             self._cases.append(ReportedCase(result, change=changes.get(result.case_id, "")))
         self._texts = [self._row_texts(reported) for reported in self._cases]
-        self._first = list(map(_first_kinds, self._cases))
+        self._statuses = [_statuses(reported, session) for reported in self._cases]
 
     def _row_texts(self, reported: ReportedCase) -> list[str]:
         # The page compares them with the choices of its filters, in which white space does not
@@ -304,7 +332,9 @@ class CaseList:
         columns = []
         for index, column in enumerate(self._columns):
             longest = max((row[index] for row in self._texts), key=len, default="")
-            columns.append({**column.heading, "longest": longest[:_LONGEST_IN_ROW]})
+            heading = {**column.heading, "longest": longest[:_LONGEST_IN_ROW]}
+            heading["pill"] = any(column.kind(reported) for reported in self._cases)
+            columns.append(heading)
         return columns
 
     def filters(self) -> list[dict[str, Any]]:
@@ -318,14 +348,16 @@ class CaseList:
                 )
         return filters
 
-    def triage(self) -> list[dict[str, Any]]:
-        """What to look at first, and how many cases that are; nothing of what there is none."""
-        counts = Counter(chain.from_iterable(self._first))
-        kinds = []
-        for kind, (title, _) in _FIRST.items():
-            if counts[kind]:
-                kinds.append({"value": kind, "title": title, "number": f"{counts[kind]:,}"})
-        return kinds
+    def chips(self) -> list[dict[str, Any]]:
+        """The statuses that cases have, and how many have each."""
+        counts = Counter(chain.from_iterable(self._statuses))
+        chips = []
+        for status, (title, kind) in _STATUSES.items():
+            shown = _OF_TABLES.get(status, title) if self._session.is_table else title
+            if counts[status]:
+                number = f"{counts[status]:,}"
+                chips.append({"value": status, "title": shown, "kind": kind, "number": number})
+        return chips
 
     def link(self, **texts: str) -> str:
         """The address of the cases that have these texts in these columns; columns that are not
@@ -337,10 +369,10 @@ class CaseList:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per case, the most urgent first."""
-        ranks = {kind: rank for rank, kind in enumerate(_FIRST)}
+        ranks = {status: rank for rank, status in enumerate(_STATUSES)}
 
         def urgency(index: int) -> int:
-            return min((ranks[kind] for kind in self._first[index]), default=len(ranks))
+            return min(ranks[status] for status in self._statuses[index])
 
         return list(map(self._row, sorted(range(len(self._cases)), key=urgency)))
 
@@ -355,13 +387,9 @@ class CaseList:
             "chunk": self._blocks[run_key(result)],
             "node": self._session.node(result.case_id),
             "place": index,
-            "first": self._first[index],
+            "statuses": self._statuses[index],
             "cells": cells,
         }
-
-
-def _first_kinds(reported: ReportedCase) -> list[str]:
-    return [kind for kind, (_, fits) in _FIRST.items() if fits(reported)]
 
 
 def _changes(session: Session) -> dict[str, str]:

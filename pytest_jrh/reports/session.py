@@ -94,7 +94,8 @@ class Session:
     records what is missing, of all cases together; empty where nothing is. `earlier` is by case id
     what was said when the baseline was written, as far as it was kept, and `prompt_changes` are the
     judges that are others since. `origin` says where all of it comes from. `unreported` are cases
-    that took calls and whose items did not run.
+    that took calls and whose items did not run, and `tolerated` those whose disagreement does not
+    fail their item.
 
     `records` says where the made cases lie, `model` is that of the judges, under which an Inspect
     log is listed, and rubric files are named relative to `folder`. Reports hold none of the
@@ -115,6 +116,7 @@ class Session:
     prompt_changes: Sequence[PromptChange] = ()
     origin: SessionOrigin = NO_ORIGIN
     unreported: Sequence[CaseResult] = ()
+    tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
     folder: Path | None = None

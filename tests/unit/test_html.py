@@ -38,7 +38,7 @@ from tests.support.page_reader import Page, bodies, listed_cases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import CaseResult, CaseSpec
 
 
 def page_of(
@@ -91,8 +91,8 @@ def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Pat
     ]
     assert decision.startswith("Gate failed: misses 2 of 24 violations that it found before")
     assert decision.endswith("; 4 regressions, at most 0 allowed.")
-    assert figures(page)[-1]["name"] == "all"
-    assert figures(page)[-1]["kappa"] == "0.83"
+    assert figures(page)[0]["name"] == "all"
+    assert figures(page)[0]["kappa"] == "0.83"
     assert len(listed_cases(page)) == 48
     assert len(page.all("span", **{"class": "pill bad"})) == 8
 
@@ -140,26 +140,54 @@ def test_what_is_to_be_seen_first_stands_first(tmp_path: Path) -> None:
     ]
     page = page_of(tmp_path, results, before=judged(wrong_on("run-002"), runs=4, rubrics=("tone",)))
     rows = listed_cases(page)
-    assert [row["first"] for row in rows[:6]] == [
-        *[["regression", "disagreement"]] * 2,
-        *[["disagreement"]] * 2,
-        ["unscored"],
-        [],
+    assert [row["statuses"] for row in rows[:6]] == [
+        *[["regression", "failed"]] * 2,
+        *[["failed"]] * 2,
+        ["error"],
+        ["passed"],
     ]
     assert [row["place"] for row in rows[4:7]] == [8, 0, 1]
     buttons = {
-        button.attributes["data-first"]: button.text
+        button.attributes["data-status"]: button.text
         for button in page.all("button")
-        if "data-first" in button.attributes
+        if "data-status" in button.attributes
     }
     assert buttons == {
         "": "all 9",
         "regression": "regressions 2",
-        "disagreement": "disagreements 4",
-        "unscored": "unscored cases 1",
+        "failed": "failed 4",
+        "error": "errors 1",
+        "passed": "passed 4",
     }
     links = {link.attributes["href"]: link.text for link in page.all("a")}
-    assert links["#first=regression"] == "2 regressions"
+    assert links["#status=regression"] == "2 regressions"
+
+
+def test_what_the_gate_tolerates_is_xfailed_as_in_pytest(tmp_path: Path) -> None:
+    results = judged(wrong_on("run-001"), runs=2, rubrics=("tone",))
+    wrong = [result.case_id for result in results if result.outcome == "disagree"]
+    session = replace(
+        session_of([*results, make_result(make_spec("z"), "no_case")]),
+        tolerated=frozenset(wrong[:1]),
+        records=spooled(tmp_path / "spool", results),
+    )
+    write_html(tmp_path / "report.html", session)
+    page = Page.of((tmp_path / "report.html").read_text("utf-8"))
+    buttons = [button.text for button in page.all("button") if "data-status" in button.attributes]
+    assert buttons == ["all 5", "failed 1", "xfailed 1", "skipped 1", "passed 2"]
+
+
+def test_figures_begin_with_misses_and_the_worst_rubric(tmp_path: Path) -> None:
+    def answer(spec: CaseSpec, expected: int) -> int:
+        return 0 if spec.rubric_id == "tone" and spec.run_id < "run-006" else expected
+
+    rows = figures(page_of(tmp_path, judged(answer)))
+    assert list(rows[0])[:4] == ["name", "recall", "false-positive rate", "accuracy"]
+    assert [row["name"] for row in rows] == [
+        *("all", "tone", "agent_perturbation", "agent_positives"),
+        *("refund_policy", "agent_perturbation", "agent_positives"),
+    ]
+    assert [row["recall"] for row in rows[:2]] == ["75.0%", "50.0%"]
 
 
 def test_every_column_is_explained(tmp_path: Path) -> None:
@@ -239,34 +267,27 @@ def test_judge_that_judges_nothing_is_unmistakable(
     tmp_path: Path, answer: Answer, warning: str
 ) -> None:
     page = page_of(tmp_path, judged(answer))
-    total = figures(page)[-1]
+    total = figures(page)[0]
     assert abs(float(total["kappa"])) < 0.1
     assert float(total["paired"].rstrip("%")) < 30
     assert any(warning in element.text for element in page.all("p", **{"class": "warning"}))
 
 
-def test_interval_bars_and_heat_maps_are_drawn_to_scale(tmp_path: Path) -> None:
+def test_mistakes_stand_out_in_a_matrix_and_lead_to_their_cases(tmp_path: Path) -> None:
     page = page_of(
         tmp_path,
         [result for result in judged(wrong_on("run-003")) if result.spec.test == "agent_positives"],
     )
-    (span, *_) = page.all("rect", **{"class": "span"})
-    row = figures(page)[0]
-    low, high = map(float, row["95% interval"].split("-"))
-    assert float(span.attributes["x"]) == pytest.approx(low, abs=0.06)
-    assert float(span.attributes["x"]) + float(span.attributes["width"]) == pytest.approx(
-        high, abs=0.11
-    )
     cells = [
         (cell.attributes["class"], cell.text)
         for cell in page.all("td")
-        if "shade" in cell.attributes.get("class", "")
+        if cell.attributes.get("class", "").split(" ")[0] in ("right", "wrong")
     ]
     assert cells[:4] == [
-        ("right shade-8", "22"),
+        ("right", "22"),
         ("wrong shade-1", "2"),
         ("wrong shade-0", "0"),
-        ("right shade-0", "0"),
+        ("right", "0"),
     ]
     links = {link.text: link.attributes["href"] for link in page.all("a")}
     assert links["2"] == "#right=0&given=1"
@@ -277,13 +298,12 @@ def test_ordinal_suites_and_panels_have_their_own_parts(tmp_path: Path) -> None:
         tmp_path, [*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")]
     )
     headings = [heading.text for heading in page.all("h2")]
-    assert {
-        "helpfulness",
-        "refunds, judge a",
-        "refunds, judge b",
-        "Panel of refunds: 2 judges",
-    } <= set(headings)
-    assert "weighted kappa" in figures(page)[0]
+    assert {"Figures", "Panel of refunds: 2 judges"} <= set(headings)
+    judges = {row["name"]: row for row in figures(page) if "recall" in row or "exact" in row}
+    names = ["refunds, judge b", "refunds, judge a", "helpfulness"]
+    assert [name for name in judges if name in names] == names
+    assert "weighted kappa" in judges["helpfulness"]
+    assert "weighted kappa" not in judges["refunds, judge a"]
     assert {"suite", "judge"} <= {select.attributes["name"] for select in page.all("select")}
 
 

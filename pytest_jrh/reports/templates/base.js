@@ -44,3 +44,33 @@ for (const code of document.querySelectorAll("code.command")) {
   code.replaceWith(place);
   place.replaceWith(copyable(code));
 }
+
+// Parts of a row of figures are folded into it: tests into their rubric, and where there are several judges, rubrics into
+// their judge.
+const LEVELS = ["total", "rubric", "test"];
+for (const table of document.querySelectorAll("#figures table.figures")) {
+  const rows = Array.from(table.tBodies[0].rows, (element) => ({ element, level: LEVELS.indexOf(element.className), parts: [] }));
+  const judges = rows.filter((row) => row.level === 0).length;
+  let above = [];
+  for (const row of rows) {
+    above = above.filter((other) => other.level < row.level);
+    const whole = row.level === 2 || judges > 1 ? above.at(-1) : null;
+    if (whole) whole.parts.push(row);
+    above.push(row);
+  }
+  for (const row of rows) if (row.parts.length) row.element.cells[0].prepend(foldButton(row));
+}
+
+function foldButton(row) {
+  const button = make("button", { type: "button", class: "fold", "aria-expanded": "false", "aria-label": `parts of ${row.element.cells[0].textContent}` });
+  row.show = (isOpen) => {
+    button.setAttribute("aria-expanded", String(isOpen));
+    for (const part of row.parts) {
+      part.element.hidden = !isOpen;
+      if (!isOpen && part.show) part.show(false);
+    }
+  };
+  button.addEventListener("click", () => row.show(button.getAttribute("aria-expanded") === "false"));
+  row.show(false);
+  return button;
+}

@@ -22,7 +22,7 @@ function rowElement(row, place) {
   for (const { name, title, number } of columns) {
     const text = row.cells[name];
     const content = name === "run" ? make("a", { href: address(row) }, text) : pill(row, name) || text;
-    element.append(make("td", { "data-name": name, "data-label": title, class: number ? "number" : "" }, content));
+    element.append(make("td", { "data-name": name, "data-label": title, dir: "auto", class: number ? "number" : "" }, content));
   }
   return element;
 }
@@ -94,13 +94,13 @@ function filter() {
   const words = (wanted.get("text") || "").toLowerCase().split(/\s+/).filter(Boolean);
   // Many cases share a rubric: each is searched once.
   const inRubric = words.map((word) => rubrics.map((text) => text.includes(word)));
-  const first = wanted.get("first");
-  const exact = [...wanted].filter(([name]) => name !== "text" && name !== "sort" && name !== "first");
-  shown = cases.filter((row) => (!first || row.first.includes(first))
+  const status = wanted.get("status");
+  const exact = [...wanted].filter(([name]) => name !== "text" && name !== "sort" && name !== "status");
+  shown = cases.filter((row) => (!status || row.statuses.includes(status))
     && exact.every(([name, value]) => row.cells[name] === value.trim())
     && words.every((word, index) => row.text.includes(word) || inRubric[index][row.rubric]));
-  for (const button of document.querySelectorAll("button[data-first]")) {
-    button.setAttribute("aria-pressed", String(button.dataset.first === (first || "")));
+  for (const button of document.querySelectorAll("button[data-status]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.status === (status || "")));
   }
   lay();
   const all = cases.length.toLocaleString("en");
@@ -140,8 +140,8 @@ function apply(wanted) {
     if (control.value !== value) control.value = "";
   }
   // A hidden field takes any value, and one that no button shows could not be taken back.
-  const { first } = form.elements;
-  if (!Array.from(document.querySelectorAll("button[data-first]")).some((button) => button.dataset.first === first.value)) first.value = "";
+  const { status } = form.elements;
+  if (!Array.from(document.querySelectorAll("button[data-status]")).some((button) => button.dataset.status === status.value)) status.value = "";
   sort();
   filter();
 }
@@ -150,6 +150,7 @@ function changed() {
   sort();
   filter();
   history.replaceState(null, "", `#${state()}`);
+  if (table.getBoundingClientRect().top < 0) byId("cases").scrollIntoView();
 }
 
 for (const head of table.tHead.rows[0].cells) {
@@ -160,20 +161,23 @@ for (const head of table.tHead.rows[0].cells) {
     changed();
   });
 }
+// The bar stays in view, and is to leave room for the list.
+byId("more").open = innerWidth > 1020 && innerHeight > 600;
 form.addEventListener("input", changed);
 form.addEventListener("submit", (event) => event.preventDefault());
-for (const button of document.querySelectorAll("button[data-first]")) {
-  button.addEventListener("click", () => { form.elements.first.value = button.dataset.first; changed(); });
+for (const button of document.querySelectorAll("button[data-status]")) {
+  button.addEventListener("click", () => { form.elements.status.value = button.dataset.status; changed(); });
 }
 table.addEventListener("click", (event) => {
   const element = event.target.closest("tr[data-key]");
   if (element && !event.target.closest("a") && !String(getSelection())) location.hash = address(byKey.get(element.dataset.key));
 });
 
-// The address of a case, with what the list shows, so that both are there after a reload.
-function address(row) {
-  const wanted = String(state());
-  return `#case-${row.key}${wanted ? `&${wanted}` : ""}`;
+// The address of a case, or of one of its turns, with what the list shows, so that both are there after a reload.
+function address(row, turn) {
+  const wanted = state();
+  if (turn !== undefined) wanted.set("turn", turn);
+  return `#case-${row.key}${String(wanted) ? `&${wanted}` : ""}`;
 }
 
 function begin(data) {
