@@ -174,7 +174,8 @@ def _worst_first(section: figures.Section) -> list[int]:
         row = section.rows[of_rubric[0]]
         return row.level != "total", _lowest(row.statistics)
 
-    return list(chain.from_iterable(sorted(places.values(), key=order)))
+    ordered = sorted(places.values(), key=order)
+    return list(chain.from_iterable(ordered))
 
 
 def _lowest(statistics: Statistics) -> float:

@@ -102,12 +102,14 @@ def test_the_report_is_accessible(
     page = opened("", width, scheme)
     page.wait_for_selector("#shown:not(:empty)")
     page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    page.eval_on_selector_all("button.fold", "buttons => buttons.forEach(button => button.click())")
     # The page has the rows near the view alone.
     page.evaluate("document.querySelector('#cases').scrollIntoView()")
     page.wait_for_selector("table.cases tbody a")
     assert violations(page) == []
     page.click("table.cases tbody a >> nth=0")
     page.wait_for_selector("#case .turn")
+    page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
     assert violations(page) == []
 
 

@@ -175,6 +175,7 @@ def test_table_filters_sorts_and_leads_to_the_cases_and_back(opened: Any, report
 
 def test_a_phone_sorts_by_a_choice_and_back(opened: Any, report: Path) -> None:
     page = opened(report, width=390)
+    page.click("#more summary")
     urgent = rows(page)[:40]
     page.select_option("select[name=sort]", "outcome")
     assert {row[0] for row in rows(page)[:40]} == {"agree"}
@@ -188,17 +189,50 @@ def test_figures_and_matrices_lead_to_their_cases(opened: Any, report: Path) -> 
     page = opened(report)
     page.click("header a >> text=4 regressions")
     assert page.inner_text("#shown") == "4 of 49 cases"
-    page.click("table.figures tr.rubric a >> text=tone")
+    page.click("#figures tr.rubric a >> text=tone")
     assert page.input_value("select[name=rubric]") == "tone"
     assert page.inner_text("#shown") == "24 of 49 cases"
-    page.click("table.figures tr.test a >> nth=0")
+    page.click("#figures .fold >> nth=0")
+    page.click("#figures tr.test:not([hidden]) a >> nth=0")
     assert page.inner_text("#shown") == "13 of 49 cases"
+    page.click(".matrices summary")
     page.click(".heat td.wrong a >> nth=0")
     assert {(row[5], row[6]) for row in rows(page)} == {("0", "1")}
-    page.click("button[data-first=regression]")
+    page.click("button[data-status=regression]")
     page.select_option("select[name=right]", "")
     page.select_option("select[name=given]", "")
     assert page.inner_text("#shown") == "4 of 49 cases"
+
+
+def test_the_reasoning_leads_to_the_turns_that_it_cites(opened: Any, tmp_path: Path) -> None:
+    code = "Look:\n```python\nprint('late')\n```\nThat is all."
+    long_result = "\n".join(f"line {number}" for number in range(40))
+    messages = (
+        {**MESSAGES[0], "content": code},
+        MESSAGES[1],
+        {**MESSAGES[2], "content": long_result},
+        MESSAGES[3],
+    )
+    [result, *others] = judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
+    result = result_with(result, reasoning="See [2] and turn 0, not [77].")
+    path = write(tmp_path, [result, *others], messages, AFTER)
+    key = case_key(result.case_id)
+    page = opened(path, f"#case-{key}")
+    page.wait_for_selector("#case .turn")
+    links = page.eval_on_selector_all(
+        ".prose a", "all => all.map(link => [link.textContent, link.hash])"
+    )
+    assert links == [["[2]", f"#case-{key}&turn=2"], ["turn 0", f"#case-{key}&turn=0"]]
+    assert page.inner_text("#turn-0 pre.code") == "```python\nprint('late')\n```"
+    assert page.is_hidden("#turn-2 .body")
+    page.click(".prose a >> text=[2]")
+    assert page.is_visible("#turn-2 .body")
+    assert page.evaluate("document.activeElement.id") == "turn-2"
+    page.reload()
+    page.wait_for_selector("#turn-2 .body")
+    assert page.evaluate("document.activeElement.id") == "turn-2"
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#overview:not([hidden])")
 
 
 def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:
@@ -206,9 +240,9 @@ def test_what_is_shown_is_in_the_address(opened: Any, report: Path) -> None:
     page.select_option("select[name=outcome]", "disagree")
     page.click("th[data-sort=rubric] button")
     page.click("th[data-sort=rubric] button")
-    page.click("button[data-first=disagreement]")
+    page.click("button[data-status=failed]")
     shown = rows(page)
-    assert page.evaluate("location.hash") == "#first=disagreement&outcome=disagree&sort=-rubric"
+    assert page.evaluate("location.hash") == "#status=failed&outcome=disagree&sort=-rubric"
     page.reload()
     page.wait_for_selector("#shown:not(:empty)")
     assert rows(page) == shown
@@ -229,9 +263,9 @@ def test_an_address_that_names_no_filter_shows_all_cases(opened: Any, report: Pa
     # Told last, when the page has done what the address asks for.
     page.evaluate(
         "new Promise((done) => { addEventListener('hashchange', done); "
-        "location.hash = 'first=none&outcome=none&sort=__proto__&rubric=%5B'; }).then(() => 0)"
+        "location.hash = 'status=none&outcome=none&sort=__proto__&rubric=%5B'; }).then(() => 0)"
     )
-    assert page.evaluate("document.querySelector('input[name=first]').value") == ""
+    assert page.evaluate("document.querySelector('input[name=status]').value") == ""
     assert page.inner_text("#shown") == everything
 
 

@@ -1,33 +1,91 @@
 // ---- one case
-const diff = (pieces) => make("div", { class: "diff" }, ...pieces.map(([kind, text]) => make(TAGS[kind], {}, text)));
+const LONGEST_RESULT = 800, LINES_OF_RESULT = 12, BEGINNING = 100;
+const diff = (pieces) => make("div", { class: "diff", dir: "auto" }, ...pieces.map(([kind, text]) => make(TAGS[kind], {}, text)));
 
-function long(text, attributes) {
-  const block = make("div", attributes, text.slice(0, LONGEST));
+// The nodes of a text, which beyond `LONGEST` are made when they are asked for.
+function long(text, attributes, nodes = (part) => [part]) {
+  const block = make("div", { dir: "auto", ...attributes }, ...nodes(text.slice(0, LONGEST)));
   if (text.length <= LONGEST) return [block];
   const rest = (text.length - LONGEST).toLocaleString("en");
-  const button = make("button", { type: "button", class: "more", on: () => { block.append(text.slice(LONGEST)); button.remove(); } }, `show ${rest} more characters`);
+  const button = make("button", { type: "button", class: "more", on: () => { block.replaceChildren(...nodes(text)); button.remove(); } }, `show ${rest} more characters`);
   return [block, button];
 }
 
+// What stands between lines of ``` or ~~~ is code.
+function withCode(text) {
+  const nodes = [];
+  let lines = [], fence = "";
+  const end = (isCode) => {
+    if (lines.length) nodes.push(isCode ? make("pre", { class: "code" }, lines.join("\n")) : lines.join("\n"));
+    lines = [];
+  };
+  for (const line of text.split("\n")) {
+    const mark = line.trimStart().slice(0, 3);
+    if (!fence && (mark === "```" || mark === "~~~")) {
+      end(false);
+      fence = mark;
+      lines.push(line);
+    } else {
+      lines.push(line);
+      if (fence && mark === fence) {
+        end(true);
+        fence = "";
+      }
+    }
+  }
+  end(Boolean(fence));
+  return nodes;
+}
+
+// A text whose mentions of turns, "[9]" and "turn 9", lead to them.
+function citing(row, made) {
+  const turns = made && made.judged ? made.judged.length : 0;
+  return (text) => {
+    const nodes = [];
+    let end = 0;
+    for (const mention of text.matchAll(/\[(\d{1,4})\]|\bturns? (\d{1,4})\b/gi)) {
+      const turn = Number(mention[1] ?? mention[2]);
+      if (turn >= turns) continue;
+      nodes.push(text.slice(end, mention.index), make("a", { href: address(row, turn), on: () => toTurn(turn) }, mention[0]));
+      end = mention.index + mention[0].length;
+    }
+    return [...nodes, text.slice(end)];
+  };
+}
+
+function toTurn(turn) {
+  const block = byId(`turn-${turn}`);
+  if (!block) return;
+  for (const fold of block.querySelectorAll("details.result")) fold.open = true;
+  block.scrollIntoView();
+  block.focus({ preventScroll: true });
+}
+
 const card = (title, ...children) => make("section", { class: "card" }, make("h2", {}, title), ...children);
-const prose = (text, missing) => (text ? make("div", { class: "prose" }, ...long(text, {})) : make("p", { class: "muted" }, missing || ""));
+const prose = (text, missing, nodes) => (text ? make("div", { class: "prose" }, ...long(text, {}, nodes)) : make("p", { class: "muted" }, missing || ""));
 
 function facts(pairs) {
   const list = make("dl", { class: "facts" });
-  for (const [name, value] of pairs) if (value !== null && value !== undefined && value !== "") list.append(make("dt", {}, name), make("dd", {}, String(value)));
+  for (const [name, value] of pairs) if (value !== null && value !== undefined && value !== "") list.append(make("dt", {}, name), make("dd", { dir: "auto" }, String(value)));
   return list;
 }
 
 function turn(index, part, edited) {
-  const block = make("div", { class: `turn ${/^(user|tool|assistant|system)$/.test(part.role) ? part.role : ""}${edited ? " edited" : ""}` });
+  const role = /^(user|tool|assistant|system)$/.test(part.role) ? part.role : "";
+  const block = make("div", { class: `turn ${role}${edited ? " edited" : ""}`, id: `turn-${index}`, tabindex: "-1" });
   part.parts.forEach(([title, text], place) => {
     const mark = edited && place === 0 ? ", edited" : "";
     if (title.startsWith(" reasoning")) {
-      block.append(make("details", {}, make("summary", { class: "muted" }, `[${index}] reasoning`), ...long(text, { class: "body" })));
+      block.append(make("details", {}, make("summary", { class: "muted" }, `[${index}] reasoning`), ...long(text, { class: "body" }, withCode)));
       return;
     }
-    block.append(make("h3", {}, `[${index}] ${part.role}${title}${mark}`));
-    if (text) block.append(...long(text, { class: title.startsWith(" calls") || part.role === "tool" ? "body call" : "body" }));
+    const isData = title.startsWith(" calls") || part.role === "tool";
+    const body = text ? long(text, { class: isData ? "body call" : "body" }, isData ? undefined : withCode) : [];
+    const head = make("h3", { dir: "auto" }, `[${index}] ${part.role}${title}${mark}`);
+    if (part.role === "tool" && !edited && (text.length > LONGEST_RESULT || text.split("\n", LINES_OF_RESULT + 1).length > LINES_OF_RESULT)) {
+      const size = make("span", { class: "muted" }, ` ${text.slice(0, BEGINNING)}\u2026 (${text.length.toLocaleString("en")} characters)`);
+      block.append(make("details", { class: "result" }, make("summary", { dir: "auto" }, head, size), ...body));
+    } else block.append(head, ...body);
   });
   return block;
 }
@@ -58,13 +116,13 @@ function label(row, made) {
   const votes = made.votes.length ? make("ul", {}, ...made.votes.map((vote) => make("li", { dir: "auto" }, vote))) : make("p", { class: "muted" }, "The verifier was not asked.");
   const asked = said ? facts([["verifier's verdict", said.verdict], ["verifier's score", said.score]]) : votes;
   const right = row.cells.right;
-  return card(right === "" ? "What the verifier said" : `Why the label is ${right}: ${made.basis}`, asked, said ? prose(said.rationale, "No rationale.") : null);
+  return card(right === "" ? "What the verifier said" : `Why the label is ${right}: ${made.basis}`, asked, said ? prose(said.rationale, "No rationale.", citing(row, made)) : null);
 }
 
 function edits(made) {
   if (!made.edits.length) return null;
   return card(made.edits.length === 1 ? "The edit" : `The ${made.edits.length} edits`, ...made.edits.flatMap((edit) => [
-    make("h3", {}, `turn ${edit.turn} (${edit.role})`), edit.reason ? make("p", { class: "muted" }, edit.reason) : null, diff(edit.pieces)]));
+    make("h3", {}, `turn ${edit.turn} (${edit.role})`), edit.reason ? make("p", { class: "muted", dir: "auto" }, edit.reason) : null, diff(edit.pieces)]));
 }
 
 function money(result) {
@@ -96,14 +154,16 @@ function verdict(row, made) {
   return make("p", { class: "verdict" }, ...pills.filter(Boolean).flatMap((pill) => [pill, " "]), said);
 }
 
-function why(row, result) {
-  if (result.reasoning || row.cells.given !== "") {
-    const other = result.minority;
-    return card(`Why the judge gave ${row.cells.given}`, result.said ? make("p", { class: "muted" }, `Of the repeats, ${result.said}.`) : null, prose(result.reasoning, "No reasoning was given."),
-      other ? make("p", { class: "muted" }, `Another repeat gave ${other.score}:`) : null, other ? prose(other.reasoning, "No reasoning was given.") : null,
-      ...(result.earlier ? [make("h3", {}, `Why the judge of the baseline gave ${result.earlier.given}`), prose(result.earlier.reasoning)] : []));
-  }
-  return card("Why there is no verdict", prose(result.detail, "The case was made, and not to be judged."));
+function why(row, made, result) {
+  if (!result.reasoning && row.cells.given === "") return card("Why there is no verdict", prose(result.detail, "The case was made, and not to be judged."));
+  const reasons = [[`gave ${row.cells.given}`, result.reasoning]];
+  if (result.minority) reasons.push([`another repeat gave ${result.minority.score}`, result.minority.reasoning]);
+  if (result.earlier) reasons.push([`the judge of the baseline gave ${result.earlier.given}`, result.earlier.reasoning]);
+  const shown = reasons.map(([who, text]) => [who, prose(text, "No reasoning was given.", citing(row, made))]);
+  const said = result.said ? make("p", { class: "muted" }, `Of the repeats, ${result.said}.`) : null;
+  if (shown.length === 1) return card(`Why the judge gave ${row.cells.given}`, said, shown[0][1]);
+  const lines = shown.map(([who, text]) => make("tr", {}, make("th", { scope: "row" }, who), make("td", {}, text)));
+  return card(`Why the judge gave ${row.cells.given}`, said, make("table", { class: "reasons" }, make("tbody", {}, ...lines)));
 }
 
 function rubric(row, made, result) {
@@ -113,15 +173,15 @@ function rubric(row, made, result) {
 function page(row, bodies) {
   const result = bodies && bodies.results[row.key];
   const made = result && result.made !== null ? bodies.cases[result.made] : null;
-  const head = [top(row), make("h1", { tabindex: "-1" }, row.cells.run), make("p", { class: "muted" }, row.node), verdict(row, made)];
+  const head = [top(row), make("h1", { tabindex: "-1", dir: "auto" }, result ? result.title : row.cells.run), make("p", { class: "muted", dir: "auto" }, row.node), verdict(row, made)];
   if (!result) return [...head, make("p", { class: "warning" }, "The details of this case were left out to keep this file small.")];
-  for (const [title, text] of result.lines) head.push(make("p", {}, make("strong", {}, `${title}: `), text));
+  for (const [title, text] of result.lines) head.push(make("p", { dir: "auto" }, make("strong", {}, `${title}: `), text));
   const parts = [rubric(row, made, result), made ? edits(made) : null];
-  parts.push(make("div", { class: made ? "two" : "" }, made ? label(row, made) : null, why(row, result)));
+  parts.push(make("div", { class: made ? "two" : "" }, made ? label(row, made) : null, why(row, made, result)));
   if (made) {
     parts.push(made.judged ? transcript(row, made, bodies.pool) : make("p", { class: "warning" }, "The transcript was left out to keep this file small; the case's JSONL holds it."));
     parts.push(plan(made));
-    if (made.summary) parts.push(card("The verifier's summary", prose(made.summary)));
+    if (made.summary) parts.push(card("The verifier's summary", prose(made.summary, "", citing(row, made))));
     if (made.notes.length) parts.push(card("Notes", make("ul", {}, ...made.notes.map((note) => make("li", {}, note)))));
   }
   // Verdicts of a table, and of a judge that is code, took no call.

@@ -6,7 +6,9 @@ function addressed() {
   const [head, ...rest] = location.hash.slice(1).split("&");
   const key = (/^case-([0-9a-f]+)$/.exec(head) || [])[1];
   const wanted = new URLSearchParams(key ? rest.join("&") : location.hash.slice(1));
-  return { row: key ? byKey.get(key) : null, wanted };
+  const turn = wanted.get("turn");
+  wanted.delete("turn");
+  return { row: key ? byKey.get(key) : null, turn: /^\d{1,4}$/.test(turn) ? Number(turn) : null, wanted };
 }
 
 function close(wanted) {
@@ -22,7 +24,11 @@ function close(wanted) {
 }
 
 async function route() {
-  const { row, wanted } = addressed();
+  const { row, turn, wanted } = addressed();
+  if (row && row === open && turn !== null && !view.hidden) {
+    toTurn(turn);
+    return;
+  }
   if (!row || String(wanted) || !parts.length) apply(wanted);
   if (!row) {
     close(wanted);
@@ -44,6 +50,7 @@ async function route() {
   document.title = `${row.cells.run}: ${title}`;
   scrollTo(0, 0);
   view.querySelector("h1").focus({ preventScroll: true });
+  if (turn !== null) toTurn(turn);
 }
 
 addEventListener("keydown", (event) => {
@@ -51,6 +58,15 @@ addEventListener("keydown", (event) => {
   const plain = !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
   if (link && plain && !view.hidden && !event.target.closest("input, select, textarea")) view.querySelector(`a[rel="${link}"]`)?.click();
 });
+
+// On paper nothing is folded.
+let opened = [];
+addEventListener("beforeprint", () => {
+  for (const button of document.querySelectorAll("main:not([hidden]) .more")) button.click();
+  opened = Array.from(document.querySelectorAll("main:not([hidden]) details:not([open])"));
+  for (const fold of opened) fold.open = true;
+});
+addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
 
 // The list is ready before the data blocks of the cases are read, which stand below it.
 const parsed = new Promise((done) => {
