@@ -195,7 +195,7 @@ class EngineSettings:
     judged; `on_reviewed` gets each case that a person decided about and that is used, with the
     decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
     asked then. `ends_session` are the errors of user code that end the session instead of the case
-    alone.
+    alone. `selected` gives how many cases of a suite the session is to run.
     """
 
     max_workers: int
@@ -219,6 +219,7 @@ class EngineSettings:
     on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
     is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    selected: Callable[[str], int] = lambda _suite: 1
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""

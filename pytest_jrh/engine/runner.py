@@ -65,7 +65,9 @@ class CaseRunner:
         self._most_at_work = 2 * settings.max_workers - 1 if asks else settings.max_workers
         self._places = asyncio.Semaphore(self._most_at_work)
         self.calls = Calls(
-            settings, lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan())
+            settings,
+            suites,
+            lambda: self._stopping or bool(settings.is_orphan and settings.is_orphan()),
         )
         self._watch: asyncio.Task[None] | None = None
         self._at_work: set[asyncio.Task[None]] = set()
@@ -77,6 +79,7 @@ class CaseRunner:
         self.unfinished: list[CaseResult] = []
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
+        self.refusal: InputError | None = None
         self.progress = Progress(0, 0)
 
     @property
@@ -114,6 +117,8 @@ class CaseRunner:
     def end(self, error: BaseException) -> None:
         """Begin no more calls, and raise the error wherever a result is waited for."""
         self._stopping = True
+        if isinstance(error, InputError):
+            self.refusal = error
         self.calls.stop()
         self._fail(error)
 
@@ -460,6 +465,11 @@ class Engine:
                 self._patches.enter_context(threads_keep_context())
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
+
+    @property
+    def refusal(self) -> InputError | None:
+        """Why no case that needs a call can be run, once the first of them would make one."""
+        return self._runner.refusal
 
     @property
     def unreported(self) -> list[CaseResult]:

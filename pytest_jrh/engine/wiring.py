@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import case_id, cassette_path
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, StageModel, StageName
 from pytest_jrh.core.stages import JUDGE, NO_CALL, VERIFIER
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, render_transcript
+from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import Attempt
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.llm.failures import unreachable
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
 from pytest_jrh.recording.exchanges import Halt, Opened
@@ -34,7 +37,7 @@ from pytest_jrh.recording.tapes import Recording, SharedCalls, Tape
 from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from pytest_jrh.core.model import CaseSpec, Judgment, Message, RecordMode
     from pytest_jrh.engine.attempts import EngineSettings
@@ -53,62 +56,45 @@ class Trials:
     def __init__(self, client: LiteLLMExchange, http: HttpRecorder) -> None:
         self._client = client
         self._http = http
-        self._failures: dict[StageModel, tuple[Failure | None, str]] = {}
+        self._failures: dict[StageModel, Failure | None] = {}
         self._one = asyncio.Lock()
 
-    async def check(self, request: CallRequest, stages: Iterable[StageModel]) -> None:
-        """Raise `Unscored` for the first of these models that cannot be asked."""
-        for stage in stages:
-            # Stages that ask one model in one way are tried once: a trial takes as long as a call
-            # without its answer.
-            trial_stage = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
-            async with self._one:
-                if trial_stage not in self._failures:
-                    self._failures[trial_stage] = await self._try(trial_stage), request.case
-            failure, first = self._failures[trial_stage]
-            if failure is not None:
-                trial = replace(request, stage=stage)
-                is_known = failure.ends and first not in ("", request.case)
-                raise failure.unasked(trial, first) if is_known else failure.unscored(trial, 1)
+    async def failure(self, stage: StageModel) -> Failure | None:
+        """Why this model cannot be asked; None where it can."""
+        # Stages that ask one model in one way are tried once: a trial takes as long as a call
+        # without its answer.
+        trial_stage = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
+        async with self._one:
+            if trial_stage not in self._failures:
+                self._failures[trial_stage] = await self._try(trial_stage)
+        return self._failures[trial_stage]
 
     async def _try(self, stage: StageModel) -> Failure | None:
         # Whatever would be sent finds no recording: then there is a key to send it with.
         with self._http.replaying(()) as capture:
             failure = await self._client.trial(stage)
-        if capture.missed is None:
+        if capture.missed is None and failure is not None:
             return failure
         # litellm sends some providers' calls without a key; a server of the user's own may want
         # none.
         without_key = (
             capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
         )
-        return failure if without_key else None
+        if without_key:
+            return failure
+        return await unreachable(stage.api_base) if stage.api_base is not None else None
 
 
 class CheckedExchange:
-    """Makes a case's calls once every model that the case needs can be asked."""
+    """Makes a case's calls once all that the case needs can be asked."""
 
-    def __init__(
-        self, client: LiteLLMExchange, trials: Trials, stages: tuple[StageModel, ...]
-    ) -> None:
-        self._client = client
-        self._trials = trials
-        self._stages = stages
+    def __init__(self, live: Exchange, check: Callable[[], Awaitable[None]]) -> None:
+        self._live = live
+        self._check = check
 
     async def __call__(self, request: CallRequest) -> Answer:
-        await self._trials.check(request, self._stages)
-        return await self._client(request)
-
-
-class LackingExchange:
-    """Makes no call of a case whose judge, as things are, could not be asked."""
-
-    def __init__(self, judge: str, lacks: str) -> None:
-        self._cause = f"The judge {judge} cannot be asked: {lacks}."
-
-    async def __call__(self, request: CallRequest) -> Answer:
-        del request
-        raise Unscored("model_error", stage=JUDGE.name, cause=self._cause, keyless=True)
+        await self._check()
+        return await self._live(request)
 
 
 _LONGEST_NAP = 0.1
@@ -117,13 +103,20 @@ _LONGEST_NAP = 0.1
 class Calls:
     """Makes the tapes; the client behind them is made when the first one needs it."""
 
-    def __init__(self, settings: EngineSettings, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        settings: EngineSettings,
+        suites: Mapping[str, ReadySuite],
+        stopping: Callable[[], bool],
+    ) -> None:
         self._settings = settings
+        self._suites = suites
         self._stopping = stopping
         self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._trials: Trials | None = None
+        self._lacks: dict[tuple[str, str | None], str] = {}
         self._shared = SharedCalls()
         self._code: CodeRunner | None = None
         self._said: dict[str, None] = {}
@@ -160,10 +153,9 @@ class Calls:
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
-        needed = () if judging else self._needed(attempt.spec, ready)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-        lacking = None if judging else self._lacking(attempt.spec, ready)
-        recording = self._recording(mode, needed, may_ask_none=runs_code, lacking=lacking)
+        check = partial(self._check, attempt.spec, ready, judging=judging)
+        recording = self._recording(mode, None if runs_code else check)
         tape = Tape(
             folder,
             path,
@@ -177,31 +169,71 @@ class Calls:
             attempt.judging = tape
         return tape
 
-    def _needed(self, spec: CaseSpec, ready: ReadySuite) -> tuple[StageModel, ...]:
-        """The models that a case needs from its making to its verdict.
-
-        None where the session checks none.
+    async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
+        """End the session where a model or judge that a case needs, from here to its verdict,
+        cannot be asked: none of the other cases could be paid for in earnest.
         """
-        settings = self._settings
-        if settings.complete is not None:
-            return ()
-        making = tuple(ready.suite.stages.values())
         judged = ready.test(spec.test).evaluate or spec in ready.bases
-        if not judged or settings.mode(ready, judging=True) == "none":
-            return making
-        return (*making, *ready.judges[spec.judge].models)
+        judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
+        stages = () if judging else tuple(ready.suite.stages.values())
+        if judge is not None:
+            stages = (*stages, *judge.models)
+        failures = [await self._failure(stage) for stage in stages]
+        if any(failures) or (judge is not None and self._lacking(ready, judge)):
+            problems = []
+            for suite in self._suites.values():
+                problems += await self._unaskable(suite)
+            raise SessionEnd(InputError(problems))
+
+    async def _failure(self, stage: StageModel) -> Failure | None:
+        # A client that the project supplies knows by itself whom it can ask.
+        return None if self._trials is None else await self._trials.failure(stage)
+
+    def _asks(self, ready: ReadySuite, *, judging: bool) -> bool:
+        return self._settings.mode(ready, judging=judging) != "none"
+
+    async def _unaskable(self, ready: ReadySuite) -> list[Problem]:
+        """What of a suite cannot be asked, as one problem for each cause and its advice."""
+        suite = ready.suite
+        cases = self._settings.selected(suite.name)
+        judges: list[SuiteJudge] = []
+        stages: list[StageModel] = []
+        if self._asks(ready, judging=False):
+            stages += suite.stages.values()
+        if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
+            judges += ready.judges.values()
+        for judge in judges:
+            stages += judge.models
+        users: dict[tuple[str, str | None], dict[str, None]] = {}
+        for stage in stages:
+            failure = await self._failure(stage)
+            if failure is not None:
+                # litellm's own words after it are about the model's name, which is said here.
+                cause = f"{failure.cause.partition(': ')[0]}, for {stage.model}"
+                users.setdefault((cause, failure.advice), {})[stage.stage] = None
+        causes = {
+            f"{cause} ({', '.join(names)})": advice for (cause, advice), names in users.items()
+        }
+        for judge in judges:
+            if lacks := self._lacking(ready, judge):
+                causes[f"the judge {judge.label} cannot be asked: {lacks}"] = None
+        problems = []
+        for cause, advice in causes.items():
+            message = f"suite {suite.name}: {cause}; needed by up to {counted(cases, 'case')}"
+            problems.append(Problem(self._settings.redactor.text(message), hint=advice))
+        return problems if cases else []
 
     def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
         label = ready.judges[judge].label
         return TapedCalls(tape, repeat, label, lambda: self._code_runner(ready, judge))
 
-    def _lacking(self, spec: CaseSpec, ready: ReadySuite) -> LackingExchange | None:
-        """What makes no case, where its judge is to be asked and could not be."""
-        if not ready.test(spec.test).evaluate or self._settings.mode(ready, judging=True) == "none":
-            return None
-        judge = ready.judges[spec.judge]
-        return LackingExchange(judge.label, judge.lacks) if judge.lacks else None
+    def _lacking(self, ready: ReadySuite, judge: SuiteJudge) -> str:
+        """What the judge lacks: looked for once, and only where something is to be asked."""
+        key = ready.suite.name, judge.name
+        if key not in self._lacks:
+            self._lacks[key] = judge.lacks
+        return self._lacks[key]
 
     def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
         """What runs a judge's own code, which is named where it opens a connection by itself."""
@@ -218,7 +250,7 @@ class Calls:
             return KeptRequests(
                 tape,
                 self._recorder(),
-                admit=partial(self._admit, judge_code),
+                admit=partial(self._admit, ready, judge_code),
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
                 unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
@@ -236,10 +268,10 @@ class Calls:
         if self._settings.keep:
             self._said[text] = None
 
-    def _admit(self, judge: SuiteJudge) -> Halt | None:
+    def _admit(self, ready: ReadySuite, judge: SuiteJudge) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
-        if judge.lacks:
-            return Halt("unready", judge.lacks)
+        if lacks := self._lacking(ready, judge):
+            return Halt("unready", lacks)
         ledger = self._settings.ledger
         refusal = ledger.enter(0.0) if ledger is not None else None
         return None if refusal is None else Halt("budget", refusal)
@@ -263,16 +295,16 @@ class Calls:
     def _recording(
         self,
         mode: RecordMode,
-        needed: tuple[StageModel, ...],
-        *,
-        may_ask_none: bool,
-        lacking: LackingExchange | None,
+        check: Callable[[], Awaitable[None]] | None,
     ) -> Recording:
+        """How calls are recorded that are made after a check; a judge's own code, which need not
+        make any, has none.
+        """
         settings = self._settings
         asks = settings.ask and mode != "none"
         live: Exchange | None = None
         if asks:
-            live = lacking or (self._late_live if may_ask_none else self._live(needed))
+            live = self._late_live if check is None else CheckedExchange(self._live(), check)
         supplied = settings.complete is not None
         return Recording(
             redactor=settings.redactor,
@@ -287,9 +319,9 @@ class Calls:
 
     async def _late_live(self, request: CallRequest) -> Answer:
         """Ask a model for a judge that need not ask any: importing litellm takes seconds."""
-        return await self._live(())(request)
+        return await self._live()(request)
 
-    def _live(self, needed: tuple[StageModel, ...]) -> Exchange:
+    def _live(self) -> Exchange:
         """The way to the models, made when the first case needs it: importing litellm takes
         seconds.
         """
@@ -318,8 +350,6 @@ class Calls:
                 redact=self._settings.redactor.text,
             )
             self._trials = Trials(self._client, recorder)
-        if needed and self._trials is not None:
-            return CheckedExchange(self._client, self._trials, needed)
         return self._client
 
 

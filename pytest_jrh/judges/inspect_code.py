@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
-from pytest_jrh.core.text import nearest_hint, shortened
+from pytest_jrh.core.text import nearest_hint, one_line, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
 from pytest_jrh.judges.own_code import (
@@ -92,14 +92,19 @@ class InspectCodeJudge(OwnCodeJudge):
 
     @property
     def lacks(self) -> str:
-        """The model that its code is seen to ask, where nothing names one.
+        """The model that its code is seen to ask, where nothing names one, and what a model that is
+        named needs, such as the package of its provider.
 
         Whatever code asks besides is known when it runs.
         """
-        if self.settings.stage.model or os.environ.get("INSPECT_EVAL_MODEL"):
-            return ""
-        section = self.section
+        stage, section = self.settings.stage, self.section
         named_roles = section.model_roles or {}
+        model = stage.model or os.environ.get("INSPECT_EVAL_MODEL")
+        for name in filter(None, dict.fromkeys([model, *named_roles.values()])):
+            if reason := _not_asked(name, stage):
+                return reason
+        if model:
+            return ""
         for role in _roles_asked(self.path, section.args or {}, self.source.function):
             if role is None:
                 return "it asks a model, and `model` in its section of the config names none"
@@ -312,6 +317,24 @@ def _model(name: str, stage: StageModel) -> Model:
         if PLACEHOLDERS.get() is None or "API_KEY" not in str(error):
             raise
         return get_model(name, config=config, base_url=stage.api_base, api_key=PLACEHOLDER)
+
+
+def _not_asked(name: str, stage: StageModel) -> str:
+    """Why Inspect cannot ask a model, in its words; nothing where it can."""
+    from inspect_ai._util.error import PrerequisiteError
+    from inspect_ai.model import get_model
+
+    try:
+        get_model(name, base_url=stage.api_base, memoize=False)
+    except PrerequisiteError as error:
+        reason = str(error.message)
+        for markup in ("[bold]", "[/bold]", "ERROR: "):
+            reason = reason.replace(markup, "")
+    except (ImportError, ValueError) as error:
+        reason = str(error)
+    else:
+        return ""
+    return f"Inspect cannot ask {name}: {shortened(one_line(reason), _LONGEST).rstrip('.')}"
 
 
 _SCORER = "inspect_scorer"

@@ -10,11 +10,15 @@ an error about one request would leave all other cases without a verdict.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.user_code import error_text, library_places
@@ -180,6 +184,9 @@ _KINDS: tuple[tuple[Callable[[int | None, str], bool], PermanentFailure], ...] =
 
 
 _LONGEST_WORDS = 400
+_LONGEST_PROBE = 3.0
+"""Seconds to wait for a connection that is only tried."""
+_PORTS = {"http": 80, "https": 443}
 _Cause = TypeVar("_Cause", bound=BaseException)
 # litellm puts the names of its classes before the provider's message, and a traceback after it.
 _CLASS_NAMES = re.compile(
@@ -378,6 +385,32 @@ def was_sent(error: BaseException) -> bool:
         return False
     of_answers = httpx.HTTPError | UnusableAnswer | litellm_errors.Timeout | ValueError
     return any(isinstance(cause, of_answers) for cause in causes)
+
+
+async def unreachable(api_base: str) -> Failure | None:
+    """The failure to connect to a server of the user's own, to which nothing is sent.
+
+    None where the server is there, where a proxy stands before it, and where there is no telling in
+    time: the call itself says more.
+    """
+    proxies = getproxies()
+    try:
+        parts = urlsplit(api_base)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+        has_proxy = parts.scheme in proxies or "all" in proxies
+        if not host or port is None or (has_proxy and not proxy_bypass(host)):
+            return None
+        async with asyncio.timeout(_LONGEST_PROBE):
+            connection = await asyncio.to_thread(
+                socket.create_connection, (host, port), _LONGEST_PROBE
+            )
+    except (ConnectionRefusedError, socket.gaierror) as error:
+        cause = f"no connection to {host}:{port} ({error.strerror or error})"
+        return Failure(cause, ends=True, advice=_CONNECTION_ADVICE)
+    except (OSError, ValueError):
+        return None
+    connection.close()
+    return None
 
 
 def lacks_connection(error: BaseException) -> bool:

@@ -33,6 +33,7 @@ from pytest_jrh.plugin.reporter import Reporter, WholeReports
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
+    REFUSAL_KEY,
     SESSION,
     SuiteSession,
     TimeLimits,
@@ -315,7 +316,9 @@ class _SuiteHooks:
         self._session.reviewing.open(specs)
         with captured(self._session.config):
             self._session.start(specs)
-        self._session.reviewing.wait(self._session.progress_line)
+        self._session.reviewing.wait(
+            self._session.progress_line, lambda: self._session.engine_refusal is not None
+        )
         return None
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
@@ -333,6 +336,7 @@ class _SuiteHooks:
                 self._session.start(_specs(filter(None, (item, nextitem))))
             if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
                 self._session.wait(item.spec)
+                self._session.refuse()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -361,7 +365,9 @@ class _SuiteHooks:
         self._session.stop()
         if self._session.is_worker:
             self._session.hand_over_unreported()
-            self._session.config.workeroutput[NOTICES_KEY] = list(self._session.notices)  # type: ignore[attr-defined]
+            output = self._session.config.workeroutput  # type: ignore[attr-defined]
+            output[NOTICES_KEY] = list(self._session.notices)
+            output[REFUSAL_KEY] = self._session.refusal
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self) -> None:

@@ -31,6 +31,7 @@ from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
+    REFUSAL_KEY,
     case_ids,
     place_of,
     undecided,
@@ -115,8 +116,14 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker's client had to say."""
-        self._session.add_notices(getattr(node, "workeroutput", {}).get(NOTICES_KEY, ()))
+        """Take over what a worker's client had to say, and end the session that it has refused."""
+        output = getattr(node, "workeroutput", {})
+        self._session.add_notices(output.get(NOTICES_KEY, ()))
+        if refusal := output.get(REFUSAL_KEY, ""):
+            self._session.refusal = refusal
+            xdist_session: Any = self._config.pluginmanager.get_plugin("dsession")
+            xdist_session.triggershutdown()
+            raise pytest.UsageError(refusal)
 
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
@@ -127,8 +134,9 @@ class Reporter:
         """
         suites = self._suites_by_file()
         nodes = case_ids([*self._selected, *self.results], suites)
-        concluded = not self._heard.isdisjoint(nodes.values()) or bool(
-            nodes and self._was_interrupted(session)
+        concluded = not self._session.refusal and (
+            not self._heard.isdisjoint(nodes.values())
+            or bool(nodes and self._was_interrupted(session))
         )
         green = not concluded or self._conclude(session, list(suites.values()), nodes)
         all_decided = self._all_decided(session, suites.values() if concluded else ())

@@ -20,7 +20,7 @@ from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from pytest_jrh.config.options import Options
@@ -160,8 +160,9 @@ class Reviewing:
 
         return BlindDesk(board, frozenset(obeying), self._on_page, labels=self._labels)
 
-    def wait(self, line: ProgressLine | None) -> None:
-        """Wait for Finalize, on the page or with Enter; not if there is nothing to look at.
+    def wait(self, line: ProgressLine | None, is_refused: Callable[[], bool]) -> None:
+        """Wait for Finalize, on the page or with Enter; not if there is nothing to look at, or the
+        session is refused.
 
         Before the first item: the time that people take is none of its own, and no limit on it
         counts.
@@ -174,7 +175,7 @@ class Reviewing:
             with contextlib.nullcontext() if keyboard is None else keyboard.quiet():
                 while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
                     progress = board.progress()
-                    if progress.is_empty:
+                    if progress.is_empty or is_refused():
                         return
                     if keyboard is not None and keyboard.entered():
                         board.finalize()

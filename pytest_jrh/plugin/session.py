@@ -10,6 +10,7 @@ import contextlib
 import gc
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
@@ -126,6 +127,7 @@ def uncollected() -> Iterator[None]:
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
+REFUSAL_KEY = "jrh_refusal"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 # What pytest-timeout raises, and what others do in a handler of SIGALRM.
 _TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
@@ -169,6 +171,8 @@ class SuiteSession:
         self._abandoned = False
         self._workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
+        self._cases: Counter[str] = Counter()
+        self.refusal = ""
         self._parent = os.getppid()
         self._limits: dict[CaseSpec, BaseException] = {}
 
@@ -218,6 +222,7 @@ class SuiteSession:
         """
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
+            self._cases[spec.suite] += 1
             if spec.judge is not None:
                 makers.setdefault(generation_id(spec), spec)
         self._makers = frozenset(makers.values())
@@ -250,6 +255,20 @@ class SuiteSession:
             engine.wait(spec, (lambda: line.draw(engine.progress)) if line is not None else None)
         except _TIME_LIMITS as limit:
             self._limits[spec] = limit
+
+    @property
+    def engine_refusal(self) -> InputError | None:
+        """Why no more cases are run in this process."""
+        return self._engine.refusal if self._engine is not None else None
+
+    def refuse(self) -> None:
+        """End the session where what its cases need cannot be asked; its controller says so."""
+        if self.engine_refusal is None:
+            return
+        self.refusal = self.redactor.text(str(self.engine_refusal))
+        if self.is_worker:
+            raise pytest.exit.Exception(self.refusal)
+        raise pytest.UsageError(self.refusal)
 
     def has_ended(self, spec: CaseSpec) -> bool:
         """Whether a case has come to its end, or a time limit has ended the waiting for it."""
@@ -338,6 +357,7 @@ class SuiteSession:
                 complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
+                selected=self._cases.__getitem__,
                 processes=processes,
                 shared_slots=slots,
                 session=self._token,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.wiring import Trials
 from pytest_jrh.llm import client
-from pytest_jrh.llm.calls import CallRequest, Response
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.failures import permanent_failure
+from pytest_jrh.llm.failures import permanent_failure, unreachable
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.recording.recorder import HttpRecorder
 from tests.e2e.bench import Bench
@@ -125,15 +125,14 @@ def test_a_provider_that_does_not_exist_is_found_before_anything_is_paid_for(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
     bench = make_bench(runs=3, overrides={"judge": {"model": "nowhere/nothing"}})
-    session = bench.run()
-    assert {result.outcome for result in session.results} == {"model_error"}
+    with pytest.raises(InputError) as refused:
+        bench.run(selected=lambda _suite: 3)
+    assert str(refused.value) == (
+        "suite tiny: litellm does not know this provider, for nowhere/nothing (judge); needed by "
+        "up to 3 cases\n    Name the provider before the model, as in openai/gpt-4.1-mini; "
+        "https://docs.litellm.ai/docs/providers lists them."
+    )
     assert server.count() == 0
-    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [
-        False,
-        False,
-        True,
-    ]
-    assert "Name the provider before the model" in " ".join(session.results[0].detail.split())
 
 
 @pytest.mark.parametrize(
@@ -146,9 +145,8 @@ def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
     """litellm refuses the one by itself, and would send the other without a key."""
     monkeypatch.delenv(key, raising=False)
     bench = make_bench(overrides={"judge": {"model": name}})
-    session = bench.run()
-    assert session.only.outcome == "unrecorded"
-    assert f"{key} is not set" in " ".join(session.only.detail.split())
+    with pytest.raises(InputError, match=f"no API key \\({key} is not set\\), for {name} "):
+        bench.run()
     assert server.count() == 0
     # Where the judge is not to be asked, its key is not asked for, either.
     assert bench.run(judge_record_mode="none").only.outcome == "unrecorded"
@@ -156,23 +154,51 @@ def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
 
 
 @pytest.mark.parametrize(
-    ("key", "api_base"),
-    [("a-key-for-the-test", None), ("", "https://localhost:1/v1"), ("", "http://localhost:1/v1")],
+    ("key", "scheme"), [("a-key-for-the-test", None), ("", "https"), ("", "http")]
 )
 def test_a_call_with_a_key_or_to_a_server_of_ones_own_may_be_made(
-    monkeypatch: pytest.MonkeyPatch, key: str, api_base: str | None
+    monkeypatch: pytest.MonkeyPatch, server: ModelServer, key: str, scheme: str | None
 ) -> None:
     monkeypatch.setenv("GROQ_API_KEY", key)
+    address = server.base_url.partition("://")[2]
+    api_base = None if scheme is None else f"{scheme}://{address}"
 
     async def tried() -> None:
         http, stage = HttpRecorder(Redactor()), StageModel("judge", "groq/some", api_base=api_base)
         http.install()
         try:
-            await Trials(LiteLLMExchange(), http).check(CallRequest(stage, (), Response), [stage])
+            assert await Trials(LiteLLMExchange(), http).failure(stage) is None
         finally:
             http.remove()
 
     asyncio.run(tried())
+
+
+@pytest.mark.parametrize(
+    ("api_base", "reason"),
+    [
+        ("http://127.0.0.1:1/v1", "no connection to 127.0.0.1:1 (Connection refused)"),
+        ("http://nowhere.invalid/v1", "no connection to nowhere.invalid:80 ("),
+    ],
+)
+def test_a_server_that_is_not_there_is_found_before_anything_is_paid_for(
+    make_bench: MakeBench, server: ModelServer, api_base: str, reason: str
+) -> None:
+    bench = make_bench(overrides={"judge": {"api_base": api_base}})
+    with pytest.raises(InputError) as refused:
+        bench.run()
+    assert f"suite tiny: {reason}" in str(refused.value)
+    assert "(judge); needed by up to 1 case" in str(refused.value)
+    assert server.count() == 0
+
+
+def test_what_stands_behind_a_proxy_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert asyncio.run(unreachable("http://nowhere.invalid/v1")) is None
+    monkeypatch.setenv("no_proxy", "nowhere.invalid")
+    assert asyncio.run(unreachable("http://nowhere.invalid/v1")) is not None
+    for odd in ("no-url", "http://[::1", "http://127.0.0.1:99999/v1", "http+unix://%2Ftmp%2Fs/v1"):
+        assert asyncio.run(unreachable(odd)) is None
 
 
 def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: ModelServer) -> None:

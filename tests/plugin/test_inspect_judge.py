@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -209,10 +210,31 @@ def test_a_scorer_without_a_model_is_refused_before_a_case_is_made(suite: SuiteF
         environment = {**server.environment, "INSPECT_EVAL_MODEL": None}
         configure(suite, inspect_scorer="scorers.py@graded")
         done = run_pytest(suite.folder, suite.option, "--jrh-record-mode=once", env=environment)
+        assert done.code == pytest.ExitCode.USAGE_ERROR
         assert (
-            "The judge scorers.py@graded cannot be asked: it asks the model of the role"
-            in words(done)
+            "ERROR: suite tiny: the judge scorers.py@graded cannot be asked: it asks the model of "
+            "the role" in " ".join(done.stderr.split())
         )
+        assert not server.requests
+
+
+@pytest.mark.skipif(find_spec("groq") is not None, reason="its package is installed")
+@pytest.mark.parametrize("section", [{"model_roles": {"grader": "groq/x"}}, {"model": "groq/x"}])
+def test_a_missing_package_of_a_provider_is_refused_before_a_case_is_made(
+    suite: SuiteFiles, section: dict[str, Any]
+) -> None:
+    shutil.rmtree(suite.cassettes)
+    with ModelServer() as server:
+        configure(suite, inspect_scorer="scorers.py@graded", **section)
+        done = run_pytest(
+            suite.folder, suite.option, "--jrh-record-mode=once", env=server.environment
+        )
+        said = " ".join(done.stderr.split())
+        assert done.code == pytest.ExitCode.USAGE_ERROR
+        assert (
+            "Inspect cannot ask groq/x: Groq API requires optional dependencies. Install with: "
+            "pip install groq; needed by up to 8 cases"
+        ) in said
         assert not server.requests
 
 
