@@ -18,10 +18,10 @@ from pytest_jrh.reports.judge_map import draw_map, draw_table, judges_table, poi
 from pytest_jrh.reports.probes import finding_sentences
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.svg import (
-    STYLE,
     Canvas,
     Picture,
     stacked,
+    style_of,
     text_width,
 )
 from pytest_jrh.stats.figures import NONE, decimal, ranged
@@ -96,7 +96,7 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
 
 
 def page_pictures(session: Session) -> str:
-    """The pictures as elements of a page that has `STYLE`, each for wide and for narrow screens."""
+    """The pictures as elements of a page that has `PAGE_STYLE`, each wide and narrow."""
     parts = []
     wide, narrow = session_pictures(session), session_pictures(session, NARROW)
     for wide_picture, narrow_picture in zip(wide, narrow, strict=True):
@@ -105,7 +105,7 @@ def page_pictures(session: Session) -> str:
     return "".join(parts)
 
 
-PAGE_STYLE = f"""{STYLE}\
+PAGE_STYLE = f"""{style_of()}\
 .jrh-picture {{ margin: 0 0 14px; }}
 .jrh-picture.jrh-narrow {{ display: none; }}
 @media screen and (max-width: 700px) {{

@@ -48,24 +48,27 @@ _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, 
 _MONO = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace'
 
 
-def _rules(scheme: int) -> str:
+def _rules(scheme: int, body: str | None) -> str:
     rules = []
     for name, colours in _COLOURS.items():
-        rules.append(f".jrh-picture .f-{name}{{fill:{colours[scheme]}}}")
-        rules.append(f".jrh-picture .s-{name}{{stroke:{colours[scheme]}}}")
+        for kind, attribute in (("f", "fill"), ("s", "stroke")):
+            if body is None or f"{kind}-{name}" in body:
+                rules.append(f".jrh-picture .{kind}-{name}{{{attribute}:{colours[scheme]}}}")
     return "\n".join(rules)
 
 
-STYLE = f"""\
+def style_of(body: str | None = None) -> str:
+    """The rules that a picture is coloured by; those of any picture where none is given."""
+    return f"""\
 .jrh-picture{{display:block;max-width:100%;height:auto}}
 .jrh-picture text{{font-family:{_FONT}}}
 .jrh-picture .mono{{font-family:{_MONO}}}
-{_rules(0)}
+{_rules(0, body)}
 @media screen and (prefers-color-scheme: dark){{
-{_rules(1)}
+{_rules(1, body)}
 }}
 """
-"""What all pictures of a page, or the one of a file, are coloured by."""
+
 
 # The widths of letters in DejaVu Sans, the widest of the common fonts, as shares of its size.
 _NARROW = "ijlI.,:;'|!/\\J `"
@@ -144,8 +147,8 @@ class Picture:
     body: str
 
     def markup(self, name: str = "", style: str = "") -> str:
-        """The element for a page that has `STYLE`; `name` is a class of it, and `style` the rules
-        of a file of its own.
+        """The element for a page that has the rules of `style_of`; `name` is a class of it, and
+        `style` the rules of a file of its own.
         """
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="jrh-picture{name and f" {name}"}" '
@@ -158,7 +161,7 @@ class Picture:
     @property
     def file_text(self) -> str:
         """The picture as a file."""
-        return self.markup(style=STYLE)
+        return self.markup(style=style_of(self.body))
 
 
 def stacked(pictures: Sequence[Picture], gap: int = 16) -> Picture:
