@@ -59,7 +59,7 @@ def unified(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list
 
     What both begin and end with does not count.
     """
-    start, end = _shared(old, new)
+    start, end = shared_ends(old, new)
     matcher = BoundedMatcher(
         old[start : len(old) - end], new[start : len(new) - end], autojunk=True
     )
@@ -70,7 +70,7 @@ def unified(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list
     return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
 
-def _shared(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
     """How many pieces both begin with, and how many of the others both end with."""
     shorter = min(len(old), len(new))
     start = next((index for index in range(shorter) if old[index] != new[index]), shorter)

@@ -6,9 +6,7 @@ What git knows of a folder; a session never fails for it, and never waits for it
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -22,7 +20,14 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.judges.own_code import OwnCodeJudge
-from pytest_jrh.reports.provenance import BUILT_IN, Change, JudgeOrigin, SessionOrigin, SuiteOrigin
+from pytest_jrh.reports.provenance import (
+    BUILT_IN,
+    Change,
+    JudgeOrigin,
+    SessionOrigin,
+    SuiteOrigin,
+    git_output,
+)
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import short, suite_of
 from pytest_jrh.store.baseline import LONGEST_PROMPT, judge_prompts
@@ -41,10 +46,7 @@ _DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DIGITS = 12
 _LONGEST = 1_000_000
 _LONGEST_NAME = 4_096
-_PATIENCE = 3.0
 _REF = "ref: "
-# Nothing is fetched, asked or locked.
-_QUIETLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
 
 
 def commit_of(folder: Path) -> str:
@@ -79,19 +81,11 @@ def day_of(folder: Path) -> str:
             return ""
         if (_shared_folder(git_folder) / "shallow").exists():
             return ""
-        done = subprocess.run(
-            ["git", "-c", "log.showSignature=false", "log", "-1", "--format=%cs", "--", "."],  # noqa: S607
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_PATIENCE,
-            env={**os.environ, **_QUIETLY},
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
+    except (OSError, ValueError):
         return ""
-    day = done.stdout.decode("ascii", "replace").strip()
-    return day if done.returncode == 0 and _DAY.fullmatch(day) else ""
+    log = ("-c", "log.showSignature=false", "log", "-1", "--format=%cs", "--", ".")
+    day = (git_output(folder, *log) or "").strip()
+    return day if _DAY.fullmatch(day) else ""
 
 
 def _git_folder(folder: Path) -> Path | None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -14,8 +16,31 @@ from pytest_jrh.reports.blocks import Fold, Points, Sentence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pytest_jrh.reports.blocks import Block
+
+
+_PATIENCE = 3.0
+# Nothing is fetched, asked or locked.
+_QUIETLY = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def git_output(folder: Path, *arguments: str) -> str | None:
+    """What git says of a folder; None where it does not know, is not there, or takes too long."""
+    try:
+        done = subprocess.run(  # noqa: S603 - without a shell
+            ["git", *arguments],  # noqa: S607
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE,
+            env={**os.environ, **_QUIETLY},
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
 
 BUILT_IN = "built-in"

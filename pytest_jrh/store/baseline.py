@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import (
     Findings,
     KeyPath,
@@ -301,12 +302,14 @@ class PromptChange:
     explains: bool = True
 
     @property
-    def line(self) -> int:
-        """The first line of the prompt that is another than before, from 1."""
-        old, new = (self.before or "").splitlines(), self.now.text.splitlines()
-        both = min(len(old), len(new))
-        first = next((place for place in range(both) if old[place] != new[place]), both)
-        return 1 if self.before is None else max(1, min(first + 1, len(new)))
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line of the prompt that are others than before, from 1."""
+        if self.before is None:
+            return 1, 1
+        old, new = self.before.splitlines(), self.now.text.splitlines()
+        same_first, same_last = shared_ends(old, new)
+        first = max(1, min(same_first + 1, len(new)))
+        return first, max(first, len(new) - same_last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -614,7 +614,7 @@ def test_a_baseline_that_cannot_be_written_is_red(
     result.stdout.fnmatch_lines(["note: The baseline taken/b.json was not written: *"])
 
 
-def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
+def test_regressions_are_annotated_at_the_changed_lines_of_the_prompt_on_github_alone(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = [f"--jrh-config={LAX}", BASELINE, "-q"]
@@ -623,11 +623,11 @@ def test_regressions_are_annotated_at_their_rubrics_line_on_github_alone(
     monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
     result = pytester.runpytest(*arguments)
     told = [line for line in result.outlines if line.startswith("::")]
-    place = "::error file=inputs/data/tiny/rubrics.yml,line=1,title=Regression%3A rubric-1::"
+    place = "::error file=lax/judge.md,line=1,endLine=2,title=Regression%3A rubric-1%3A "
     prompt, *regressions, figures, labels = told
     assert prompt == (
-        "::error file=lax/judge.md,line=1,title=The judge's prompt changed::With this prompt: 3 "
-        "regressions, 0 fixes in 8 cases compared with the baseline."
+        "::error file=lax/judge.md,line=1,endLine=2,title=The judge's prompt changed::With this "
+        "prompt: 3 regressions, 0 fixes in 8 cases compared with the baseline."
     )
     assert [line.startswith(place) for line in regressions] == [True] * 3
     assert [node in line for node, line in zip(REGRESSED, regressions, strict=True)] == [True] * 3

@@ -216,7 +216,7 @@ def test_reports_and_annotations_tell_of_all_shards(
     told = [
         line
         for line in merge.lines
-        if line.startswith("::error file=inputs/data/tiny/rubrics.yml,line=1,")
+        if line.startswith("::error file=lax/judge.md,line=1,endLine=2,title=Regression")
     ]
     assert [node in line for node, line in zip(REGRESSED, told, strict=True)] == [True] * 3
 

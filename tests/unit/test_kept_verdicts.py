@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
-from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.annotations import Files, annotation_lines
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import case_key
@@ -158,12 +158,20 @@ def test_a_baseline_without_it_is_compared_all_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "line"), [("Be kind.\nSay why.", 1), ("Be strict.\nBe brief.", 2), (None, 1)]
+    ("before", "lines"),
+    [
+        ("Be kind.\nSay why.", (1, 1)),
+        ("Be strict.\nBe brief.", (2, 2)),
+        ("Be kind.\nBe brief.", (1, 2)),
+        ("Be strict.\nBe brief.\nSay why.", (2, 2)),
+        ("Be strict.\nSay why.\nBe brief.", (2, 2)),
+        (None, (1, 1)),
+    ],
 )
-def test_a_changed_prompt_is_placed_at_its_first_changed_line(
-    before: str | None, line: int
+def test_a_changed_prompt_is_placed_at_its_changed_lines(
+    before: str | None, lines: tuple[int, int]
 ) -> None:
-    assert PromptChange(PROMPT, before).line == line
+    assert PromptChange(PROMPT, before).lines == lines
 
 
 def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path) -> None:
@@ -189,7 +197,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     told = bodies(page)["run-0"]["results"][case_key(wrong.case_id)]
     assert told["earlier"]["reasoning"] == "It was late, and no refund was due."
 
-    annotations = annotation_lines(session, Path("/repo"))
+    annotations = annotation_lines(session, Files(Path("/repo")))
     assert annotations[0] == (
         "::error file=judge.md,line=1,title=The judge's prompt changed::With this prompt: 4 "
         "regressions, 0 fixes in 16 cases compared with the baseline."
