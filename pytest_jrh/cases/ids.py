@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
@@ -24,6 +25,7 @@ REJECTED_FILE = "rejected_cases.jsonl"
 RESULTS_FILE = "case_results.jsonl"
 STATE_FOLDER = "state"
 """In a suite's results folder: what later sessions and merges read, and hardly anybody opens."""
+_JUDGING = ".judge-"
 _SAFE = "@+="
 _LONGEST_PART = 64
 _LONGEST_JUDGE = 32
@@ -92,8 +94,8 @@ def artifact_stem(spec: CaseSpec) -> str:
 
 def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     """Where the calls of a case's generation, or of its judge, are recorded."""
-    file_part_name = f"judge-{_judge_file(spec.judge)}" if judging else "generation"
-    name = ".".join([file_part(spec.run_id), *_key(spec), file_part_name, "yaml"])
+    of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else ".generation"
+    name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 
 
@@ -108,6 +110,33 @@ def recorded_runs(cassette_dir: Path) -> Callable[[str], bool]:
         return frozenset(name[1] for name in names if name)
 
     return lambda run_id: file_part(run_id) in parts()
+
+
+def former_cassettes(
+    cassette_dir: Path, judges: Iterable[str | None]
+) -> Callable[[CaseSpec], list[Path]]:
+    """What gives the cassettes of a case's judging by other names than those of these judges: one
+    of them may have had another name before. The folder is looked at when that is first asked.
+    """
+    names = list(judges)
+
+    @cache
+    def by_case() -> Mapping[str, list[Path]]:
+        paths: dict[str, list[Path]] = {}
+        for path in sorted(cassette_dir.glob("*/*/*.yaml")):
+            case, separator, _ = str(path).rpartition(_JUDGING)
+            if separator:
+                paths.setdefault(case, []).append(path)
+        return paths
+
+    def former(spec: CaseSpec) -> list[Path]:
+        present = set()
+        for name in names:
+            present.add(cassette_path(cassette_dir, replace(spec, judge=name), judging=True))
+        case = str(cassette_path(cassette_dir, spec, judging=True)).rpartition(_JUDGING)[0]
+        return [path for path in by_case().get(case, []) if path not in present]
+
+    return former
 
 
 def _prefix(spec: CaseSpec) -> str:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import case_id, cassette_path
+from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, StageModel, StageName
@@ -38,6 +38,7 @@ from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
 
     from pytest_jrh.core.model import CaseSpec, Judgment, Message, RecordMode
     from pytest_jrh.engine.attempts import EngineSettings
@@ -116,6 +117,7 @@ class Calls:
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._trials: Trials | None = None
+        self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
         self._lacks: dict[tuple[str, str | None], str] = {}
         self._shared = SharedCalls()
         self._code: CodeRunner | None = None
@@ -163,11 +165,24 @@ class Calls:
             recording,
             case=case_id(attempt.spec),
             shared=attempt.spec in ready.bases,
+            former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
         )
         attempt.tapes.append(tape)
         if judging:
             attempt.judging = tape
         return tape
+
+    def _former(self, folder: Path, spec: CaseSpec, ready: ReadySuite) -> list[Path]:
+        """Where a judge may have recorded its calls under another name. One recording answers for
+        one judge: of several that ask alike, for the first.
+        """
+        fingerprints = ready.judge_fingerprints
+        alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
+        if alike[0] != spec.judge:
+            return []
+        if ready.suite.name not in self._former_of:
+            self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
+        return self._former_of[ready.suite.name](spec)
 
     async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
         """End the session where a model or judge that a case needs, from here to its verdict,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest._code.code import TerminalRepr
 
-from pytest_jrh.cases.ids import case_id, cassette_path
+from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
@@ -536,8 +536,13 @@ class UnusedCassettes:
     def look(self, ready: ReadySuite, folder: Path) -> None:
         """Find those of a suite in its cassette folder, and remove them where that is asked for."""
         used: set[Path] = set()
+        former = former_cassettes(folder, ready.judges)
         for spec in ready.specs():
-            used |= {cassette_path(folder, spec, judging=judging) for judging in (False, True)}
+            paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
+            used.update(paths)
+            if not paths[1].exists():
+                # Its judge may be answered from what it recorded under another name.
+                used.update(former(spec))
         unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._prunes:
             unused, problems = prune(folder, unused)

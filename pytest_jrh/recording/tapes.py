@@ -152,6 +152,7 @@ class Tape:
     is the case's id. A `shared` one is asked for by several cases, of which only the first of a
     session records it anew. A cassette that is recorded anew is written beside the old one, and
     takes its place when the tape is settled: until then a session that ends early loses nothing.
+    What it does not hold is answered from a `former` cassette that does, which stays as it is.
     """
 
     def __init__(
@@ -163,8 +164,12 @@ class Tape:
         *,
         case: str = "",
         shared: bool = False,
+        former: Callable[[], Sequence[Path]] = tuple,
     ) -> None:
         self.path = path
+        self.answered_from = path
+        self._former_paths = former
+        self._former: list[Cassette] | None = None
         self._case = case
         self._folder = folder
         self.spending = Spending()
@@ -239,6 +244,18 @@ class Tape:
             return None
         return Cassette.load(self._renewal, interactions=True).find(fingerprint)
 
+    def _former_call(self, fingerprint: str) -> RecordedCall | None:
+        """The call in a cassette of before; None where it is to be asked anew."""
+        if self._starts_anew or fingerprint in self._renewed:
+            return None
+        if self._former is None:
+            self._former = [Cassette.load(path) for path in self._former_paths()]
+        for cassette in self._former:
+            if (entry := cassette.find(fingerprint)) is not None:
+                self.answered_from = cassette.path
+                return entry
+        return None
+
     def record(self, entry: RecordedCall) -> None:
         """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
         self._cassette.entries[entry.fingerprint] = entry
@@ -291,7 +308,7 @@ class Tape:
 
     async def __call__(self, request: CallRequest) -> Answer:
         sequence = self.next_place()
-        entry = self._cassette.find(request.fingerprint)
+        entry = self._cassette.find(request.fingerprint) or self._former_call(request.fingerprint)
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)
             entry = self._cassette.find(request.fingerprint)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from pytest_jrh.__main__ import main
 from tests.plugin.gated import LAX, TINY, WORKERS, Project, section
@@ -163,3 +164,46 @@ def test_merge_counts_what_shards_ran_and_of_its_own_config(
     assert main(["merge", f"--jrh-config={LAX}", "shard"]) == 1
     missing = section(capsys.readouterr().out.splitlines(), "never reported (4):")
     assert f"{LAX}::{PERTURBATION}run-1[e1]" in missing
+
+
+def _judged_by(project: Project, *names: str) -> None:
+    """Let the suite's judge stand in `judges`, once under each of these names."""
+    config = yaml.safe_load(project.suite.config.read_text("utf-8"))
+    evaluation = config["admin"]["evaluation_config"]
+    model = evaluation.pop("autograder_model_name")
+    evaluation["judges"] = [{"name": name, "model": model} for name in names]
+    project.suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+@WORKERS
+def test_a_judge_under_another_name_is_answered_from_its_recordings(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    suite = project.suite
+    recorded = {path: path.read_bytes() for path in suite.cassettes.rglob("*.yaml")}
+    config = suite.config.read_bytes()
+    _judged_by(project, "mini")
+    for options in ([], ["--jrh-record-mode=new_episodes"], ["--jrh-prune"]):
+        moved = pytester.runpytest(suite.option, *options, *workers)
+        moved.assert_outcomes(passed=7, failed=1)
+        moved.stdout.fnmatch_lines(["cassette: *run-2.e1.judge-default.yaml", "0 calls made, *"])
+        assert {path: path.read_bytes() for path in suite.cassettes.rglob("*.yaml")} == recorded
+    # And back: what was recorded under the name answers where there is none.
+    for path in recorded:
+        if path.name.endswith(".judge-default.yaml"):
+            path.rename(path.with_name(path.name.replace("judge-default", "judge-mini")))
+    suite.config.write_bytes(config)
+    back = pytester.runpytest(suite.option, *workers)
+    back.assert_outcomes(passed=7, failed=1)
+    assert not list(suite.cassettes.rglob("*.judge-default.yaml"))
+
+
+def test_one_recording_answers_for_one_judge(pytester: pytest.Pytester, project: Project) -> None:
+    _judged_by(project, "mini", "twin")
+    pytester.runpytest(project.suite.option).assert_outcomes(passed=7, failed=1, errors=8)
+    # What is recorded under a name that the suite has is that judge's alone.
+    for path in list(project.suite.cassettes.rglob("*.judge-default.yaml")):
+        path.rename(path.with_name(path.name.replace("judge-default", "judge-twin")))
+    done = pytester.runpytest(project.suite.option)
+    done.assert_outcomes(passed=7, failed=1, errors=8)
+    assert "twin" not in " ".join(line for line in done.outlines if line.startswith("ERROR"))
