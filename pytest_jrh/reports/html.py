@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
+from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
+from pytest_jrh.reports.card import session_title
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
     MEANINGS,
@@ -30,7 +31,7 @@ from pytest_jrh.reports.evidence import (
     prompt_blocks,
 )
 from pytest_jrh.reports.gate import (
-    certainty_blocks,
+    certainty_sentences,
     change_sentences,
     decision_sentence,
     gate_cases,
@@ -69,7 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.reports.blocks import Block, Level
+    from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix
@@ -300,11 +301,11 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
             decisions.append(_decision(name, decision, session))
     values = {
         "title": _title(session),
+        "heading": session_title(session),
         "subtitle": subtitle(session),
         "head": block_values(
             [
                 *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
-                *provenance_blocks(session.origin),
                 *topics.extent_blocks(session),
                 *topics.unsettled_blocks(session),
             ]
@@ -326,6 +327,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "chips": listed.chips(),
         "all_cases": f"{len(listed_session.results):,}",
         "spending": _spending(session),
+        "origin": block_values(provenance_blocks(session.origin)),
         "remarks": block_values(_remarks(session)),
         "listed": block_values(_listed(session, listed_session)),
     }
@@ -386,18 +388,22 @@ def _title(session: Session) -> str:
 
 
 def _decision(name: str, decision: GateDecision, session: Session) -> Section:
-    of = f"{name}: " if len(session.decisions) > 1 else ""
-    return Section(
-        f"{of}{decision_sentence(decision)}",
+    """What to do about the decision, what changed in the prompt, and folded away why the gate
+    decided so.
+    """
+    of = f" of {name}" if len(session.decisions) > 1 else ""
+    weight: Weight = "good" if decision.passed else "bad"
+    why = Fold(
+        "How sure is this?",
         (
+            Sentence(decision_sentence(decision), weight),
             *map(Sentence, change_sentences(decision)),
-            *certainty_blocks(decision),
-            *prompt_blocks(session, name),
-            *update_blocks(decision),
-            *gate_cases(decision, session),
+            *map(Sentence, certainty_sentences(decision)),
         ),
-        "good" if decision.passed else "bad",
     )
+    cases = gate_cases(decision, session)
+    blocks = (*update_blocks(decision), why, *prompt_blocks(session, name), *cases)
+    return Section(f"The gate{of}", blocks, weight)
 
 
 LIMIT = 30_000_000

@@ -189,6 +189,7 @@ def test_figures_and_matrices_lead_to_their_cases(opened: Any, report: Path) -> 
     page = opened(report)
     page.click("header a >> text=4 regressions")
     assert page.inner_text("#shown") == "4 of 49 cases"
+    page.click("#more-figures > summary")
     page.click("#figures tr.rubric a >> text=tone")
     assert page.input_value("select[name=rubric]") == "tone"
     assert page.inner_text("#shown") == "24 of 49 cases"

@@ -86,8 +86,10 @@ def test_page_has_the_decision_the_figures_and_a_row_for_each_case(tmp_path: Pat
     results = judged(wrong_on("run-003"))
     page = page_of(tmp_path, results, before=judged(right))
     assert page.all("title")[0].text == "failed: judge reliability, refunds"
+    title = "FAIL: The judge misses violations and raises false alarms"
+    assert page.all("h1")[0].text == title
     [decision] = [
-        heading.text for heading in page.all("h2") if heading.text.startswith("Gate failed: ")
+        paragraph.text for paragraph in page.all("p") if paragraph.text.startswith("Gate failed: ")
     ]
     assert decision.startswith("Gate failed: misses 2 of 24 violations that it found before")
     assert decision.endswith("; 4 regressions, at most 0 allowed.")
