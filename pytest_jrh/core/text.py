@@ -50,6 +50,9 @@ def visible(text: str) -> str:
 
     Newlines and tabs stay; a lone surrogate becomes U+FFFD.
     """
+    if text.isascii() and text.isprintable():
+        # True of most texts, and found in a fraction of the time.
+        return text
     text = text.replace("\r\n", "\n")
     return _UNSAFE.sub(_escape, text) if _UNSAFE.search(text) else text
 

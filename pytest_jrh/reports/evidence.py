@@ -5,8 +5,9 @@ accuracies, verdicts and prompts of the baseline.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import differences, near_changes
@@ -258,26 +259,37 @@ class FigureChange(NamedTuple):
         )
 
 
+_Ratio: TypeAlias = tuple[int, int]
+
+
 class Changes:
     """The changes of a session's figures since the baseline, for each row of its table."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         self._sums: dict[tuple[str, str, str, str], tuple[Fraction, Fraction, int]] = {}
+        # Nearly all cases share a few values, and to add fractions, or to hash them, takes long.
+        equals: Counter[tuple[str, str, str, str, _Ratio, _Ratio]] = Counter()
         for pair in pairs:
-            now = pair.now
-            sums = right_before(pair), right_now(now)
-            for rubric in {now.spec.rubric_id, ""}:
-                for test in {now.spec.test, ""}:
-                    self._add((now.spec.suite, now.judge, rubric, test), *sums)
+            now, spec = pair.now, pair.now.spec
+            before = right_before(pair).as_integer_ratio()
+            after = right_now(now).as_integer_ratio()
+            equals[spec.suite, now.judge, spec.rubric_id, spec.test, before, after] += 1
+        for (suite, judge, of_rubric, of_test, before, after), count in equals.items():
+            shares = count * Fraction(*before), count * Fraction(*after)
+            for rubric in {of_rubric, ""}:
+                for test in {of_test, ""}:
+                    self._add((suite, judge, rubric, test), *shares, count)
 
     @classmethod
     def since_baseline(cls, session: Session) -> Changes:
         """The changes of all cases of a session that are compared."""
         return cls(_compared_pairs(session))
 
-    def _add(self, key: tuple[str, str, str, str], before: Fraction, now: Fraction) -> None:
+    def _add(
+        self, key: tuple[str, str, str, str], before: Fraction, now: Fraction, count: int
+    ) -> None:
         old = self._sums.get(key, (Fraction(), Fraction(), 0))
-        self._sums[key] = (old[0] + before, old[1] + now, old[2] + 1)
+        self._sums[key] = (old[0] + before, old[1] + now, old[2] + count)
 
     def __bool__(self) -> bool:
         return bool(self._sums)

@@ -258,8 +258,8 @@ class RewordedRubric:
 def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
     """Find the rubrics with cases whose labels nobody has reviewed since the text was changed."""
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _each_once(results):
-        if result.reworded and result.human_reviewed not in ("accepted", "edited"):
+    for result in _each_once(result for result in results if result.reworded):
+        if result.human_reviewed not in ("accepted", "edited"):
             rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
     return [
         RewordedRubric(suite, rubric, tuple(cases)) for (suite, rubric), cases in rubrics.items()
@@ -269,8 +269,8 @@ def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
 def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
     """Find the cases that were changed on the disk, and that nobody has reviewed since."""
     altered = []
-    for result in _each_once(results):
-        if result.altered and result.human_reviewed not in ("accepted", "edited"):
+    for result in _each_once(result for result in results if result.altered):
+        if result.human_reviewed not in ("accepted", "edited"):
             altered.append(result)
     return tuple(altered)
 
@@ -306,8 +306,8 @@ def unsettled_blocks(session: Session) -> list[Block]:
 def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
     equal: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _each_once(results):
-        if result.outcome in MADE and result.content:
+    for result in _each_once(result for result in results if result.content):
+        if result.outcome in MADE:
             equal.setdefault((result.spec.suite, result.content), []).append(result)
     return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
 

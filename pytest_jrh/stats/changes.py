@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, most_frequent
@@ -110,7 +111,7 @@ def right_before(pair: Pair, since: Since = "update") -> Fraction:
         return _right(pair.before.reference, pair.now)
     if pair.before.scores:
         return _right(pair.before.scores, pair.now)
-    return Fraction(pair.before.outcome == "agree")
+    return _share(int(pair.before.outcome == "agree"), 1)
 
 
 # A score that is further off is of no scale.
@@ -129,7 +130,7 @@ def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
         return CaseErrors(
             (int(pair.before.outcome != "agree"),), (int(pair.now.outcome != "agree"),)
         )
-    farthest = _FARTHEST if _is_ordinal([pair]) else 1
+    farthest = 1 if pair.now.spec.target_score is None else _FARTHEST
     return CaseErrors(
         tuple(min(abs(score - label), farthest) for score in before),
         tuple(min(abs(score - label), farthest) for score in now),
@@ -257,8 +258,13 @@ def known_flicker(judged: Sequence[CaseResult], pairs: Sequence[Pair]) -> KnownF
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:
     if not scores or result.expected is None:
-        return Fraction(result.outcome == "agree")
-    return Fraction(scores.count(result.expected), len(scores))
+        return _share(int(result.outcome == "agree"), 1)
+    return _share(scores.count(result.expected), len(scores))
+
+
+@lru_cache(maxsize=1_024)
+def _share(count: int, of: int) -> Fraction:
+    return Fraction(count, of)
 
 
 def _mean(shares: Iterable[Fraction]) -> float:

@@ -118,8 +118,10 @@ def _fewer_repeats(pairs: Iterable[Pair]) -> Iterator[FewerRepeats]:
             yield FewerRepeats(cases, before, now)
 
 
-def _missing(lines: Iterable[str], compared: Iterable[str]) -> Iterator[Missing]:
+def _missing(lines: set[str], compared: set[str]) -> Iterator[Missing]:
     """What is in the ids of the baseline's cases, and in none of those that were compared."""
+    if lines <= compared:
+        return
     of_baseline, of_compared = set(map(_names, lines)), set(map(_names, compared))
     for number, kind in enumerate(_KINDS):
         names = {case[number] for case in of_baseline} - {case[number] for case in of_compared}
@@ -762,16 +764,16 @@ def _unjudged(received: Sequence[CaseResult], left_out: Iterable[CaseSpec]) -> I
     """Judges, rubrics and tests whose cases were all skipped or unscored; a suite's only judge has
     no name.
     """
-    cases: list[tuple[str, str, str, str]] = [
+    cases: Counter[tuple[str, str, str, str]] = Counter(
         (result.judge, result.spec.rubric_id, result.spec.test, result.outcome)
         for result in received
         if result.outcome not in UNCOMPARED
-    ]
-    cases += [(spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out]
+    )
+    cases.update((spec.judge or "", spec.rubric_id, spec.test, "skipped") for spec in left_out)
     for number, kind in enumerate(_KINDS):
         outcomes: dict[str, Counter[str]] = {}
-        for names in cases:
-            outcomes.setdefault(names[number], Counter())[names[-1]] += 1
+        for names, count in cases.items():
+            outcomes.setdefault(names[number], Counter())[names[-1]] += count
         for name, counts in outcomes.items():
             if name and not counts.keys() & set(JUDGED):
                 yield Unjudged(kind, name, tuple(sorted(counts.items())))
