@@ -263,7 +263,7 @@ def _id_part(text: str, redactor: Redactor | None) -> str:
     """
     shown = text if redactor is None else redactor.text(text)
     # Inspect names a file `ID_epoch_1.json`, and takes its id from there.
-    part = file_name_part(shown)[:_LONGEST_PART].replace("_epoch_", "_")
+    part = file_name_part(shown)[:_LONGEST_PART].replace("_epoch_", "-epoch-")
     return part if part == text else f"{part}~{short_digest(text, _ID_DIGITS)}"
 
 

@@ -21,7 +21,7 @@ from pytest_jrh.store.history import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_jrh.reports.session import Session
@@ -119,6 +119,9 @@ _BARS = "▁▂▃▄▅▆▇█"
 _GATE = {True: "+", False: "-", None: "."}
 _PASSED = "gate (+ passed)"
 _MOST_RUNS = 60
+_MOST_ROWS = 200
+_FEWEST_RUBRICS = 2
+_STEP = 10
 _NARROWEST_BARS = 10
 _MOST_CHANGES = 5
 
@@ -192,15 +195,17 @@ def _table(history: SuiteHistory, width: int) -> list[str]:
     """A line for each judge, and below for each of its rubrics, with a bar for each run's accuracy;
     of more runs than there is room for, the last ones have a bar.
     """
-    is_ordinal = any("exact" in judge.last.total.figures for judge in history.judges)
+    judges = history.judges
+    is_ordinal = any("exact" in judge.last.total.figures for judge in judges[:_MOST_ROWS])
     shown_columns = _ORDINAL if is_ordinal else _BINARY
+    rows = list(_rows(judges))
+    lowest = _lowest(series for _, series in rows if series is not None)
     lines = [[""], ["judge"]]
     for shown_column in shown_columns:
         for line, head in zip(lines, shown_column.head, strict=True):
             line.append(head)
-    lowest = history.lowest
     bars = ["runs", f"{100 * lowest:.0f}-100%"]
-    for name, series in _rows(history):
+    for name, series in rows:
         if series is None:
             lines.append([name, *("" for _ in shown_columns)])
             bars.append("")
@@ -223,17 +228,33 @@ def _table(history: SuiteHistory, width: int) -> list[str]:
     return aligned(lines, width)
 
 
-def _rows(history: SuiteHistory) -> Iterator[tuple[str, Series | None]]:
+def _rows(judges: Sequence[JudgeHistory]) -> Iterator[tuple[str, Series | None]]:
     """The names of the rows, with their figures: the judges, and the rubrics of each."""
-    is_panel = len(history.judges) > 1
-    for judge in history.judges:
+    for judge in judges[:_MOST_ROWS]:
         yield _judge_name(judge), judge.total
-    for judge in history.judges:
-        rubrics = judge.rubrics
-        if rubrics and is_panel:
+    if len(judges) > _MOST_ROWS:
+        yield f"and {counted(len(judges) - _MOST_ROWS, 'more judge')}", None
+        return
+    for judge in judges:
+        names = judge.rubric_names
+        if len(names) < _FEWEST_RUBRICS:
+            # The judge's own row says it.
+            continue
+        if len(judges) > 1:
             yield f"{_judge_name(judge)}:", None
-        for name, series in rubrics.items():
-            yield f"{GAP}{one_line(name)}", series
+        for name in names[:_MOST_ROWS]:
+            yield f"{GAP}{one_line(name)}", judge.rubric(name)
+        if len(names) > _MOST_ROWS:
+            yield f"{GAP}and {counted(len(names) - _MOST_ROWS, 'more rubric')}", None
+
+
+def _lowest(rows: Iterable[Series]) -> float:
+    """Where the scale of the bars begins: a tenth below the lowest accuracy at most."""
+    values: list[float] = []
+    for series in rows:
+        values += [value for value in series.values if value is not None]
+    lowest = min(values, default=0.0)
+    return int(lowest * _STEP) / _STEP if lowest < 1 else 1 - 1 / _STEP
 
 
 def _judge_name(judge: JudgeHistory) -> str:

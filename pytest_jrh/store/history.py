@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
@@ -208,9 +208,6 @@ def add_runs(path: Path, runs: Iterable[PastRun]) -> None:
         os.close(descriptor)
 
 
-_STEP = 10
-
-
 @dataclass(frozen=True, slots=True)
 class Series:
     """One row: a figure of each run, oldest first, None where a run had none."""
@@ -231,10 +228,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class JudgeHistory:
-    """What each run of a suite found out about one judge, oldest first; None where it had none."""
+    """What the runs of a suite found out about one judge; `judges_of_run` are those of each run by
+    their names, oldest first.
+    """
 
     name: str
-    past: tuple[PastJudge | None, ...]
+    judges_of_run: Sequence[Mapping[str, PastJudge]]
+
+    @property
+    def past(self) -> list[PastJudge | None]:
+        """The judge in each run, oldest first; None where it was not there."""
+        return [judges.get(self.name) for judges in self.judges_of_run]
 
     @property
     def last(self) -> PastJudge:
@@ -247,18 +251,17 @@ class JudgeHistory:
         return Series(tuple(None if judge is None else judge.total for judge in self.past))
 
     @property
-    def rubrics(self) -> dict[str, Series]:
-        """The figures of each rubric; none where there is but one."""
+    def rubric_names(self) -> list[str]:
+        """Its rubrics, those of the last run first."""
         names: dict[str, None] = {}
         for judge in reversed(self.past):
             names.update(dict.fromkeys(judge.rubrics if judge is not None else ()))
-        if len(names) < 2:  # noqa: PLR2004 - the total says it
-            return {}
-        series = {}
-        for name in names:
-            figures = [None if judge is None else judge.rubrics.get(name) for judge in self.past]
-            series[name] = Series(tuple(figures))
-        return series
+        return list(names)
+
+    def rubric(self, name: str) -> Series:
+        """The figures of one rubric."""
+        figures = [None if judge is None else judge.rubrics.get(name) for judge in self.past]
+        return Series(tuple(figures))
 
 
 class JudgeChange(NamedTuple):
@@ -271,46 +274,34 @@ class JudgeChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SuiteHistory:
-    """The last runs of a suite, oldest first.
+    """The last runs of a suite, oldest first, with the judges of each by name.
 
     `selections` counts the runs of a part of the cases, which are left out.
     """
 
     suite: str
     runs: tuple[PastRun, ...]
-    judges: tuple[JudgeHistory, ...]
+    judges_of_run: Sequence[Mapping[str, PastJudge]]
     selections: int
 
     @property
-    def rows(self) -> list[Series]:
-        """The figures of all judges, and of their rubrics."""
-        rows = []
-        for judge in self.judges:
-            rows += [judge.total, *judge.rubrics.values()]
-        return rows
-
-    @property
-    def lowest(self) -> float:
-        """Where the scale of its bars begins: a tenth below its lowest accuracy at most."""
-        values: list[float] = []
-        for row in self.rows:
-            values += [value for value in row.values if value is not None]
-        lowest = min(values, default=0.0)
-        return int(lowest * _STEP) / _STEP if lowest < 1 else 0.9
+    def judges(self) -> list[JudgeHistory]:
+        """The judges, those of the last run first."""
+        names: dict[str, None] = {}
+        for judges in reversed(self.judges_of_run):
+            names.update(dict.fromkeys(judges))
+        return [JudgeHistory(name, self.judges_of_run) for name in names]
 
     @property
     def changes(self) -> list[JudgeChange]:
         """Where a judge became another, oldest first."""
         changes = []
         before: dict[str, PastJudge] = {}
-        for place, run in enumerate(self.runs):
-            for judge in self.judges:
-                now = judge.past[place]
-                if now is None:
-                    continue
-                if judge.name in before and before[judge.name].fingerprint != now.fingerprint:
-                    changes.append(JudgeChange(run, before[judge.name], now))
-                before[judge.name] = now
+        for run, judges in zip(self.runs, self.judges_of_run, strict=True):
+            for name, now in judges.items():
+                if name in before and before[name].fingerprint != now.fingerprint:
+                    changes.append(JudgeChange(run, before[name], now))
+                before[name] = now
         return changes
 
 
@@ -320,21 +311,17 @@ def histories(runs: Iterable[PastRun], most: int) -> list[SuiteHistory]:
     for run in runs:
         runs_of_suite.setdefault(run.suite, []).append(run)
     suite_histories = [_history(suite, of_suite, most) for suite, of_suite in runs_of_suite.items()]
-    return [history for history in suite_histories if history.judges]
+    return [history for history in suite_histories if any(history.judges_of_run)]
 
 
 def _history(suite: str, runs: Sequence[PastRun], most: int) -> SuiteHistory:
     whole_runs = [run for run in runs if run.is_whole]
-    shown = whole_runs[-most:]
-    names: dict[str, None] = {}
-    judges_of_run: list[dict[str, PastJudge]] = []
-    for run in shown:
-        # The first, should a line name a judge twice.
-        judges_of_run.append({judge.judge: judge for judge in reversed(run.judges)})
-    for run in reversed(shown):
-        names.update(dict.fromkeys(judge.judge for judge in run.judges))
-    judges = []
-    for name in names:
-        past = tuple(of_run.get(name) for of_run in judges_of_run)
-        judges.append(JudgeHistory(name, past))
-    return SuiteHistory(suite, tuple(shown), tuple(judges), len(runs) - len(whole_runs))
+    shown_runs = whole_runs[-most:]
+    judges_of_run = []
+    for run in shown_runs:
+        judges: dict[str, PastJudge] = {}
+        for judge in run.judges:
+            # The first, should a line name a judge twice.
+            judges.setdefault(judge.judge, judge)
+        judges_of_run.append(judges)
+    return SuiteHistory(suite, tuple(shown_runs), judges_of_run, len(runs) - len(whole_runs))

@@ -282,6 +282,16 @@ def test_each_run_is_looked_at_once_however_many_judges_there_are() -> None:
     assert Counted.asked < 10
 
 
+def test_of_very_many_judges_and_rubrics_the_first_are_shown_and_the_others_counted() -> None:
+    [judge] = RUNS[0].judges
+    many_rubrics = replace(judge, rubrics={f"r{number}": figure(1.0) for number in range(250)})
+    lines = history_lines([replace(RUNS[0], judges=(many_rubrics,))], 80)
+    assert "  and 50 more rubrics" in lines
+    assert len(lines) == 206
+    many_judges = tuple(replace(judge, judge=f"j{number}") for number in range(201))
+    assert "and 1 more judge" in history_lines([replace(RUNS[0], judges=many_judges)], 80)
+
+
 def test_a_run_without_a_figure_leaves_a_gap() -> None:
     missing = replace(RUNS[1].judges[0], rubrics={"policy": figure(1.0)})
     lines = history_lines([RUNS[0], replace(RUNS[1], judges=(missing,)), RUNS[2]], 80)

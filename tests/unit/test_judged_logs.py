@@ -271,7 +271,7 @@ def test_an_id_is_the_same_whatever_else_is_in_the_log(tmp_path: Path) -> None:
         {"case_id": "d", "run_id": "x_y"},
         {"case_id": "e", "run_id": "x_y", "epoch": 2},
         {"case_id": "f", "run_id": "x_y", "target_score": 3},
-        {"case_id": "g", "run_id": "x_epoch_1"},
+        {"case_id": "g", "run_id": "x_epoch_epoch_1"},
         {"case_id": "h", "run_id": "sk-0123456789abcdefghij"},
         {"case_id": "i", "run_id": "sk-9876543210abcdefghij"},
     ]
@@ -280,6 +280,7 @@ def test_an_id_is_the_same_whatever_else_is_in_the_log(tmp_path: Path) -> None:
     write_judged_log(path, together, redactor=redactor)
     ids = {sample.metadata["case"]: sample.id for sample in read(path).samples}
     assert len(set(ids.values())) == len(changes)
+    assert not any("_epoch_" in sample_id for sample_id in ids.values())
     assert [ids[case] for case in "def"] == [
         "policy/x_y/agent_perturbation/strict",
         "policy/x_y/agent_perturbation/epoch_2/strict",
