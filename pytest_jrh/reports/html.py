@@ -319,7 +319,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "compared": bool(changes),
         "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
         "sections": [section_values(section, listed.link) for section in every_section],
-        "probes": block_values(probe_blocks(session.probes)),
+        "probes": block_values(_probes(session)),
         "panels": block_values(topics.panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),
@@ -343,6 +343,17 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     shown |= {"first_cases": cases[:_FIRST_CASES], "has_more_cases": len(cases) > _FIRST_CASES}
     ours["rows"] = packed({"cases": cases})
     return render_page(_TEMPLATES, "report.html", {**shown, **ours})
+
+
+def _probes(session: Session) -> list[Block]:
+    """The tables of probes with their variants in folds: their matrix is on top of the page."""
+    blocks: list[Block] = []
+    for block in probe_blocks(session.probes):
+        if isinstance(block, Section):
+            blocks.append(Fold(f"{block.title}, by variant", block.blocks))
+        else:
+            blocks.append(block)
+    return [Section("Probes", tuple(blocks))] if blocks else []
 
 
 def _spending(session: Session) -> str:
