@@ -348,21 +348,30 @@ def test_page_fits_the_screen_and_can_be_looked_at(
 
 
 def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
+    attack = f"{HOSTILE}\n```\n<img src=x onerror=alert(1)>\n```\n[1] [01] [9999] turn 2 ~~~"
+    id_ = storable(HOSTILE)
     made = [
-        result_with(result, reasoning=HOSTILE, rubric_id=storable(HOSTILE), judge=HOSTILE)
-        for result in judged(wrong_on("run-000"), runs=2, rubrics=("tone",), judge="j")
-    ]
-    messages = [{**message, "content": HOSTILE} for message in MESSAGES]
-    path = write(tmp_path, made, messages, f"{HOSTILE} and more")
-    page = opened(path, f"#case-{case_key(made[0].case_id)}")
-    page.wait_for_selector("#case .turn")
-    assert (
-        page.evaluate(
-            "document.querySelectorAll('img, iframe, #case script, #case a[href^=http]').length"
+        result_with(result, reasoning=attack, rubric_id=id_, judge=HOSTILE, run_id=f"{id_} {place}")
+        for place, result in enumerate(
+            judged(wrong_on("run-000"), runs=30, rubrics=("tone",), judge="j")
         )
-        == 0
-    )
+    ]
+    messages = [{**message, "content": f"{attack}\n" * 20} for message in MESSAGES]
+    path = write(tmp_path, made, messages, f"{attack} and more")
+    markup = "document.querySelectorAll('img, iframe, b, main script, a:not([href^=\"#\"])').length"
+    page = opened(path, f"#case-{case_key(made[0].case_id)}&turn=__proto__&sort=__proto__")
+    page.wait_for_selector("#case .turn")
+    assert page.evaluate(markup) == 0
     assert "<script>alert('x')</script>" in page.inner_text("#case")
+    assert page.locator("#case .turn pre.code").count() > 0
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#overview:not([hidden])")
+    # Rows that the script has made, beyond those that the file has.
+    page.locator("tbody[data-part='1']").evaluate("part => part.scrollIntoView()")
+    page.wait_for_selector("tbody[data-part='1'] tr[data-key]")
+    assert page.evaluate(markup) == 0
+    assert "<script>alert('x')</script>" in page.inner_text("tbody[data-part='1']")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
 def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
