@@ -436,7 +436,9 @@ def write_html(
     groups = by_run(listed)
     blocks = {key: f"run-{number}" for number, key in enumerate(groups)}
     head, tail = page(session, listed, blocks).split(BODIES)
-    room = limit - len(encoded(head)) - len(encoded(tail))
+    # What cases are searched by comes last, and transcripts are not to take its room.
+    for_search = limit // 10
+    room = limit - for_search - len(encoded(head)) - len(encoded(tail))
 
     who_said = WhoSaid(session)
 
@@ -457,7 +459,7 @@ def write_html(
             file.write(block)
         data = f'<script type="text/plain" id="{BLOCK}">{texts.packed()}</script>\n'
         search = data.encode("ascii")
-        if len(search) <= room:
+        if len(search) <= room + for_search:
             file.write(search)
         file.write(encoded(tail))
 

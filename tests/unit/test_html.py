@@ -408,6 +408,7 @@ def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path
         if "data-cut" in block.attributes
     ]
     assert 3 < len(cut) < 9
+    assert page.all("script", id="search")
     found = bodies(page)
     wrong = listed_cases(page)[0]["chunk"]
     assert wrong not in cut
