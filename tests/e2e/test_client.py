@@ -231,14 +231,6 @@ def test_an_objection_that_stays_whatever_is_left_out_is_a_model_error(
     assert server.count("judge") == 2
 
 
-def test_a_model_that_no_provider_has_is_a_model_error_that_names_it(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    result = make_bench(overrides=model("nowhere/nothing")).run().only
-    assert result.outcome == "model_error"
-    assert "nowhere/nothing" in result.detail
-
-
 def test_a_stages_own_api_base_wins_over_the_environment(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
