@@ -44,6 +44,7 @@ RUN_LABELS = "run_labels.jsonl"
 _MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
 """So that git keeps the lines of both sides, where two people label in a clone each."""
 _RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
+_LATE = "without a label when the others were revealed"
 _LONGEST_NOTE = 2_000
 _MOST_REVIEWERS = 100
 _REJECTED = "rejected"
@@ -337,12 +338,14 @@ class _Reviewer:
     browser: str
 
     @property
+    def mark(self) -> str:
+        """The reviewer by name."""
+        return f"name {self.name}"
+
+    @property
     def marks(self) -> frozenset[str]:
         """What tells a person: he or she may have two names, or two browsers."""
-        marks = {f"name {self.name}"}
-        if self.browser:
-            marks.add(f"browser {self.browser}")
-        return frozenset(marks)
+        return frozenset({self.mark, f"browser {self.browser}"} if self.browser else {self.mark})
 
 
 class LabelBoard(Board):
@@ -478,17 +481,30 @@ class LabelBoard(Board):
         return [] if name in names or name in self.known_reviewers else alike(name, names)
 
     def finish(self, reviewer: str) -> None:
-        """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind.
+        """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind,
+        in this session or a later one.
 
-        Raises `LookupError` for an unknown reviewer.
+        Raises `LookupError` for an unknown reviewer, and `OSError` where what has no label yet
+        cannot be noted; then nothing is revealed.
         """
         with self._changing():
-            self._finished |= self._reviewers[reviewer].marks
+            entered = self._reviewers[reviewer]
+            for assigned in () if self.reveals_each else list(self._numbered(entered)):
+                if assigned.label is None:
+                    late = PersonLabel(
+                        assigned.entry.digest, entered.name, None, note=_LATE, withdrawn=True
+                    )
+                    self._book.keep(assigned.entry.case, late)
+            self._finished |= entered.marks
             self._version += 1
 
     def has_finished(self, reviewer: str) -> bool:
         """Whether all that a reviewer has labelled is revealed; raises `LookupError`."""
-        return not self._finished.isdisjoint(self._reviewers[reviewer].marks)
+        return self._reviewers[reviewer].mark in self._finished
+
+    def is_in(self, reviewer: str, browser: str) -> bool:
+        """Whether a reviewer was let in with this browser."""
+        return reviewer in self._reviewers and self._reviewers[reviewer].browser == browser
 
     def leave(self, reviewer: str) -> tuple[str, ...]:
         """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
@@ -517,6 +533,8 @@ class LabelBoard(Board):
                 if is_anyones or assigned.label is not None:
                     cases.append(assigned)
             if self.has_finished(reviewer):
+                # Who looks at it in another browser has seen it there.
+                self._finished |= self._reviewers[reviewer].marks
                 cases.sort(
                     key=lambda assigned: (
                         not assigned.may_reveal,
@@ -583,6 +601,8 @@ class LabelBoard(Board):
                 raise InputError(Problem("nothing is revealed before you finish"))
             for mark in self._reviewers[reviewer].marks:
                 self._revealed.add((assigned.entry.digest, mark))
+                if not self.reveals_each:
+                    self._finished.add(mark)
             return assigned
 
     def revealed(self, reviewer: str) -> list[Assigned]:
@@ -632,7 +652,8 @@ class LabelBoard(Board):
                 of_others.append(digest)
         digests = [*in_order(mine, seed, name), *in_order(of_others, seed, name)]
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
-        has_finished = not self._finished.isdisjoint(reviewer.marks)
+        has_finished = reviewer.mark in self._finished
+        has_seen = not self._finished.isdisjoint(reviewer.marks)
         for number, digest in enumerate(digests, 1):
             label = self._book.of(digest, name)
             is_labelled = label is not None and not label.withdrawn
@@ -646,7 +667,7 @@ class LabelBoard(Board):
                 label=label,
                 busy=digest in opened,
                 may_reveal=is_labelled and (self.reveals_each or has_finished),
-                is_blind=is_unseen and not was_revealed and not has_finished,
+                is_blind=is_unseen and not was_revealed and not has_seen,
             )
 
     def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:

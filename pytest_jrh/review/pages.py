@@ -228,54 +228,61 @@ class LabelPage(Page[LabelBoard]):
         key, name = self.board.enter(body.name, request.browser)
         return json_reply({"reviewer": key, "name": name})
 
-    def _cases(self, request: PageRequest) -> PageReply:
+    def _reviewer(self, request: PageRequest) -> str:
+        """The key of the reviewer; raises `LookupError` where another browser was given it, so that
+        it is known who has seen what.
+        """
         reviewer = request.names["reviewer"]
+        if not self.board.is_in(reviewer, request.browser):
+            raise LookupError(reviewer)
+        return reviewer
+
+    def _keys(self, request: PageRequest) -> tuple[str, str]:
+        return self._reviewer(request), request.names["key"]
+
+    def _cases(self, request: PageRequest) -> PageReply:
+        reviewer = self._reviewer(request)
         rows = [label_row(case) for case in self.board.assigned(reviewer)]
         return json_reply({"cases": rows, "finished": self.board.has_finished(reviewer)})
 
     def _finish(self, request: PageRequest) -> PageReply:
-        self.board.finish(request.names["reviewer"])
+        self.board.finish(self._reviewer(request))
         return self._cases(request)
 
     def _leave(self, request: PageRequest) -> PageReply:
-        others = self.board.leave(request.names["reviewer"])
+        others = self.board.leave(self._reviewer(request))
         return json_reply({"others": others, "progress": self.progress()})
 
     def _all_revealed(self, request: PageRequest) -> PageReply:
-        revealed = self.board.revealed(request.names["reviewer"])
+        revealed = self.board.revealed(self._reviewer(request))
         return html_reply("revealed.html", {"rows": [revealed_row(case) for case in revealed]})
 
     def _case(self, request: PageRequest) -> PageReply:
-        assigned = self.board.open(*_keys(request))
+        assigned = self.board.open(*self._keys(request))
         return html_reply("case_label.html", bare_values(assigned, _address(request)))
 
     def _part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.open(*_keys(request)).entry.case, request, bare=True)
+        return _part(self.board.open(*self._keys(request)).entry.case, request, bare=True)
 
     def _give(self, request: PageRequest) -> PageReply:
         body = request.read(_Label)
-        return _labelled(self.board.give(*_keys(request), body.label, body.note))
+        return _labelled(self.board.give(*self._keys(request), body.label, body.note))
 
     def _withdraw(self, request: PageRequest) -> PageReply:
-        return _labelled(self.board.withdraw(*_keys(request)))
+        return _labelled(self.board.withdraw(*self._keys(request)))
 
     def _revealed(self, request: PageRequest) -> PageReply:
-        assigned = self.board.reveal(*_keys(request))
+        assigned = self.board.reveal(*self._keys(request))
         base = f"{_address(request)}/revealed"
         return html_reply("case_label.html", revealed_values(assigned, base))
 
     def _revealed_part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.reveal(*_keys(request)).entry.case, request)
-
-
-def _keys(request: PageRequest) -> tuple[str, str]:
-    return request.names["reviewer"], request.names["key"]
+        return _part(self.board.reveal(*self._keys(request)).entry.case, request)
 
 
 def _address(request: PageRequest) -> str:
     # Called once both keys are found, so that neither is text of a request.
-    reviewer, key = _keys(request)
-    return f"/reviewers/{reviewer}/cases/{key}"
+    return f"/reviewers/{request.names['reviewer']}/cases/{request.names['key']}"
 
 
 def _labelled(assigned: Assigned) -> PageReply:

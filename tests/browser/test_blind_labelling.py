@@ -3,10 +3,12 @@ people, and over the end of a session (rule N3)."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from pytest_jrh.core.model import Judgment, ScoreLevel, Verdict
@@ -24,6 +26,7 @@ from tests.support.blind import (
     rejected,
     telling,
 )
+from tests.support.label_session import let_in
 
 
 def wait_count(page: Any, text: str) -> None:
@@ -170,6 +173,29 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -
         assert 5 <= to_go(other) <= 7
         page.close()
         other.close()
+
+
+@pytest.mark.parametrize("answered", [0, 1, 5])
+def test_no_label_that_was_answered_is_lost_when_the_process_is_killed_with_one_on_its_way(
+    tmp_path: Path, answered: int
+) -> None:
+    with page_process("label", tmp_path) as (running, url), let_in(url) as ann:
+        rows = ann.rows
+        for row in rows[:answered]:
+            assert ann.give(row["key"], 1).status_code == 200
+        with ThreadPoolExecutor(1) as sender:
+            on_its_way = sender.submit(ann.give, rows[answered]["key"], 0)
+            running.kill()
+            running.wait()
+            try:
+                number = answered + (on_its_way.result().status_code == 200)
+            except httpx.HTTPError:
+                number = answered
+    kept = [label.label for label in read_people(blind_suite(tmp_path))]
+    assert sorted(kept)[-answered or len(kept) :] == [1] * answered
+    assert number <= len(kept) <= answered + 1
+    with page_process("label", tmp_path) as (_, url), let_in(url) as ann:
+        assert sum(not row["open"] for row in ann.rows) == len(kept)
 
 
 def test_the_reveal_shows_everything_and_a_change_is_kept_beside_the_label(

@@ -324,12 +324,63 @@ def test_nothing_is_revealed_before_a_reviewer_finishes_and_no_later_label_is_bl
         board.reveal(ann, third.key)
     board.give(ann, third.key, 1)
     board.give(ann, second.key, 0)
-    assert [label.blind for label in read_people(suite)] == [True, True, True, False, False]
+    labels = [(label.blind, label.withdrawn) for label in read_people(suite)]
+    assert labels == [(True, False)] * 3 + [(False, True)] + [(False, False)] * 2
     # Another reviewer goes on as before.
     with pytest.raises(InputError, match="nothing is revealed before you finish"):
         board.revealed(ben)
     board.give(ben, board.assigned(ben)[0].key, 1)
     assert read_people(suite)[-1].blind
+
+
+def test_what_had_no_label_at_the_reveal_gets_no_blind_one_in_a_later_session(
+    tmp_path: Path,
+) -> None:
+    suite, cases = blind_suite(tmp_path, overlap=1.0), [confirmed(0), confirmed(1)]
+    board = labelling(suite, cases)
+    ann, _ = board.enter("ann")
+    board.give(ann, board.assigned(ann)[0].key, 1)
+    board.finish(ann)
+    board.finish(ann)
+    later = labelling(suite, cases, read_people(suite))
+    ann, _ = later.enter("ann")
+    [late] = [assigned for assigned in later.assigned(ann) if assigned.is_open]
+    later.give(ann, late.key, 0)
+    labels = [(label.blind, label.withdrawn) for label in read_people(suite)]
+    assert labels == [(True, False), (False, True), (False, False)]
+    # It waits for others as before.
+    ben, _ = later.enter("ben")
+    assert [assigned.is_blind for assigned in later.assigned(ben)] == [True, True]
+
+
+def test_who_looks_at_the_reveal_in_another_browser_has_seen_it_there(tmp_path: Path) -> None:
+    suite = blind_suite(tmp_path, overlap=1.0)
+    board = labelling(suite, [confirmed(0)])
+    api = LabelPage(board)
+    routes = {path: answer for _, path, answer in api.routes()}
+    case = "/reviewers/{reviewer}/cases/{key}"
+    ann, _ = board.enter("ann", "one browser")
+    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
+    board.give(ann, names["key"], 1)
+    board.finish(ann)
+    # A request that is sent again from another browser is refused ...
+    for path in (f"{case}/revealed", case, "/reviewers/{reviewer}/revealed"):
+        replayed = PageRequest(names, browser="another browser")
+        assert api.answer(routes[path], replayed).status == 404
+        assert api.answer(routes[path], PageRequest(names, browser="one browser")).status == 200
+    # ... and who enters there under the same name is known there from then on.
+    zoe, _ = board.enter("zoe", "another browser")
+    assert board.assigned(zoe)[0].is_blind
+    again, _ = board.enter("ann", "another browser")
+    assert board.revealed(again)
+    assert not board.assigned(zoe)[0].is_blind
+    # But nobody is revealed anything, or made to have seen it, by another's browser.
+    ben, _ = board.enter("ben", "one browser")
+    assert not board.assigned(ben)[0].may_reveal
+    board.give(ben, board.assigned(ben)[0].key, 1)
+    elsewhere, _ = board.enter("ben", "a third browser")
+    with pytest.raises(InputError, match="nothing is revealed before you finish"):
+        board.revealed(elsewhere)
 
 
 def test_the_session_goes_on_when_everybody_has_left(tmp_path: Path) -> None:
