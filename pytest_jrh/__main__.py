@@ -106,6 +106,9 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         metavar="MODULE:FUNCTION",
         help="the function that the hook pytest_jrh_judge supplied to the shards",
     )
+    merge.add_argument(
+        "-v", "--verbose", action="count", default=0, help="print all figures and reasons, too"
+    )
     for option in _OF_MERGE:
         settings: dict[str, Any] = {"dest": option.sets, "help": option.help}
         if option.kind == "bool":
@@ -256,6 +259,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         ),
         folder=folder,
         width=shutil.get_terminal_size().columns,
+        verbosity=arguments.verbose,
         reports=asked(options),
         judge=arguments.judge or "",
     )

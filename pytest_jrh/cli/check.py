@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pytest_jrh.engine.checking import CheckedTable, CheckSettings
+    from pytest_jrh.reports.report import Display
 
 
 _REPORTS = {".html": "report", ".md": "summary", ".svg": "card", ".json": ""}
@@ -80,6 +81,9 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         help="write a report: FILE.html, FILE.md, FILE.json, or FILE.svg (the judge card as a "
         "picture, and FILE-badge.svg beside it); may be given several times",
     )
+    check.add_argument(
+        "-v", "--verbose", action="count", default=0, help="print the figures of each rubric, too"
+    )
 
 
 def _declare_values(check: argparse.ArgumentParser) -> None:
@@ -121,6 +125,7 @@ def check_file(options: argparse.Namespace) -> int:
 def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.checking import check, read_input
+    from pytest_jrh.reports.report import Display
 
     try:
         settings = _settings(options)
@@ -135,7 +140,9 @@ def _check_file(options: argparse.Namespace) -> int:
         return 4
     written, problems = _write(reports, checked)
     width = shutil.get_terminal_size().columns
-    lines = [*_columns_lines(checked, width), "", *_ending(checked, written, problems, width)]
+    folder = Path.cwd()
+    display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
+    lines = [*_columns_lines(checked, width), "", *_ending(checked, written, problems, display)]
     sys.stdout.write("\n".join(lines) + "\n")
     is_good = checked.passed or checked.is_unlabelled
     return 0 if is_good and not problems else 1
@@ -342,19 +349,16 @@ _WORTH_LABELLING = 60
 
 
 def _ending(
-    checked: CheckedTable, written: Sequence[Path], problems: Sequence[str], width: int
+    checked: CheckedTable, written: Sequence[Path], problems: Sequence[str], display: Display
 ) -> Iterator[str]:
     from pytest_jrh.reports.ending import Concluded, ending_lines
-    from pytest_jrh.reports.report import Display
 
-    folder = Path.cwd()
     is_good = checked.passed or checked.is_unlabelled
     concluded = Concluded(checked.session, is_good, tuple(written))
-    display = Display(folder, workspace=folder, width=width)
     lines: list[Styled] = ending_lines(concluded, display, notices=problems)
     yield from (line.text for line in lines)
     yield ""
-    yield from wrapped(_next_step(checked), width)
+    yield from wrapped(_next_step(checked), display.width)
 
 
 def _next_step(checked: CheckedTable) -> str:

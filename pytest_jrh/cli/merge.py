@@ -56,6 +56,7 @@ class MergeSettings:
     folder: Path
     reports: AskedFiles = field(default_factory=dict)
     width: int = 80
+    verbosity: int = 0
     judge: str = ""
 
 
@@ -117,7 +118,12 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     # In pytest the item of a case that nothing decides about fails by itself.
     decided = concluded.session.decisions[suite.name].active
     agreed = decided or not any(result.outcome == "disagree" for result in results)
-    display = Display(settings.folder, workspace=settings.folder, width=settings.width)
+    display = Display(
+        settings.folder,
+        workspace=settings.folder,
+        width=settings.width,
+        verbosity=settings.verbosity,
+    )
     notices = [*concluded.problems, *elsewhere]
     lines = ending_lines(concluded, display, notices=notices)
     return Merged(tuple(line.text for line in lines), concluded.passed and agreed)

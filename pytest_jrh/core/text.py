@@ -39,7 +39,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Styled(NamedTuple):
-    """A line, and how it is to be shown: `bold`, `red`, `green`, `yellow`, or plainly."""
+    """A line, and how it is to be shown: `bold`, `red`, `green`, `yellow`, several of them with
+    spaces between, or plainly.
+    """
 
     text: str
     style: str = ""

@@ -29,7 +29,7 @@ from pytest_jrh.plugin.options import (
     typed_configs,
     typed_values,
 )
-from pytest_jrh.plugin.reporter import Reporter, WholeReports
+from pytest_jrh.plugin.reporter import Reporter, ShortSummary, WholeReports
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -95,6 +95,7 @@ def activate(config: pytest.Config) -> SuiteSession:
             config.pluginmanager.register(reporter, "jrh-reporter")
             config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
             config.pluginmanager.register(WholeReports(reporter.brief), "jrh-whole-reports")
+            config.pluginmanager.register(ShortSummary(reporter.brief), "jrh-short-summary")
             if config.getoption("dist", "no") != "no":
                 from pytest_jrh.plugin.progress import ControllerProgress
 

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.cases.ids import case_name, node_part
+from pytest_jrh.cases.ids import case_name, node_part, what_was_done
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.plugin.secrecy import mistake_text
 from pytest_jrh.plugin.session import SESSION, paused
-from pytest_jrh.reports.evidence import what_was_done
 from pytest_jrh.stats.panels import spending_of
 
 if TYPE_CHECKING:

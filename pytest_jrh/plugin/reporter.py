@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest._code.code import TerminalRepr
 
-from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
+from pytest_jrh.cases.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
@@ -37,6 +37,7 @@ from pytest_jrh.plugin.session import (
     undecided,
 )
 from pytest_jrh.recording.cassettes import prune, unused_cassettes
+from pytest_jrh.reports.card import worst_results
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
 from pytest_jrh.reports.grounds import label_properties
@@ -155,10 +156,20 @@ class Reporter:
             if self._unused.problems and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figures, the gate's decision, what the session spent, and what went wrong
-        beside the cases.
+    # Outside of pytest's own wrapper, which prints the short summary after the hooks of plugins.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> Generator[None, object, object]:
+        """Print the figures, what the session spent, what went wrong beside the cases, and last the
+        answer.
         """
+        try:
+            return (yield)
+        finally:
+            self._print_section(terminalreporter)
+
+    def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
         display = Display(
             folder=self._config.invocation_params.dir,
             workspace=self._config.rootpath,
@@ -174,13 +185,21 @@ class Reporter:
             return
         terminalreporter.write_sep("=", "judge reliability")
         for styled in lines:
-            style = {styled.style: True} if styled.style else {}
-            terminalreporter.write_line(styled.text, **style)
+            terminalreporter.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
 
-    def _order(self) -> dict[str, int]:
-        """The cases as they were collected: the reports of several workers arrive mixed."""
-        results = self._concluded.session.results if self._concluded else ()
-        return {result.case_id: number for number, result in enumerate(results)}
+    def _order(self, style: Style) -> dict[str, int]:
+        """The cases as they were collected, because the reports of several workers arrive mixed;
+        where only some are shown, the worst first.
+        """
+        if self._concluded is None:
+            return {}
+        results = [*self._concluded.session.results]
+        if style == "brief":
+            results = [*worst_results(self._concluded.session), *results]
+        order: dict[str, int] = {}
+        for result in results:
+            order.setdefault(result.case_id, len(order))
+        return order
 
     def _name(self, case: str) -> str:
         return self._concluded.session.node(case) if self._concluded else case
@@ -366,20 +385,20 @@ class Reporter:
 
 
 _CATEGORIES = ("failed", "error")
-_STYLES: Mapping[str, Style] = {"short": "short", "line": "line"}
+_STYLES: Mapping[str, Style] = {"auto": "brief", "short": "short", "line": "line"}
 
 
 # Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
 @dataclass(eq=False)
 class BriefFailures:
-    """Lets pytest print brief texts of cases in place of their reports, and then has it go on with
-    the reports.
+    """Lets pytest print brief texts of cases in place of their reports, and few lines of them in
+    its short summary; in between and after it, pytest has the reports.
 
     `results` are by node id, in any order; `name` gives what a case is called in a command.
     """
 
     results: Mapping[str, CaseResult]
-    order: Callable[[], Mapping[str, int]]
+    order: Callable[[Style], Mapping[str, int]]
     name: Callable[[str], str]
 
     def __post_init__(self) -> None:
@@ -391,14 +410,17 @@ class BriefFailures:
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
         """Print brief texts."""
-        style = terminalreporter.config.option.tbstyle
-        if style != "no":
+        tbstyle = terminalreporter.config.option.tbstyle
+        style = _STYLES.get(tbstyle, "whole")
+        if style == "brief" and terminalreporter.verbosity > 0:
+            style = "whole"
+        if tbstyle != "no":
             for category in _CATEGORIES:
                 reports = terminalreporter.stats.get(category, [])
                 if any(map(self._is_ours, reports)):
                     self._whole[category] = reports
                     terminalreporter.stats[category] = self._brief(
-                        reports, _STYLES.get(style, "whole"), is_error=category == "error"
+                        reports, style, is_error=category == "error"
                     )
         try:
             return (yield)
@@ -406,9 +428,28 @@ class BriefFailures:
             self.restore(terminalreporter)
 
     def restore(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Put the reports back: the short summary and the count are of them."""
+        """Put the reports back: other plugins and the count are about them."""
         terminalreporter.stats.update(self._whole)
         self._whole = {}
+
+    def shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Leave in the short summary the first reports of cases, and the number of the others, and
+        of the reasons of skips what fits a line.
+        """
+        width = terminalreporter._tw.fullwidth
+        for category in (*_CATEGORIES, "xfailed", "skipped"):
+            reports = terminalreporter.stats.get(category, [])
+            ours = self._sorted(report for report in reports if report.nodeid in self.results)
+            if not ours:
+                continue
+            self._whole[category] = reports
+            other_reports = [report for report in reports if report.nodeid not in self.results]
+            if category == "skipped":
+                shown = [_short_skip(report, width) for report in ours]
+            else:
+                most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
+                shown = [*ours[:most], *_others(ours[most:])]
+            terminalreporter.stats[category] = [*other_reports, *shown]
 
     def _is_ours(self, report: Any) -> bool:
         """Whether a report is of a case, with the case's text and no traceback, and was not shown
@@ -423,11 +464,7 @@ class BriefFailures:
         )
 
     def _brief(self, reports: Sequence[Any], style: Style, *, is_error: bool) -> list[Any]:
-        order = self.order()
-        ours = sorted(
-            filter(self._is_ours, reports),
-            key=lambda report: order.get(self.results[report.nodeid].case_id, len(order)),
-        )
+        ours = self._sorted(filter(self._is_ours, reports), style)
         other_reports = [report for report in reports if not self._is_ours(report)]
         brief = brief_texts([self._case(report) for report in ours], style)
         if is_error and style == "line" and brief:
@@ -439,12 +476,28 @@ class BriefFailures:
             *(_stand_in(ours, text, style, is_error=is_error) for text in brief),
         ]
 
+    def _sorted(self, reports: Iterable[Any], style: Style = "brief") -> list[Any]:
+        order = self.order(style)
+
+        def place(report: Any) -> int:
+            return order.get(self.results[report.nodeid].case_id, len(order))
+
+        return sorted(reports, key=place)
+
     def _case(self, report: Any) -> FailedCase:
         result = self.results[report.nodeid]
         # What a case's own code printed is a part of what there is to say.
         printed = "".join(f"\n{name}\n{content}" for name, content in report.sections)
+        spec, finding = result.spec, ""
+        if spec.derived:
+            finding = log_line(f"{spec.test}, judge {result.judge}" if result.judge else spec.test)
         return FailedCase(
-            self.name(result.case_id), result.detail, result.outcome in UNSCORED, printed
+            self.name(result.case_id),
+            result.detail,
+            result.outcome in UNSCORED,
+            printed,
+            case_title(result),
+            finding,
         )
 
 
@@ -458,6 +511,50 @@ class WholeReports:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Put the reports back."""
         self._brief.restore(terminalreporter)
+
+
+class ShortSummary:
+    """Has `BriefFailures` shorten what pytest's short summary names, after all other plugins."""
+
+    def __init__(self, brief: BriefFailures) -> None:
+        self._brief = brief
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Shorten the lists; `-v` has them whole."""
+        if terminalreporter.verbosity <= 0:
+            self._brief.shorten(terminalreporter)
+
+
+_MOST_NAMED = 5
+_NARROWEST_REASON = 60
+
+
+def _others(reports: Sequence[Any]) -> Iterator[Any]:
+    """For each file one report that says how many more cases of it there are."""
+    by_file: dict[str, list[Any]] = {}
+    for report in reports:
+        by_file.setdefault(place_of(report.nodeid), []).append(report)
+    for file, of_file in by_file.items():
+        report = copy.copy(of_file[0])
+        report.nodeid = file
+        report.longrepr = report.wasxfail = f"{counted(len(of_file), 'more case')}, named with -v"
+        yield report
+
+
+def _short_skip(report: Any, width: int) -> Any:
+    """A skip with the beginning of its reason, without what a model wrote on the one case."""
+    path, _, whole_reason = report.longrepr
+    reason = ": ".join(one_line(whole_reason).split(": ")[:_MOST_PARTS])
+    room = max(width - len(f"SKIPPED [10] {report.location[0]}: "), _NARROWEST_REASON)
+    report = copy.copy(report)
+    # Without the line, so that pytest counts the skips of several rubrics together.
+    report.longrepr = (path, None, shortened(reason, room))
+    return report
+
+
+# As in `Skipped: not confirmed: the verifier says FAIL`.
+_MOST_PARTS = 3
 
 
 @dataclass(eq=False)
@@ -479,7 +576,8 @@ def _stand_in(ours: Sequence[Any], text: BriefText, style: Style, *, is_error: b
     report.longrepr = _Text(text.text, text.text if line else "")
     if len(text.cases) > 1:
         path, number, _ = report.location
-        report.location = (path, number, f"{counted(len(text.cases), 'case')} ")
+        heading = text.heading or counted(len(text.cases), "case")
+        report.location = (path, number, f"{heading} ")
     if line:
         report.sections = []
     # xdist's, above whose text pytest names the worker: of a case that says nothing.

@@ -82,13 +82,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class NamedCase:
-    """A case as it is named to people, a remark on it, and its key where the session has a result
-    of it.
+    """A case by its node id, a remark on it, and where the session has a result of it, its key and
+    a `title` that says what was done.
     """
 
     name: str
     why: str = ""
     key: str = ""
+    title: str = ""
 
 
 MOST_IN_MARKDOWN = 200

@@ -18,7 +18,7 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import trust_sentence
-from pytest_jrh.reports.probes import findings_first
+from pytest_jrh.reports.probes import brief_findings, findings_first
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
@@ -89,10 +89,15 @@ class CardRow:
     bias: Estimate | None = None
 
     @property
+    def shares(self) -> list[RightShare]:
+        """Its shares of cases of one kind."""
+        return [self.found] if self.passed is None else [self.found, self.passed]
+
+    @property
     def lowest(self) -> float:
         """The lower one of its shares, by which rows are sorted."""
-        shares = [self.found, *([self.passed] if self.passed is not None else [])]
-        return min((share.now.value for share in shares if share.now.value is not None), default=2)
+        values = [share.now.value for share in self.shares if share.now.value is not None]
+        return min(values, default=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,16 @@ class JudgeCard:
     total: CardRow
     rows: tuple[CardRow, ...]
     kappa: Estimate = field(default_factory=Estimate)
+
+    @property
+    def cases(self) -> int:
+        """How many cases have a verdict."""
+        return sum(share.now.n for share in self.total.shares)
+
+    @property
+    def wrong(self) -> int:
+        """How many of them are judged wrong."""
+        return sum(share.wrong for share in self.total.shares)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -356,9 +371,8 @@ def _title(
 
 
 def _count_title(judge: str, total: CardRow) -> str:
-    shares = [total.found, *([total.passed] if total.passed is not None else [])]
-    wrong = sum(share.wrong for share in shares)
-    cases = counted(sum(share.now.n for share in shares), "case")
+    wrong = sum(share.wrong for share in total.shares)
+    cases = counted(sum(share.now.n for share in total.shares), "case")
     if not wrong:
         return f"{judge} is right in all of {cases}"
     return f"{judge} is wrong in {wrong:,} of {cases}"
@@ -367,12 +381,15 @@ def _count_title(judge: str, total: CardRow) -> str:
 def _subject(section: figures.Section, session: Session) -> str:
     """Who is spoken of: a new prompt, one judge of several, or the judge."""
     if section.judge:
-        return f"Judge {one_line(section.judge)}"
+        return f"Judge {shortened(one_line(section.judge), _LONGEST_JUDGE)}"
     for change in session.prompt_changes:
         is_of_suite = (change.now.suite, change.now.judge or "") == (section.suite, section.judge)
         if is_of_suite and change.before not in (None, change.now.text):
             return "The new prompt"
     return "The judge"
+
+
+_LONGEST_JUDGE = 40
 
 
 def _failure(judge: str, section: figures.Section, decision: GateDecision) -> str:
@@ -450,10 +467,11 @@ def worst_results(session: Session) -> list[CaseResult]:
     return sorted(wrong, key=order)
 
 
-def answer_blocks(session: Session) -> list[Block]:
+def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
     """The answer in the order of every report: of each suite the decision, what is missed and what
     is a false alarm, what the gate holds against it beside that; what probes turned; whether the
-    labels can be trusted; the cases to read first; the next step.
+    labels can be trusted; the cases to read first; the next step. With `brief` a finding of a probe
+    is a line, and the gate's reasons are not given beside what it decided.
     """
     blocks: list[Block] = [*topics.extent_blocks(session)]
     for suite, cards in cards_by_suite(session).items():
@@ -462,8 +480,9 @@ def answer_blocks(session: Session) -> list[Block]:
         if title:
             head = f"{word}: {title}" if word else title
             blocks.append(Sentence(f"{of}{head}", _WEIGHTS[word]))
-        blocks += suite_blocks(suite, cards, session)
-    blocks += [Sentence(finding, "warning") for finding in findings_first(session.probes)]
+        blocks += suite_blocks(suite, cards, session, brief=brief)
+    findings = brief_findings(session.probes) if brief else findings_first(session.probes)
+    blocks += [Sentence(finding, "warning") for finding in findings]
     blocks += trust_blocks(session)
     if worst := worst_results(session):
         blocks.append(_worst_cases(worst, session))
@@ -514,8 +533,10 @@ def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tup
     return _word(decision), "No case has a verdict"
 
 
-def suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> list[Block]:
-    """What there is to say of a suite below its title."""
+def suite_blocks(
+    suite: str, cards: Sequence[JudgeCard], session: Session, *, brief: bool = False
+) -> list[Block]:
+    """What there is to say of a suite below its title; with `brief` without the gate's reasons."""
     decision = session.decisions.get(suite)
     blocks: list[Block] = []
     if len(cards) > 1:
@@ -524,7 +545,7 @@ def suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> li
     else:
         for card in cards:
             blocks += map(Sentence, card.sentences)
-    if decision is not None and decision.is_reported:
+    if decision is not None and decision.is_reported and not brief:
         blocks += map(Sentence, _other_reasons(decision))
         blocks += map(Sentence, unseen_sentences(decision))
     return blocks
@@ -583,16 +604,19 @@ def next_blocks(session: Session) -> list[Block]:
         if update := update_blocks(decision):
             return update
     wrong = worst_results(session)
+    turning = [table.probe for table in session.probes if table.is_finding]
+    if not wrong and turning:
+        text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"
+        return [Sentence(f"{text} {turning[0]}.")]
     if not wrong:
         return []
     regressed = any(decision.regressions for decision in session.decisions.values())
     cases = "the case" if len(wrong) == 1 else f"the {len(wrong):,} cases"
-    text = f"Next: read {cases}. Where the label is wrong, reject the case with --jrh-review"
-    if not regressed:
-        return [Sentence(f"{text}; else change the judge's prompt and run again.")]
-    return [
-        Sentence(
-            f"{text}; else change the judge's prompt and run again, or accept its verdicts with "
-            "--jrh-update-baseline."
-        )
-    ]
+    if session.is_table:
+        return [Sentence(f"Next: read {cases}, and correct the table where a label is wrong.")]
+    text = (
+        f"Next: read {cases}. Label wrong: reject it with --jrh-review. Judge wrong: change its "
+        "prompt and run again"
+    )
+    accept = ", or accept its verdicts with --jrh-update-baseline" if regressed else ""
+    return [Sentence(f"{text}{accept}.")]

@@ -17,12 +17,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import short_digest
+from pytest_jrh.cases.ids import case_title, short_digest
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import encoded, file_name_part, replacing
 from pytest_jrh.core.model import JUDGED, UNSCORED, Message, Usage
 from pytest_jrh.core.transcript import ROLES, render_transcript, storable
-from pytest_jrh.reports.evidence import case_title
 from pytest_jrh.reports.grounds import label_figures, label_sentences
 from pytest_jrh.reports.provenance import whole_data
 from pytest_jrh.reports.report import Report

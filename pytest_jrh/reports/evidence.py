@@ -9,10 +9,9 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import differences, near_changes
-from pytest_jrh.core.model import JUDGED, UNEDITED
-from pytest_jrh.core.text import columns, counted, cut_in_the_middle, one_line, shortened
+from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.blocks import Diff, Fold, Sentence
 from pytest_jrh.reports.gate import points
 from pytest_jrh.stats.changes import right_before, right_now
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 
 MEANINGS = {0: "satisfied", 1: "violated"}
 _LONGEST_LABEL = 50
-TITLE_WIDTH = 72
-# What a title keeps of a rubric's id and of a run's where there is not room for all.
-_RUBRIC_ROOM = 30
-_RUN_ROOM = 24
-_NOTE_ROOM = 24
 _CITED = re.compile(r"(?i)\[(\d{1,5})\]|\bturns? (\d{1,5})\b(?:(?:, | and | to |-)(\d{1,5})\b)?")
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
@@ -64,40 +58,6 @@ def score_text(result: CaseResult, score: int | None, session: Session) -> str:
     grounds = session.grounds.get(result.spec.suite)
     binary = rubric is None or (grounds is not None and not grounds.ordinal)
     return meant(score, () if binary or rubric is None else rubric.score_levels)
-
-
-def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
-    """Name a case by what was done: `refund_within_policy: A promise of £15.00 more
-    (damaged-kettle)`, of an ordinal one with `→ level 2` behind it.
-
-    One line of at most `width` columns, or of about 90 where ids are long. Titles may be the same
-    for cases with different ids.
-    """
-    spec = result.spec
-    level = "" if spec.target_score is None else f" → level {spec.target_score}"
-    of_run = [one_line(spec.run_id)]
-    if spec.epoch != 1:
-        of_run.append(f"epoch {spec.epoch}")
-    if result.judge:
-        of_run.append(one_line(result.judge))
-    rubric, run = one_line(spec.rubric_id), ", ".join(of_run)
-    room = width - columns(f"{rubric}: {level} ({run})")
-    if room < _NOTE_ROOM:
-        rubric, run = shortened(rubric, _RUBRIC_ROOM), cut_in_the_middle(run, _RUN_ROOM)
-        room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
-    return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
-
-
-def what_was_done(result: CaseResult) -> str:
-    """What was done to the run, as far as it is known; a title has it in its middle."""
-    spec, kind = result.spec, KINDS[result.spec.test]
-    if kind.derived:
-        return one_line(f"{spec.test} {spec.variant}")
-    if kind.natural:
-        return UNEDITED
-    # Editors say behind it what they have kept.
-    note, _, _ = one_line(result.edit_note).partition("; ")
-    return note.rstrip(".") or kind.label
 
 
 def case_basis(case: Case, *, altered: bool) -> str:

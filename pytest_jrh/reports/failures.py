@@ -119,7 +119,7 @@ def _because(case: Case, judgment: Judgment, verdict: Verdict, width: int) -> li
     many = f", in {judgment.scores.count(verdict.score)} of {len(judgment.scores)}"
     of = many if len(judgment.scores) > 1 else ""
     lines = ["", f"given: {_score(case, verdict.score)}{of}, because"]
-    lines += _prose(verdict.reasoning or "(no reasoning)", width)
+    lines += _prose(verdict.reasoning or _NO_REASON, width)
     stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
     if stated not in (None, verdict.score):
         lines += [
@@ -173,7 +173,12 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
     length.
     """
-    before, after = _units(edit.original_content), _units(edit.edited_content)
+    return text_diff(edit.original_content, edit.edited_content, width)
+
+
+def text_diff(old_text: str, new_text: str, width: int = WIDTH) -> list[str]:
+    """Compare two texts sentence by sentence, as `edit_diff` shows an edit."""
+    before, after = _units(old_text), _units(new_text)
     # What both begin with costs time to compare and shows nothing; one sentence of it is context.
     start = max(_shared(before, after) - 1, 0)
     old = before[start : start + _MOST_DIFF_UNITS]
@@ -235,7 +240,7 @@ def _edits(case: Case, width: int) -> list[str]:
     edits = case.outcome.edits
     if not edits:
         return []
-    lines = [f"{counted(len(edits), 'edit')} made this case:"]
+    lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
     for edit in edits[:_MOST_EDITS]:
         role = one_line(str(case.run.messages[edit.message_index].get("role", "unknown")))
         lines += [f"{_INDENT}turn {edit.message_index} ({role})"]
@@ -345,43 +350,55 @@ def _sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
 
 
-Style: TypeAlias = Literal["whole", "short", "line"]
+Style: TypeAlias = Literal["whole", "brief", "short", "line"]
 _MOST_NAMED = 3
 _RUBRIC = "rubric"
 _FILES = ("cassette", "debug bundle", "transcript")
 # The session ends in one command that records all that is missing.
 _RECORD = "record it"
-_REASONS = ("expected", "given")
+_AGAIN = "run it again"
+_MADE = " made this case"
+_GIVEN = "given"
+_REASONS = ("expected", _GIVEN)
 
 
 class FailedCase(NamedTuple):
     """A case that failed, or that has no verdict: `name` is its node id, `detail` its whole text,
     and `printed` what its own code wrote.
+
+    `title` says what was done, and `finding` is the same for the cases of one probe under one
+    judge, empty for all others.
     """
 
     name: str
     detail: str
     unscored: bool = False
     printed: str = ""
+    title: str = ""
+    finding: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class BriefText:
     """What is printed for one case, or for several that have one text; `cases` are their places in
-    what was given.
+    what was given, and `heading` stands above the text of several.
     """
 
     cases: tuple[int, ...]
     text: str
+    heading: str = ""
 
 
 def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
     """The texts to print for failed cases, in the order of the first case of each.
 
     `whole` says the rubric once for all its cases, which then stand together, `short` leaves it and
-    the reasons out, and `line` is one line a case. Errors whose texts are equal, but for the file
-    and the command of the case, are said once whatever the style.
+    the reasons out, and `line` is one line a case. `brief` says what the first cases gave and what
+    was edited, two lines of some more, and what a probe has turned once. Errors whose texts are
+    equal, but for the file and the command of the case, are said once whatever the style.
     """
+    if style == "brief":
+        return _brief_texts(failed)
     equal: dict[str, list[int]] = {}
     for number, case in enumerate(failed):
         key = f"{_common(case.detail)}\0{case.printed}" if case.unscored else f"{number}"
@@ -393,6 +410,78 @@ def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
             first.setdefault(_rubric_of(case), number)
         groups.sort(key=lambda group: first[_rubric_of(failed[group[0]])])
     return [BriefText(tuple(group), text) for group, text in _texts(groups, failed, style)]
+
+
+# What is shown of disagreements in few words: so many with their edits, so many in two lines.
+_MOST_EXPLAINED = 1
+_MOST_LISTED = 9
+_MOST_CHANGED = 4
+_NO_REASON = "(no reasoning)"
+
+
+def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
+    findings: dict[str, list[int]] = {}
+    wrong: list[int] = []
+    unscored: list[int] = []
+    for number, case in enumerate(failed):
+        if case.unscored:
+            unscored.append(number)
+        elif case.finding:
+            findings.setdefault(case.finding, []).append(number)
+        else:
+            wrong.append(number)
+    texts = [BriefText((number,), _explained(failed[number])) for number in wrong[:_MOST_EXPLAINED]]
+    if more := wrong[_MOST_EXPLAINED:]:
+        heading = f"{len(more):,} more, whole with -v:"
+        texts.append(BriefText(tuple(more), _listed([failed[number] for number in more]), heading))
+    for finding, numbers in findings.items():
+        heading = f"{finding}: {counted(len(numbers), 'case')}"
+        text = _turned([failed[number] for number in numbers])
+        texts.append(BriefText(tuple(numbers), text, heading))
+    for error in brief_texts([failed[number] for number in unscored], "whole"):
+        texts.append(BriefText(tuple(unscored[place] for place in error.cases), error.text))
+    return texts
+
+
+def _explained(case: FailedCase) -> str:
+    """What the judge gave, with one line of its reason, what was edited, and the command."""
+    lines: list[str] = []
+    for part in _parts(case.detail):
+        if part.title in ("", _AGAIN):
+            lines += filter(None, part.lines)
+        elif part.title == _GIVEN:
+            lines += _beginning(part)
+        elif part.title.endswith(_MADE):
+            changed = [line for line in part.lines if line.strip()[:2] in ("- ", "+ ")]
+            lines += changed[:_MOST_CHANGED]
+            if len(changed) > _MOST_CHANGED:
+                lines.append(f"{_INDENT}... ({counted(len(changed) - _MOST_CHANGED, 'more line')})")
+    return _text(lines)
+
+
+def _beginning(given: _Part) -> list[str]:
+    """The beginning of a judge's reason in one line; none where it gave no reason."""
+    reason = " ".join(line.strip() for line in given.lines[1:]).strip()
+    return [shortened(f"{_INDENT}{reason}", WIDTH)] if reason not in ("", _NO_REASON) else []
+
+
+def _listed(cases: Sequence[FailedCase]) -> str:
+    """Each of some cases by what was done, with one line of the judge's reason."""
+    lines: list[str] = []
+    for case in cases[:_MOST_LISTED]:
+        lines.append(log_line(case.title or case.name))
+        reasons = [part for part in _parts(case.detail) if part.title == _GIVEN]
+        if reasons:
+            lines += _beginning(reasons[0])
+    if len(cases) > _MOST_LISTED:
+        lines.append(f"and {len(cases) - _MOST_LISTED:,} more")
+    return _text(lines)
+
+
+def _turned(cases: Sequence[FailedCase]) -> str:
+    """The first of the cases that a probe has turned, and how many more there are."""
+    more = f" and {len(cases) - 1:,} more" if len(cases) > 1 else ""
+    return f"{log_line(cases[0].title or cases[0].name)}{more}\n{_explained(cases[0])}"
 
 
 def _texts(
@@ -444,7 +533,7 @@ def _said_above(detail: str) -> str:
 
 def _common(detail: str) -> str:
     """A text without what is of its one case."""
-    return _without(detail, (*_FILES, _RECORD, "run it again"))
+    return _without(detail, (*_FILES, _RECORD, _AGAIN))
 
 
 def _without(detail: str, titles: Collection[str]) -> str:

@@ -121,10 +121,18 @@ def _sentences(session: Session) -> Iterator[str]:
             by = f"{of}judge {judge}: " if judge else of
             for rubric, sides in sides_levels(of_judge):
                 yield by + (f"{rubric}: " if rubric else "") + sides_sentence(sides)
-            for sentence in rate_sentences(of_judge, grounds):
-                yield by + sentence
+            yield from (by + sentence for sentence in rate_sentences(of_judge, grounds))
         for sentence in people_sentences(results, grounds):
             yield of + sentence
+
+
+def violated_sentences(session: Session) -> Iterator[str]:
+    """How often the runs are violated, judge by judge, where not all of them have a label."""
+    for suite, grounds in session.grounds.items():
+        of = f"{suite}: " if len(session.grounds) > 1 else ""
+        for judge, of_judge in _by_judge(_made_results(session, suite)).items():
+            by = f"{of}judge {judge}: " if judge else of
+            yield from (by + sentence for sentence in rate_sentences(of_judge, grounds))
 
 
 def _made_results(session: Session, suite: str) -> list[CaseResult]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
+from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
 from pytest_jrh.core.text import one_line, visible
@@ -24,7 +25,6 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import ReportedCase, case_lines, page_columns
 from pytest_jrh.reports.evidence import (
     case_basis,
-    case_title,
     earlier_verdict,
     label_votes,
     shown_edits,

@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
@@ -43,7 +44,6 @@ from pytest_jrh.reports.evidence import (
     Changes,
     WhoSaid,
     case_basis,
-    case_title,
     earlier_verdict,
     label_votes,
     prompt_blocks,

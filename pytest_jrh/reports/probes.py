@@ -51,6 +51,19 @@ def findings_first(tables: Sequence[ProbeTable]) -> list[str]:
     return finding_sentences(tables) if any(table.is_finding for table in tables) else []
 
 
+def brief_findings(tables: Sequence[ProbeTable]) -> list[str]:
+    """The findings in a few words each, and one sentence where there is none."""
+    texts = []
+    for table in tables:
+        if table.is_finding:
+            of = heading(table, tables)
+            texts.append(
+                f"{f'{of}: ' if of else ''}{table.probe} turns {table.total.turned:,} of "
+                f"{counted(table.total.n, 'right verdict')} ({range_text(table.total.rate)}%)"
+            )
+    return texts or finding_sentences(tables)
+
+
 def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     """Say where flicker is not known, so that verdicts may have turned by themselves."""
     if not any(table.total.turned and not table.flicker.n for table in tables):

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.model import CaseResult, Rubric, Spending
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted
@@ -139,9 +140,9 @@ class Session:
         return probe_tables(self.results)
 
     @cached_property
-    def case_ids(self) -> frozenset[str]:
-        """The ids of the cases with a result."""
-        return frozenset(result.case_id for result in self.results)
+    def results_by_id(self) -> Mapping[str, CaseResult]:
+        """The result of each case by the case's id."""
+        return {result.case_id: result for result in self.results}
 
     @property
     def spending(self) -> Spending:
@@ -163,8 +164,10 @@ class Session:
 
     def named(self, case_id: str, why: str = "") -> NamedCase:
         """The case as a list of cases names it."""
-        key = case_key(case_id) if case_id in self.case_ids else ""
-        return NamedCase(self.node(case_id), why, key)
+        result = self.results_by_id.get(case_id)
+        if result is None:
+            return NamedCase(self.node(case_id), why)
+        return NamedCase(self.node(case_id), why, case_key(case_id), case_title(result))
 
 
 def suite_names(session: Session) -> list[str]:

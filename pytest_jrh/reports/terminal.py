@@ -5,9 +5,12 @@ the terminal, changes, the gate's decision, panels, and what `-q` leaves of them
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import SKIPS, score_counts
 from pytest_jrh.core.text import (
     GAP,
@@ -32,8 +35,17 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.gate import MOST_NAMED, decision_sentence, gate_blocks, update_blocks
-from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.card import MOST_WORST, answer_blocks, cards_by_suite
+from pytest_jrh.reports.failures import text_diff
+from pytest_jrh.reports.gate import (
+    MOST_NAMED,
+    change_sentences,
+    decision_sentence,
+    gate_blocks,
+    gate_cases,
+    update_blocks,
+)
+from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.spending import spending_lines
@@ -55,6 +67,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.store.baseline import PromptChange
 
 
 _STYLES: Mapping[Weight, str] = {
@@ -68,14 +82,15 @@ _STYLES: Mapping[Weight, str] = {
 def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -> Iterator[Styled]:
     """Blocks in at most `width` columns; of folds nothing, unless `verbose`.
 
-    Names of cases stand alone on their lines and are never cut, so that they can be copied.
+    With `verbose` the node ids of cases stand alone on their lines and are never cut, so that they
+    can be copied; without, cases are named by what was done.
     """
     for block in blocks:
         match block:
             case Table():
                 yield from _table(block, width)
             case Cases():
-                yield from _cases(block, width)
+                yield from _cases(block, width, verbose=verbose)
             case Fold(title, folded):
                 if verbose:
                     yield from _wrapped(f"{one_line(title)}:", width)
@@ -83,7 +98,7 @@ def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -
             case Section(title, parts):
                 yield Styled("")
                 if title:
-                    yield from _wrapped(one_line(title), width, "bold")
+                    yield Styled(shortened(one_line(title), width), "bold")
                 yield from block_lines(parts, width, verbose=verbose)
             case _:
                 yield from _text(block, width)
@@ -125,7 +140,7 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
         yield Styled(line)
 
 
-def _cases(block: Cases, width: int) -> Iterator[Styled]:
+def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
     style = _STYLES.get(block.weight, "")
     if block.is_sentence:
         yield from _wrapped(_marked(block.title, block.weight), width, style)
@@ -134,7 +149,10 @@ def _cases(block: Cases, width: int) -> Iterator[Styled]:
     cases, more = block.first(block.most)
     for case in cases:
         why = f" ({one_line(case.why)})" if case.why else ""
-        yield Styled(f"{GAP}{one_line(case.name)}{why}", style)
+        line = f"{GAP}{one_line(case.name)}{why}"
+        if case.title and not verbose:
+            line = shortened(f"{GAP}{one_line(case.title)}{why}", width)
+        yield Styled(line, style)
     if more:
         yield Styled(f"{GAP}and {more:,} more", style)
 
@@ -174,75 +192,37 @@ def _wrapped(text: str, width: int, style: str = "") -> Iterator[Styled]:
     return (Styled(line, style) for line in wrapped(text, width))
 
 
-# So many rubrics and their tests still fit a screen.
-_MOST_WITH_TESTS = 8
-_SORTED = "Lowest accuracy first; -v shows the tests of each rubric."
 _INTERVALS = "95% intervals"
 
 
-def figure_blocks(section: figures.Section, *, verbose: bool = False) -> Iterator[Block]:
-    """The figures of a judge, and their intervals: of many rubrics one line each, lowest accuracy
-    first, unless `verbose`.
-    """
-    rubrics = [row for row in section.rows if row.level == "rubric"]
-    is_short = len(section.tests) > 1 and not verbose and len(rubrics) > _MOST_WITH_TESTS
-    rows: Sequence[figures.Row] = section.rows
-    if is_short:
-        rubrics.sort(key=_accuracy)
-        rows = [*rubrics, *(row for row in section.rows if row.level == "total")]
+def figure_blocks(section: figures.Section) -> Iterator[Block]:
+    """The figures of a judge, and the intervals that have no column in their table."""
     over = section.tests[0] if len(section.tests) == 1 else ""
-    names = "rubric" if over or is_short else "rubric, test"
+    names = "rubric" if over else "rubric, test"
     titles = tuple("\n".join(column.heading) for column in section.columns)
     table_rows = []
-    for row in rows:
+    for row in section.rows:
         cells = tuple(Cell(cell.text) for cell in row.cells)
         table_rows.append(Row(row.name, cells, row.level))
     yield Table(f"{over}\n{names}", titles, tuple(table_rows))
-    if is_short:
-        yield Sentence(_SORTED)
-    yield from _range_blocks(section, verbose=verbose)
+    yield from _range_blocks(section)
 
 
-def _accuracy(row: figures.Row) -> float:
-    value = row.statistics.accuracy.value
-    # What cannot be computed has to be seen too.
-    return -1 if value is None else value
-
-
-def _range_blocks(section: figures.Section, *, verbose: bool) -> Iterator[Block]:
-    """The intervals that have no column in the table: of all rows where `verbose`, otherwise those
-    over all cases, and why others have none.
-    """
-    if verbose:
-        indices = []
-        for index in range(len(section.columns)):
-            if any(row.cells[index].range for row in section.rows):
-                indices.append(index)
-        if not indices:
-            return
-        rows = []
-        for row in section.rows:
-            cells = tuple(Cell(row.cells[index].range or NONE) for index in indices)
-            rows.append(Row(row.name, cells, "test" if row.level == "test" else "rubric"))
-        titles = tuple(_title(section.rows[0].cells[index]) for index in indices)
-        yield Table(_INTERVALS, titles, tuple(rows))
-    elif sentence := _range_sentence(section.first_row):
-        yield Sentence(sentence)
+def _range_blocks(section: figures.Section) -> Iterator[Block]:
+    indices = []
+    for index in range(len(section.columns)):
+        if any(row.cells[index].range for row in section.rows):
+            indices.append(index)
+    if not indices:
+        return
+    rows = []
+    for row in section.rows:
+        cells = tuple(Cell(row.cells[index].range or NONE) for index in indices)
+        rows.append(Row(row.name, cells, "test" if row.level == "test" else "rubric"))
+    titles = tuple(_title(section.rows[0].cells[index]) for index in indices)
+    yield Table(_INTERVALS, titles, tuple(rows))
     if len(section.rows) > 1:
         yield Sentence(ONE_BY_ONE)
-
-
-def _range_sentence(row: figures.Row) -> str:
-    ranges = []
-    missing: dict[str, list[str]] = {}
-    for cell in row.cells:
-        if cell.range == NONE:
-            missing.setdefault(cell.range_reason, []).append(_title(cell))
-        elif cell.range:
-            ranges.append(f"{_title(cell)} {cell.range}")
-    parts = [", ".join(ranges)] if ranges else []
-    parts += [f"none of {', '.join(titles)} ({why})" for why, titles in missing.items()]
-    return f"{_INTERVALS} of {row.name}: {'; '.join(parts)}" if parts else ""
 
 
 def _title(cell: figures.Cell) -> str:
@@ -253,7 +233,7 @@ _MOST_REASONS = 6
 
 
 class TerminalReport(Report):
-    """The figures and decisions at the end of a session."""
+    """The figures of a session, and at its very end the answer."""
 
     name = "terminal"
 
@@ -275,29 +255,96 @@ class TerminalReport(Report):
             lines += map(Styled, spending_lines(session.spending, display.width))
         return lines
 
+    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
+        if session.results and display.verbosity >= 0:
+            yield Styled("")
+            yield from answer_lines(session, display.width)
+
 
 def session_lines(
     session: Session, *, width: int = 80, verbosity: int = 0, skips: bool = True
 ) -> list[Styled]:
-    """Lay out all that a session came to in at most `width` columns; nothing where no suite ran.
+    """Lay out what a session came to, but for the answer, in at most `width` columns; nothing where
+    no suite ran.
 
-    `-v` adds what is folded elsewhere. Without `skips` the reasons of cases that could not be made
-    are left out.
+    `-v` adds the figures and what is folded elsewhere. Without `skips` the reasons of cases that
+    could not be made are left out.
     """
     if not session.results:
         return []
-    verbose = verbosity > 0
+    if verbosity > 0:
+        lines = list(_whole_lines(session, width, skips=skips))
+    else:
+        lines = list(block_lines(_short_blocks(session), width))
+    for change in session.prompt_changes:
+        lines += _prompt_lines(change, session, width)
+    if session.is_table:
+        return lines
+    blank = [Styled("")] if verbosity > 0 else []
+    return [*lines, *blank, *map(Styled, spending_lines(session.spending, width))]
+
+
+# Fewer cases have no table: the sentences of the answer say it all.
+_FEWEST_CASES = 5
+
+
+def _short_blocks(session: Session) -> list[Block]:
+    """What there is to know beside the answer: where a judge is wrong, what its figures leave out,
+    and what makes them doubtful.
+    """
+    blocks: list[Block] = []
+    for cards in cards_by_suite(session).values():
+        for card in cards if len(cards) == 1 else ():
+            if card.wrong and card.rows and card.cases >= _FEWEST_CASES:
+                blocks.append(card.table)
     every_section = sections(session.table)
-    lines: list[Styled] = []
     for section in every_section:
-        lines += _section(section, every_section, session, width, verbose=verbose)
-    probes = probe_blocks(
-        session.probes, lambda _table, row: verbose or row.turned > 0, grids=False
-    )
+        blocks += _doubts(section, every_section)
+    if session.table.overall.counts.n:
+        blocks += topics.left_out_blocks(session)
+    blocks += map(Sentence, violated_sentences(session))
+    blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
+    for decision in session.decisions.values():
+        if decision.is_reported:
+            blocks += _decided_blocks(decision, session)
+    for panel in session.panels:
+        blocks.append(Sentence(f"Panel of {panel.suite}: {topics.majority_text(panel)}."))
+    return blocks
+
+
+def _doubts(section: figures.Section, every_section: Sequence[figures.Section]) -> list[Block]:
+    """Why the verdicts of a judge are worth little, or how often it contradicts itself."""
+    blocks = topics.warning_blocks(section)
+    if flicker := flicker_sentence(section.total):
+        blocks.append(Sentence(flicker))
+    heading = _heading(section, every_section)
+    return [Section(heading, tuple(blocks))] if blocks and heading else blocks
+
+
+def _decided_blocks(decision: GateDecision, session: Session) -> Iterator[Block]:
+    """What the gate compared and decided, and the cases that the answer does not name."""
+    for cases in gate_cases(decision, session):
+        if cases.title not in _AMONG_THE_WORST:
+            # pytest says nothing of what never came.
+            is_lost = cases.title == "never reported"
+            yield cases if is_lost else replace(cases, most=MOST_WORST)
+    yield from map(Sentence, change_sentences(decision))
+    yield Sentence(decision_sentence(decision), "good" if decision.passed else "bad")
+
+
+# The answer names these cases, and pytest those without a verdict.
+_AMONG_THE_WORST = ("regressions", "disagreements", "disagreements not in the baseline", "unscored")
+
+
+def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Styled]:
+    every_section = sections(session.table)
+    for section in every_section:
+        yield from _section(section, every_section, session, width)
+    probes = probe_blocks(session.probes, grids=False)
     blocks = [*probes, *topics.extent_blocks(session), *topics.left_out_blocks(session)]
-    lines += block_lines(blocks, width)
+    yield from block_lines(blocks, width)
     if skips:
-        lines += _skips(session, width)
+        yield from _skips(session, width)
     blocks = []
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
@@ -307,13 +354,56 @@ def session_lines(
         if gate := gate_blocks(decision, session):
             title = f"suite {name}" if len(session.decisions) > 1 else ""
             blocks.append(Section(title, tuple(gate)))
-    if recording := topics.recording_blocks(session):
-        blocks.append(Section("", tuple(recording)))
-    lines += block_lines([*blocks, *topics.panel_blocks(session)], width, verbose=verbose)
-    if session.is_table:
-        return lines
-    spent = spending_lines(session.spending, width)
-    return [*lines, Styled(""), *map(Styled, spent)]
+    blocks += topics.panel_blocks(session)
+    yield from block_lines(blocks, width, verbose=True)
+
+
+def answer_lines(session: Session, width: int = 80) -> Iterator[Styled]:
+    """The answer: the decision, what is missed and what is a false alarm, whether the labels can be
+    trusted, the worst cases, and what to do next.
+    """
+    for block in answer_blocks(session, brief=True):
+        if isinstance(block, Cases):
+            yield from _worst_lines(block, width)
+        elif isinstance(block, Sentence) and block.weight in ("good", "bad"):
+            for line in block_lines([block], width):
+                yield Styled(line.text, f"bold {line.style}")
+        else:
+            yield from block_lines([block], width)
+
+
+_MOST_OF_A_SIDE = 2
+
+
+def _prompt_lines(change: PromptChange, session: Session, width: int) -> Iterator[Styled]:
+    """What changed in a prompt in at most six lines; nothing where its earlier text is not known,
+    or is the same.
+    """
+    if change.before is None or change.before == change.now.text:
+        return
+    of = f" of judge {change.now.judge}" if change.now.judge else ""
+    file = change.now.file
+    if file and session.folder is not None:
+        file = str(relative_path(Path(file), session.folder))
+    title = f"What changed in the prompt{of}{f' ({file})' if file else ''}:"
+    yield Styled(shortened(one_line(title), width))
+    lines = text_diff(change.before, change.now.text, width - len(GAP))
+    more = 0
+    for sign, style in (("-", "red"), ("+", "green")):
+        of_side = [f"{GAP}{line}" for line in lines if line.startswith(sign)]
+        more += max(0, len(of_side) - _MOST_OF_A_SIDE)
+        yield from (Styled(line, style) for line in of_side[:_MOST_OF_A_SIDE])
+    if more:
+        yield Styled(f"{GAP}... ({counted(more, 'more line')})")
+
+
+def _worst_lines(worst: Cases, width: int) -> Iterator[Styled]:
+    """The cases to read first, each with one line of the judge's reason."""
+    yield Styled(f"{worst.heading}:", "bold")
+    for case in worst.cases[: worst.most]:
+        yield Styled(shortened(f"{GAP}{one_line(case.title)}", width), "red")
+        if case.why:
+            yield Styled(shortened(f"{GAP}{GAP}{one_line(case.why)}", width))
 
 
 def _section(
@@ -321,24 +411,19 @@ def _section(
     every_section: Sequence[figures.Section],
     session: Session,
     width: int,
-    *,
-    verbose: bool,
 ) -> Iterator[Styled]:
     if section is not every_section[0]:
         yield Styled("")
     if heading := _heading(section, every_section):
         yield Styled(shortened(heading, width), "bold")
-    if not section.total.counts.n and not verbose:
-        return
     blocks = [
-        *figure_blocks(section, verbose=verbose),
+        *figure_blocks(section),
         *topics.warning_blocks(section),
         *_flickering(section, session),
+        *_contradicted(section, session),
+        *topics.more_figures(section),
     ]
-    if verbose:
-        blocks += _contradicted(section, session)
-    blocks += topics.more_figures(section)
-    yield from block_lines(blocks, width, verbose=verbose)
+    yield from block_lines(blocks, width, verbose=True)
 
 
 def _results_of(section: figures.Section, session: Session) -> list[CaseResult]:

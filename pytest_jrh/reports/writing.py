@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 REPORTS: tuple[Report, ...] = (
-    TerminalReport(),
     HtmlReport(),
     MarkdownReport(),
     CardReport(),
@@ -35,6 +34,8 @@ REPORTS: tuple[Report, ...] = (
     CaseTables(),
     JudgeReport(),
     Annotations(),
+    # Its answer is the last that is printed.
+    TerminalReport(),
 )
 
 

@@ -317,7 +317,7 @@ def reported(make_bench: MakeBench, server: ModelServer) -> SuiteFiles:
 
 def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None:
     files, folder = reported, reported.folder
-    replayed = pytest_in(files, None)
+    replayed = pytest_in(files, None, "-v")
     lines = replayed.stdout.splitlines()
     assert any(line.split()[-1:] == ["flicker"] for line in lines)
     sentence = "The judge gave different scores in 2 of 3 repeated cases (flicker 44.4%"

@@ -66,7 +66,7 @@ def judge_report(files: SuiteFiles) -> dict[str, Any]:
 def test_records_as_they_were_written_stay_confirmed(
     made: Judged, pytester: pytest.Pytester
 ) -> None:
-    done = run_pytest(pytester.path, made.suite.option, FROZEN)
+    done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     assert "Labels: 3 confirmed by openai/gpt-4.1-mini." in words(done)
     assert "changed on the disk" not in words(done)
     assert judge_report(made.suite)["altered"] == []
@@ -77,7 +77,7 @@ def test_a_record_that_was_changed_by_hand_is_unconfirmed_and_named(
     made: Judged, pytester: pytest.Pytester, edit: Callable[[dict[str, Any]], object]
 ) -> None:
     change(made.suite, edit)
-    done = run_pytest(pytester.path, made.suite.option, FROZEN, *REPORTS)
+    done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v", *REPORTS)
     told = words(done)
     assert (
         "Labels: 2 confirmed by openai/gpt-4.1-mini, 1 unconfirmed (changed on the disk since they "
@@ -103,7 +103,7 @@ def test_a_review_settles_the_label_of_a_changed_case(
     lines = (made.suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     digest = json.loads(lines[0])["case_digest"]
     decide(made.suite.negatives, "run-1", "accepted", digest=digest)
-    done = run_pytest(pytester.path, made.suite.option, FROZEN)
+    done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     told = words(done)
     assert "Labels: 2 confirmed by openai/gpt-4.1-mini, 1 given or accepted by people." in told
     assert CHANGED not in told
@@ -118,7 +118,7 @@ def test_a_case_both_made_and_rejected_is_a_usage_error(
     record["verified"] = record["perturbation"]["confirmed"] = False
     path = made.suite.negatives / "rejected_cases.jsonl"
     path.write_text(f"{json.dumps(record)}\n", "utf-8")
-    done = run_pytest(pytester.path, made.suite.option, FROZEN)
+    done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert "rejected_cases.jsonl:1: the case" in " ".join(done.stderr.split())
     assert "agent_perturbations.jsonl:1) and among those that the verifier rejected" in " ".join(

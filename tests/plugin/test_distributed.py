@@ -103,11 +103,10 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
         start = next(
             number for number, line in enumerate(one.done.lines) if "judge reliability" in line
         )
-        end = next(number for number, line in enumerate(one.done.lines) if "calls made" in line)
-        tables.append(one.done.lines[start + 1 : end])
+        lines = one.done.lines[start + 1 : -1]
+        tables.append([line for line in lines if "calls made" not in line])
     assert tables[0] == tables[1]
-    told = [line.split()[:3] for line in tables[0]]
-    assert ["agent_perturbation", "2", "50.0%"] in told
+    assert any(line.startswith("Misses 1 of 2 violations (50%, ") for line in tables[0])
     assert [line.strip() for line in tables[0] if line.startswith("suite ")] == [
         "suite tiny",
         "suite scale",

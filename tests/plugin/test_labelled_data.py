@@ -118,7 +118,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="../shared/data/trajectory-judge")
 def test_five_recorded_judges_of_400_labelled_trajectories(tmp_path: Path) -> None:
     option = write_trajectories(tmp_path)
-    done = run_pytest(tmp_path, option, "--tb=no")
+    done = run_pytest(tmp_path, option, "--tb=no", "-v")
     assert "Labels: 400 given by a program." in done.lines
     found = reports(tmp_path / "outputs")
     for name, (kappa, counts) in PUBLISHED.items():
@@ -163,7 +163,7 @@ def test_rewards_of_a_program_are_labels(tmp_path: Path) -> None:
         "labels": {"metadata": "reward", "map": {"1.0": 0, "0.0": 1}},
     }
     suite = config(agent, {}) | {"judge": {"python": "judges.py:judge"}}
-    done = run_pytest(tmp_path, write(tmp_path, "airline", suite), "--tb=no")
+    done = run_pytest(tmp_path, write(tmp_path, "airline", suite), "--tb=no", "-v")
     assert "Labels: 200 given by a program." in done.lines
     [report] = reports(tmp_path / "outputs").values()
     counts = report["statistics"]["overall"]["binary"]["confusion_matrix"]["counts"]

@@ -59,13 +59,13 @@ def merge(
 def test_shards_are_held_against_the_baseline_as_one_session_is(
     pytester: pytest.Pytester, project: Project, shards: list[str], merge: Merge
 ) -> None:
-    assert merge(BASELINE, *shards) == 1
+    assert merge(BASELINE, "-v", *shards) == 1
     assert section(merge.lines, "regressions (3):") == REGRESSED
     assert "; 3 regressions, at most 0 allowed." in " ".join(merge.lines)
     told = merge.lines
     [report] = (project.folder / "outputs/lax/tiny").glob("*_report.json")
     merged = json.loads(report.read_text("utf-8"))
-    whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    whole = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v")
     start = whole.outlines.index(told[0])
     end = next(
         number for number, line in enumerate(whole.outlines) if line.endswith("at most 0 allowed.")
@@ -172,7 +172,7 @@ def test_an_unscored_case_of_a_shard_is_red(
     for path in project.suite.cassettes.glob("*/*/run-1.e1.judge-*.yaml"):
         path.unlink()
     pytester.runpytest(project.suite.option)
-    assert merge(BASELINE, "outputs", config=TINY) == 1
+    assert merge(BASELINE, "-v", "outputs", config=TINY) == 1
     assert len(section(merge.lines, "unscored (2):")) == 2
 
 

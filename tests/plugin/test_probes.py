@@ -129,7 +129,7 @@ def test_the_plan_is_what_is_made(probed: Probed) -> None:
 def test_a_replay_asks_nothing_and_all_figures_are_apart(
     pytester: pytest.Pytester, probed: Probed, workers: list[str]
 ) -> None:
-    done = pytester.runpytest(*probed.options, *workers)
+    done = pytester.runpytest(*probed.options, "-v", *workers)
     done.assert_outcomes(passed=24 + 6 + 4 - 1, failed=1)
     done.stdout.fnmatch_lines(
         [

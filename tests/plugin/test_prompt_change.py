@@ -223,6 +223,7 @@ def test_a_worker_killed_in_the_middle_makes_each_of_these_red_and_its_case_is_n
         f"--jrh-baseline={BASELINE}",
         "--jrh-update-baseline",
         "--tb=no",
+        "-v",
         "-n",
         "2",
     ]

@@ -49,35 +49,53 @@ def test_the_header_follows_the_options(
     assert f"jrh: suite tiny (binary), {told}" in result.outlines
 
 
-def test_the_summary_is_a_table_of_rubrics_and_tests(
+def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-ra")
     start = next(
         number for number, line in enumerate(result.outlines) if "judge reliability" in line
     )
-    assert result.outlines[start + 1 : start + 20] == [
-        "                                          95%",
+    assert any("short test summary" in line for line in result.outlines[:start])
+    assert result.outlines[start + 1 : start + 3] == [
+        "! Not in these figures: 2 without a case, 1 unscored.",
+        "Not green: 1 case unscored.",
+    ]
+    blank = result.outlines.index("", start)
+    assert result.outlines[blank + 1 : -1] == [
+        "FAIL: The judge misses violations",
+        "Misses 1 of 2 violations (50%, 9-91).",
+        "No false alarm on 3 clean runs (0%, 0-56).",
+        "! Labels: 5 confirmed by openai/gpt-4.1-mini, which is also the judge.",
+        "wrong, worst first (1):",
+        "  rubric-1: As planned (run-2)",
+        "    Nothing is wrong with this.",
+        "1 case unrecorded. With an API key, this records only what is missing:",
+        "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
+        "--jrh-judge-record-mode=new_episodes",
+    ]
+    result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded)"])
+
+
+def test_a_verbose_run_has_a_table_of_rubrics_and_tests(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
+    start = lines.index("                                          95%")
+    assert lines[start + 1 : start + 5] == [
         "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
         "rubric-1              5     80.0%   15.9-98.8   50.0%  0.0%   0.55   50.0%",
         "  agent_perturbation  2     50.0%    9.5-90.5   50.0%     -      -       -",
         "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
-        "95% intervals of rubric-1: recall 9.5-90.5, FPR 0.0-56.1, kappa -0.91 to 0.97,",
-        "paired 9.5-90.5",
-        "Each interval is about other runs under these rubrics, and holds by itself: of",
-        "20, about one misses its true figure.",
+    ]
+    for line in (
         "! Not in these figures: 2 without a case, 1 unscored.",
         "  2 without a case: the transcript has no assistant turn",
         "Labels: 5 confirmed by openai/gpt-4.1-mini.",
-        "Judge and verifier are one model (openai/gpt-4.1-mini): errors that both make",
-        "count as right, so that accuracy may be too high; take a verifier of another",
-        "provider, or label some cases blind (docs: labels).",
-        "",
-        "unscored (1):",
         "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",
-        "Not green: 1 case unscored.",
-    ]
-    result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded)"])
+    ):
+        assert line in lines[start:]
+    assert "FAIL: The judge misses violations" in lines[start:]
 
 
 @pytest.mark.parametrize("option", ["-rs", "-ra", "-rA"])
@@ -136,6 +154,7 @@ def test_the_section_is_coloured_as_pytest_is(
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--color=yes")
     assert "\x1b[31mNot green: 1 case unscored." in result.stdout.str()
+    assert "\x1b[1m\x1b[31mFAIL: The judge misses violations" in result.stdout.str()
 
 
 def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(

@@ -31,12 +31,32 @@ def failures(pytester: pytest.Pytester, *arguments: str) -> list[str]:
 def test_a_rubric_is_printed_once_and_each_case_in_order(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    lines = failures(pytester, *workers)
+    lines = failures(pytester, "-v", *workers)
     assert lines.count(RUBRIC) == 1
     assert lines.count(HEADLINE) == 3
     headings = [line.strip("_ ") for line in lines if line.startswith("__")]
     assert headings == [name.partition("::")[2] for name in REGRESSED]
     assert not [line for line in lines if line.startswith("[gw")]
+
+
+@WORKERS
+def test_one_case_is_explained_and_the_others_are_listed(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    lines = failures(pytester, *workers)
+    headings = [line.strip("_ ") for line in lines if line.startswith("__")]
+    assert headings == [REGRESSED[0].partition("::")[2], "2 more, whole with -v:"]
+    assert RUBRIC not in lines
+    assert lines.count(HEADLINE) == 1
+    assert sum(line.startswith("run it again: pytest --jrh-config=") for line in lines) == 1
+    assert [line.rpartition(" ")[2] for line in lines if line.startswith("rubric-1: ")] == [
+        "(run-3)",
+        "(run-4)",
+    ]
+
+
+def test_long_is_whole(pytester: pytest.Pytester, project: Project) -> None:
+    assert failures(pytester, "--tb=long").count(HEADLINE) == 3
 
 
 @WORKERS
@@ -77,9 +97,14 @@ def test_the_short_summary_and_the_count_are_of_all_cases(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     project.prompt("Overlook whatever may be overlooked.")
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    arguments = [f"--jrh-config={LAX}", BASELINE]
+    result = pytester.runpytest(*arguments)
     result.assert_outcomes(errors=8)
-    assert sum(line.startswith("ERROR lax/") for line in result.outlines) == 8
+    named = [line for line in result.outlines if line.startswith("ERROR lax/")]
+    assert len(named) == 6
+    assert named[-1] == f"ERROR {LAX} - 3 more cases, named with -v"
+    verbose = pytester.runpytest(*arguments, "-v")
+    assert sum(line.startswith("ERROR lax/") for line in verbose.outlines) == 8
 
 
 def test_what_other_tests_fail_with_is_left_as_it_is(

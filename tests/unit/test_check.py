@@ -81,7 +81,7 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
     monkeypatch.chdir(tmp_path)
     written(tmp_path, ROWS)
     reports = [f"--report=r{end}" for end in (".html", ".md", ".json")]
-    assert main(["check", "verdicts.csv", *reports]) == 0
+    assert main(["check", "verdicts.csv", "-v", *reports]) == 0
     printed = capsys.readouterr().out
     assert "verdicts.csv: columns label: label, verdict: verdict, case: case" in printed
     assert "accuracy" in printed

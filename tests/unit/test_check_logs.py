@@ -42,7 +42,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["check", "runs.eval", *arguments])
+    code = main(["check", "runs.eval", "-v", *arguments])
     captured = capsys.readouterr()
     return code, " ".join(captured.out.split()), " ".join(captured.err.split())
 
@@ -143,7 +143,7 @@ def test_a_validation_set_of_scout_has_the_labels_of_scan_results(
     results = write(tmp_path / "results.csv", "transcript_id,value", *rows)
     targets = [f"t{number},{'true' if number in (1, 3) else 'false'},dev" for number in range(6)]
     validation = write(tmp_path / "validation.csv", "id,target,split", *targets, "other,true,dev")
-    assert main(["check", results, "--verdict=value", f"--labels={validation}"]) == 0
+    assert main(["check", results, "-v", "--verdict=value", f"--labels={validation}"]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "target 6 83.3%" in out
     assert "2 cases without a label" in out

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
-from pytest_jrh.reports.evidence import case_title
 from pytest_jrh.store.results import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
 

@@ -1,0 +1,66 @@
+"""How many lines a session prints without `-v`, and that a stranger is answered at its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.reports.failures import FailedCase, brief_texts
+from tests.unit.test_brief_failures import failure
+
+PRINTED = Path(__file__).parents[1] / "golden" / "__snapshots__" / "test_sessions"
+
+
+def printed(name: str) -> list[str]:
+    """What a golden session prints; `tests/golden` holds it to what is printed today."""
+    return (PRINTED / f"{name}.printed.txt").read_text("utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("demo", 42), ("prompt_change", 85), ("probes", 90), ("merge", 45), ("conversations", 30)],
+)
+def test_a_session_prints_few_lines(name: str, limit: int) -> None:
+    assert len(printed(name)) <= limit
+
+
+def test_the_last_lines_answer_a_stranger() -> None:
+    last = " ".join(printed("prompt_change")[-18:])
+    for answer in (
+        "FAIL: The new prompt misses violations",
+        "Misses 6 of 25 violations (24%, 10-47), before 0.",
+        "No false alarm on 29 clean runs",
+        "54 confirmed by openai/gpt-4.1-mini, which is also the judge; people checked 12 blind",
+        "(double-charge)",
+        "Next: read the 6 cases.",
+    ):
+        assert answer in last
+
+
+def test_37_disagreements_take_few_lines() -> None:
+    failed = [
+        FailedCase(f"case-{number}", failure(f"case-{number}").detail, title=f"tone: run {number}")
+        for number in range(37)
+    ]
+    texts = brief_texts(failed, "brief")
+    lines = [line for text in texts for line in text.text.splitlines()]
+    assert len(lines) <= 40
+    assert lines[-1] == "and 27 more"
+    assert sum(line.startswith("run it again: pytest ") for line in lines) == 1
+
+
+def test_what_a_probe_turned_is_said_once_with_its_number_of_cases() -> None:
+    failed = [
+        FailedCase(f"case-{number}", failure(f"case-{number}").detail, finding=finding)
+        for finding in ("position", "format_invariance, judge strict")
+        for number in range(25)
+    ]
+    texts = brief_texts(failed, "brief")
+    assert [(text.heading, len(text.cases)) for text in texts] == [
+        ("position: 25 cases", 25),
+        ("format_invariance, judge strict: 25 cases", 25),
+    ]
+    for text in texts:
+        assert text.text.splitlines()[0] == "case-0 and 24 more"
+        assert text.text.count("run it again: pytest ") == 1
