@@ -147,7 +147,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
         "--judge",
         metavar="KIND:NAME",
         help="a judge that is no prompt: python:FILE.py:FUNCTION, http:URL, "
-        "inspect_scorer:FILE.py@NAME or scout_scanner:FILE.py@NAME",
+        "inspect_scorer:FILE.py@NAME, scout_scanner:FILE.py@NAME or, with --labels, verdicts:FILE",
     )
     init.add_argument(
         "--ordinal",

@@ -128,12 +128,9 @@ def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
     """List the commands that lead from the written files to a suite under its gate."""
     run = f"pytest --jrh-config={values['config']}"
     replay = run + values["frozen"]
-    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
     gate = f"--jrh-baseline={values['baseline']}"
     return [
-        "What to do next:",
-        *change,
-        "",
+        *_first_lines(folder),
         f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
         "     and look at the cases:",
         f"       {run} --collect-only -q",
@@ -153,6 +150,30 @@ def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
         f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
         f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
     ]
+
+
+def steps_with_a_table(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
+    """List the commands for a judge whose verdicts are in a table: nothing is recorded."""
+    run = f"pytest --jrh-config={values['config']}{values['frozen']}"
+    gate = f"--jrh-baseline={values['baseline']}"
+    return [
+        *_first_lines(folder),
+        f"  1. Write your rubrics in {values['rubrics']}, and hold the verdicts against the",
+        "     labels, which asks no model. Where a case fails, either the judge or the label is",
+        "     wrong.",
+        f"       {run}",
+        "  2. Accept the present verdicts as the baseline, and commit all that a clone needs:",
+        f"       {run} {gate} --jrh-update-baseline",
+        "       echo /outputs/ >> .gitignore",
+        f"       {add}",
+        f"  3. Put other verdicts into {values['judge']}, and see what regressed:",
+        f"       {run} {gate}",
+    ]
+
+
+def _first_lines(folder: Path) -> list[str]:
+    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
+    return ["What to do next:", *change, ""]
 
 
 _KEYS = ("messages", "id", "cluster")
@@ -302,10 +323,10 @@ def start_suite(
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
-    judge_values = _of_judge(look_at_judge(judge, folder, mode)) if judge is not None else {}
+    own_judge = _own_judge(judge, folder, mode, label_file)
     runs = look_at(log)
     log_place = place_log(log, folder, name, runs.files)
-    values = _values(name, log_place, runs.count, mode) | judge_values
+    values = _values(name, log_place, runs.count, mode) | _of_judge(own_judge)
     values["input_format"] = config_lines(runs.format)
     sources = dict(log_place.copies)
     if label_file is not None:
@@ -328,13 +349,26 @@ def start_suite(
         *_about_runs(runs, label_file, values["config"]),
         *about_format(runs.format, values["config"]),
         *runs.notices,
-        *_about_committing(folder, values, log_place),
+        *_about_committing(folder, values, log_place, own_judge),
     ]
     return Started(
         tuple(folder / file for file in written),
         tuple(folder / file for file in unchanged),
         tuple(lines),
     )
+
+
+def _own_judge(
+    text: str | None, folder: Path, mode: Mode, labels: GivenLabels | None
+) -> GivenJudge | None:
+    """The judge that is no prompt, where one is named."""
+    if text is None:
+        return None
+    judge = look_at_judge(text, folder, mode)
+    if judge.is_table and labels is None:
+        message = "--judge: a table has verdicts on runs as they are, which need labels"
+        raise InputError(Problem(message, hint="add them: --labels FILE"))
+    return judge
 
 
 def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
@@ -369,8 +403,14 @@ def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
         raise InputError(problems)
 
 
-def _about_committing(folder: Path, values: Mapping[str, str], log: LogPlace) -> list[str]:
+def _about_committing(
+    folder: Path, values: Mapping[str, str], log: LogPlace, judge: GivenJudge | None
+) -> list[str]:
     files, folders = for_a_clone(values, log, _WORKFLOW)
+    if judge is not None:
+        files += judge.helpers
+        if judge.is_table:
+            del folders[values["cassettes"]]
     ignored = ignored_files(folder, [*files, *folders.values()])
     add = add_command(
         log,
@@ -379,7 +419,8 @@ def _about_committing(folder: Path, values: Mapping[str, str], log: LogPlace) ->
         left_out=(f"{values['cassettes']}/.locks", f"{values['cases']}/debug"),
         ignored=ignored,
     )
-    return [*about_committing(log, ignored), "", *next_steps(values, folder, add)]
+    steps = steps_with_a_table if judge is not None and judge.is_table else next_steps
+    return [*about_committing(log, ignored), "", *steps(values, folder, add)]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -421,11 +462,13 @@ def _same(copy: Path, file: Path) -> bool:
     return copy.exists() and not copy.is_symlink() and copy.samefile(file)
 
 
-def _of_judge(judge: GivenJudge) -> dict[str, str]:
-    """What is written of a judge of own code, in place of what is written of a prompt.
+def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
+    """What is written of a judge that is no prompt, in place of what is written of a prompt.
 
     The price of its requests is not known, so their number is limited.
     """
+    if judge is None:
+        return {}
     return {
         "judge": judge.file or judge.label,
         "judge_model": "",

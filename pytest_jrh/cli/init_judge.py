@@ -26,14 +26,15 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JUDGES, with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.judges.own_source import OwnSource
 from pytest_jrh.recording.own_code import loading_for_replay
 from pytest_jrh.sources import SUFFIXES, usual_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.judges.judge import JudgeKind
+    from pytest_jrh.judges.judge import JudgeKind, JudgeStart, SuiteJudge
 
 
 PACKAGE = "pytest-jrh"
@@ -45,14 +46,19 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class GivenJudge:
-    """A judge of own code: what reports call it, its section of the config, the file that a clone
-    needs for it, relative to the project's folder, and the name to install this package by.
+    """A judge that is no prompt: what reports call it, its section of the config, the file that a
+    clone needs for it, relative to the project's folder, and the name to install this package by.
+
+    `helpers` are further files that its code reaches. One that `is_table` asks nothing, and has
+    verdicts on runs as they are.
     """
 
     label: str
     section: str
     file: str | None
     package: str
+    helpers: tuple[str, ...] = ()
+    is_table: bool = False
 
 
 def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
@@ -87,8 +93,25 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
     written = kind.with_files(section, lambda _file, _names: inside[0])
     values = written.model_dump(include=set(keys), exclude_unset=True)
     package = f"'pytest-jrh[{kind.start.extra}]'" if kind.start.extra else PACKAGE
-    text = _section(values, kind.start.notes)
-    return GivenJudge(judge.label, text, inside[0] if inside else None, package)
+    file = inside[0] if inside else None
+    return GivenJudge(
+        judge.label,
+        _section(values, kind.start),
+        file,
+        package,
+        tuple(_helpers(judge, folder, file)),
+        kind.judges_runs,
+    )
+
+
+def _helpers(judge: SuiteJudge, folder: Path, file: str | None) -> Iterator[str]:
+    """The other files in the project that a judge's own code reaches."""
+    source = getattr(judge, "source", None)
+    root = folder.resolve()
+    for path in source.files if isinstance(source, OwnSource) else ():
+        real = path.resolve()
+        if real.is_relative_to(root) and real.relative_to(root).as_posix() != file:
+            yield real.relative_to(root).as_posix()
 
 
 def _kind(key: str, text: str) -> JudgeKind:
@@ -115,10 +138,10 @@ def _inside(path: Path, folder: Path) -> str:
     return real.relative_to(root).as_posix()
 
 
-def _section(keys: dict[str, Any], notes: Sequence[str]) -> str:
+def _section(keys: dict[str, Any], start: JudgeStart) -> str:
     text = yaml.safe_dump(keys, sort_keys=False, allow_unicode=True, width=1000)
-    lines = [*text.splitlines(), *(f"# {note}" for note in notes)]
-    return "\n".join([*_ABOUT, "judge:", *(f"  {line}" for line in lines)])
+    lines = [*text.splitlines(), *(f"# {note}" for note in start.notes)]
+    return "\n".join([*(start.about or _ABOUT), "judge:", *(f"  {line}" for line in lines)])
 
 
 def _refused(message: str, hint: str = "") -> InputError:

@@ -220,11 +220,13 @@ class JudgeStart:
     """How a new suite begins with a judge that `init --judge=KEY:TEXT` names.
 
     `keys` makes its keys in the config of the text and the suite's mode, `notes` are the lines of a
-    comment on more of them, and `extra` is that of this package that it needs.
+    comment on more of them, `about` those of one above it in place of the usual ones, and `extra`
+    is that of this package that it needs.
     """
 
     keys: Callable[[str, Mode], dict[str, Any]]
     notes: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
     extra: str = ""
 
 

@@ -99,13 +99,15 @@ class OwnSource:
     """A judge's own code: the digest of all that it is, and the text of its function alone, which
     is what earlier versions of this package looked at.
 
-    `namesakes` are the modules that it imports from its folder while Python has one of that name
-    from elsewhere: the file in its folder, and the one that runs.
+    `files` are those of the project that it reaches. `namesakes` are the modules that it imports
+    from its folder while Python has one of that name from elsewhere: the file in its folder, and
+    the one that runs.
     """
 
     digest: str
     function: str
     namesakes: tuple[tuple[str, str], ...] = ()
+    files: tuple[Path, ...] = ()
 
 
 def own_source(
@@ -131,14 +133,16 @@ def own_source(
     files.follow()
     parts = {"values": contents, "files": sorted(files.read), "packages": sorted(files.packages)}
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-    return OwnSource(digest, source_of(code), tuple(sorted(files.namesakes)))
+    namesakes = tuple(sorted(files.namesakes))
+    return OwnSource(digest, source_of(code), namesakes, tuple(sorted(files.digests)))
 
 
 class _Files:
     """The files that code reaches.
 
     `read` has each with the name that the code has for it and its digest, `packages` the installed
-    ones that its modules import, with their versions. `namesakes` are as in `OwnSource`.
+    ones that its modules import, with their versions; `digests` are those of the contents.
+    `namesakes` are as in `OwnSource`.
     """
 
     def __init__(self, folders: Sequence[Path], imports_from: Path | None = None) -> None:
@@ -149,26 +153,26 @@ class _Files:
         self._imports_from = imports_from
         self._pending: list[Path] = []
         self._followed: set[Path] = set()
-        self._digests: dict[Path, str] = {}
+        self.digests: dict[Path, str] = {}
         self._searched: set[tuple[object, ...]] = set()
         self._listings: dict[tuple[Path, bool], list[tuple[Path, str]]] = {}
         self._bytes_left = _MOST_BYTES
 
     def add(self, path: Path, name: str, *, follow: bool = True) -> None:
         """Count a file, and to `follow` a module, what it reaches, too."""
-        if path not in self._digests:
+        if path not in self.digests:
             content = _content(path, min(_LARGEST, self._bytes_left))
             if content is None:
                 return
             self._bytes_left = max(0, self._bytes_left - len(content))
-            self._digests[path] = hashlib.sha256(content).hexdigest()
+            self.digests[path] = hashlib.sha256(content).hexdigest()
             if path.suffix != ".py":
                 for taken_in in _INCLUDED.findall(content):
                     self.add_named(taken_in.decode(errors="replace"), self._bases(path, ()), path)
         if follow and path.suffix == ".py" and path not in self._followed:
             self._followed.add(path)
             self._pending.append(path)
-        self.read.add((name, self._digests[path]))
+        self.read.add((name, self.digests[path]))
 
     def add_code(self, file: str) -> bool:
         """Count the module that something was defined in; False where that is no file.

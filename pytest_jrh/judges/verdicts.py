@@ -13,7 +13,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, PathText, Takes, Text
 from pytest_jrh.core.stages import JUDGE, NO_CALL
-from pytest_jrh.judges.judge import JudgeKind, RunVerdicts
+from pytest_jrh.judges.judge import JudgeKind, JudgeStart, RunVerdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,4 +177,10 @@ VERDICTS = JudgeKind(
     asks_model=False,
     judges_runs=True,
     with_files=_with_files,
+    start=JudgeStart(
+        # A table has one verdict on a run, unless its column `repeat` says otherwise.
+        keys=lambda path, _mode: {_KEY: path, "repeats": 1},
+        notes=("column: NAME                           # where it is not verdict or score",),
+        about=("# The judge under test: a table of verdicts. It asks nothing.",),
+    ),
 )

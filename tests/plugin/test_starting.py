@@ -611,6 +611,7 @@ def test_a_suite_begins_with_a_service(project: Path, log: Path) -> None:
         ("python:", "does not fit the key python"),
         ("inspect_scorer:judges.py@grade", 'no @scorer named "grade"\n    graded is the nearest'),
         ("http:judge.example.org", "does not fit the key http"),
+        ("verdicts:judges.py", "need labels\n    add them: --labels FILE"),
     ],
 )
 def test_a_judge_that_cannot_be_used_is_a_mistake_before_anything_is_written(
@@ -628,6 +629,7 @@ ASKING = """
 import json
 from inspect_ai.scorer import Score, Scorer, accuracy, scorer
 from openai import AsyncOpenAI, OpenAI
+from scoring import score_of
 
 client = OpenAI(base_url={url!r})
 async_client = AsyncOpenAI(base_url={url!r})
@@ -635,10 +637,6 @@ async_client = AsyncOpenAI(base_url={url!r})
 
 def question(text):
     return {{"model": "strict", "messages": [{{"role": "user", "content": text}}]}}
-
-
-def score_of(answer):
-    return json.loads(answer.choices[0].message.content)["score"]
 
 
 def strict(case):
@@ -678,7 +676,16 @@ OWN_JUDGES = {
     "inspect": "inspect_scorer:judges.py@graded",
     "scout": "scout_scanner:scanners.py@found",
     "http": "{url}",
+    "table": "verdicts:yesterday.csv",
 }
+# A neighbour that a judge's file imports.
+SCORING = """
+import json
+
+
+def score_of(answer):
+    return json.loads(answer.choices[0].message.content)["score"]
+"""
 
 
 def printed_commands(said: str) -> list[str]:
@@ -712,6 +719,8 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "--quiet"], cwd=project, check=True)
     (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
+    (project / "yesterday.csv").write_text("run_id,verdict\nrun-1,0\nrun-2,1\nrun-3,0\n")
+    (project / "scoring.py").write_text(SCORING, encoding="utf-8")
 
     def answered(_path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
         return 200, {}, json.dumps({"score": int("1002" in body)}).encode()
@@ -731,7 +740,7 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
         assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
         fill_in(project / "inputs/data/first/rubrics.yml")
         commands = printed_commands(capsys.readouterr().out)
-        assert sum(map(is_recording, commands)) == 2
+        assert sum(map(is_recording, commands)) == (0 if kind == "table" else 2)
         for command in commands:
             run_command(project, command, llm.environment if is_recording(command) else NO_KEY)
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)
