@@ -250,14 +250,14 @@ _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 
-def read_document(path: Path, *, file: str | None = None) -> Document:
-    """Read a YAML or JSON file; `file` is how messages name it.
+def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES) -> Document:
+    """Read a YAML or JSON file of at most `limit` bytes; `file` is how messages name it.
 
     A file named `.json` is JSON; any other is YAML, though one that begins like JSON and is valid
     JSON is read as such (JSON escapes are not all YAML's). Raises InputError.
     """
     name = file or str(path)
-    text = _text(path, name)
+    text = _text(path, name, limit)
     if path.suffix.lower() == ".json":
         return read_json(text, name)
     if text.lstrip()[:1] in {"[", "{"}:
@@ -298,8 +298,8 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = F
         raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
 
 
-def _text(path: Path, file: str) -> str:
-    text = read_text(path, file)
+def _text(path: Path, file: str, limit: int) -> str:
+    text = read_text(path, file, limit)
     if odd := _NOT_TEXT.search(text):
         line = text.count("\n", 0, odd.start()) + 1
         message = (

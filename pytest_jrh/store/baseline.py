@@ -8,6 +8,7 @@ the same.
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -85,6 +86,10 @@ class _Line(BaseModel):
 _KEYS = tuple(_Line.model_fields)
 
 
+MAX_BASELINE_BYTES = 32 * 2**20
+"""Some 200,000 cases."""
+
+
 def render(baseline: Baseline) -> str:
     """Render the file's text: sorted by id, one case per line, equal for equal content."""
     lines = [json_line(_record(case)) for _, case in sorted(baseline.cases.items())]
@@ -93,8 +98,18 @@ def render(baseline: Baseline) -> str:
 
 
 def save(path: Path, baseline: Baseline) -> None:
-    """Write the file atomically; raises `OSError` if the write fails."""
-    atomic_write(path, render(baseline))
+    """Write the file atomically; raises `OSError` if the write fails, and where nothing would read
+    it again.
+    """
+    text = render(baseline)
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BASELINE_BYTES:
+        reason = (
+            f"it would have {size:,} bytes, and at most {MAX_BASELINE_BYTES:,} are read; give each "
+            "suite a baseline of its own, or draw fewer runs (sample_num_from_orig)"
+        )
+        raise OSError(errno.EFBIG, reason)
+    atomic_write(path, text)
 
 
 def load(path: Path, *, file: str | None = None) -> Baseline:
@@ -105,8 +120,8 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     name = file or str(path)
     if not path.exists():
         raise InputError(Problem("no such file", name, hint=_HOW))
-    _refuse_conflict(read_text(path, name), name)
-    document = read_document(path, file=name)
+    _refuse_conflict(read_text(path, name, MAX_BASELINE_BYTES), name)
+    document = read_document(path, file=name, limit=MAX_BASELINE_BYTES)
     findings = Findings(document, list(document.problems))
     entries = _entries(document.data, findings)
     cases: dict[str, BaselineCase] = {}
