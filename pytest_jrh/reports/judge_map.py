@@ -43,7 +43,7 @@ class Point(NamedTuple):
         return _colour(self.number)
 
     @property
-    def place(self) -> tuple[float, float]:
+    def position(self) -> tuple[float, float]:
         """How far it is to the right, and how far up."""
         return self.alarms.value or 0, self.found.value or 0
 
@@ -108,33 +108,33 @@ def draw_map(canvas: Canvas, points: Sequence[Point]) -> None:
     frame = _Box(canvas.margin + 44, top, canvas.width - canvas.margin - 16, top + height)
     width = frame.right - frame.left
 
-    def place(alarms: float, found: float) -> tuple[float, float]:
+    def position(alarms: float, found: float) -> tuple[float, float]:
         return frame.left + width * alarms, frame.bottom - height * found
 
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        x, y = place(share, share)
+        x, y = position(share, share)
         canvas.line((x, frame.top), (x, frame.bottom), "line")
         canvas.line((frame.left, y), (frame.right, y), "line")
         canvas.text(frame.left - 8, y + 4, f"{share:.0%}", 11, "muted", anchor="end")
         canvas.text(x, frame.bottom + 17, f"{share:.0%}", 11, "muted", anchor="middle")
-    canvas.line(place(0, 0), place(1, 1), "muted", dashes="5 4")
+    canvas.line(position(0, 0), position(1, 1), "muted", dashes="5 4")
     taken = [*_draw_signs(canvas, frame)]
     dots = []
     crosses: list[_Box] = []
     for point in points:
-        x, y = place(*point.place)
+        x, y = position(*point.position)
         dots.append(_Box(x - 7, y - 7, x + 7, y + 7))
-        crosses += _draw_cross(canvas, point, place)
+        crosses += _draw_cross(canvas, point, position)
     for point in points:
-        x, y = place(*point.place)
+        x, y = position(*point.position)
         canvas.dot(x, y, 5, point.colour, "back")
     groups = _groups(dots)
     for group in groups:
         first = group[0]
         if len(groups) > _MOST_NAMED_PLACES:
-            names = [f"{points[place].number}" for place in group]
+            names = [f"{points[index].number}" for index in group]
         else:
-            names = canvas.names([points[place].name for place in group], _LABEL_ROOM, 12)
+            names = canvas.names([points[index].name for index in group], _LABEL_ROOM, 12)
         label = _joined(names)
         room = text_width(label, 12, bold=True)
         box = _free_place(dots[first], room, frame, (dots, taken, crosses))
@@ -166,21 +166,25 @@ def _draw_signs(canvas: Canvas, frame: _Box) -> Iterator[_Box]:
 
 
 def _draw_cross(
-    canvas: Canvas, point: Point, place: Callable[[float, float], tuple[float, float]]
+    canvas: Canvas, point: Point, position: Callable[[float, float], tuple[float, float]]
 ) -> Iterator[_Box]:
     """The intervals of a point, and where it was before; gives where they stand."""
     found, alarms = point.found, point.alarms
-    x, y = place(alarms.value or 0, found.value or 0)
+    x, y = position(alarms.value or 0, found.value or 0)
     lines = []
     if alarms.lower is not None and alarms.upper is not None:
-        lines.append((place(alarms.lower, found.value or 0), place(alarms.upper, found.value or 0)))
+        lines.append(
+            (position(alarms.lower, found.value or 0), position(alarms.upper, found.value or 0))
+        )
     if found.lower is not None and found.upper is not None:
-        lines.append((place(alarms.value or 0, found.upper), place(alarms.value or 0, found.lower)))
+        lines.append(
+            (position(alarms.value or 0, found.upper), position(alarms.value or 0, found.lower))
+        )
     for start, end in lines:
         canvas.line(start, end, point.colour, width=3, opacity=0.45)
         yield _Box(start[0] - 2, start[1] - 2, end[0] + 2, end[1] + 2)
     if point.before is not None:
-        before = place(*point.before)
+        before = position(*point.before)
         if math.dist(before, (x, y)) > 1:
             canvas.line(before, (x, y), point.colour, dashes="2 3")
             canvas.dot(*before, 4.5, "back", point.colour)
@@ -266,7 +270,7 @@ def judges_table(
     titles = ["judge", *(("exact", "bias") if is_ordinal else ("found", "false alarms")), "kappa"]
     titles += [*(["cost"] if has_costs else []), "to best" if is_short else "right, points to best"]
     table = [tuple(titles)]
-    for place, (card, cost) in enumerate(zip(cards, costs, strict=True)):
+    for number, (card, cost) in enumerate(zip(cards, costs, strict=True)):
         total = card.total
         row = [card.judge or card.label, _share_text(total.found.now, is_short)]
         if total.passed is not None:
@@ -277,7 +281,7 @@ def judges_table(
         if has_costs:
             row.append(cost)
         difference = NONE
-        if place:
+        if number:
             change = _difference(judged[cards[0].judge], judged[card.judge])
             difference = _points_text(change, is_short)
         table.append((*row, difference))
@@ -344,12 +348,12 @@ def draw_table(canvas: Canvas, table: Sequence[tuple[str, ...]], left_out: int) 
     gap = (canvas.room - name_room - sum(widths)) / len(widths)
     canvas.bottom += 16
     names = canvas.names([row[0] for row in table], (name_room or canvas.room) - _KEY, size + 0.5)
-    for place, (name, row) in enumerate(zip(names, table, strict=True)):
-        colour = "ink" if place else "muted"
+    for number, (name, row) in enumerate(zip(names, table, strict=True)):
+        colour = "ink" if number else "muted"
         canvas.bottom += 20
-        if place:
-            canvas.text(left, canvas.bottom, f"{place}", size, _colour(place), bold=True)
-        canvas.text(left + (_KEY if place else 0), canvas.bottom, name, size + 0.5, colour)
+        if number:
+            canvas.text(left, canvas.bottom, f"{number}", size, _colour(number), bold=True)
+        canvas.text(left + (_KEY if number else 0), canvas.bottom, name, size + 0.5, colour)
         if is_narrow:
             canvas.bottom += 16
         right = left + name_room

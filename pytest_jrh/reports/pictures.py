@@ -71,7 +71,7 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
     for card in judge_cards(session):
         cards.setdefault(card.suite, []).append(card)
     pictures = []
-    for place, (suite, of_suite) in enumerate(cards.items(), 1):
+    for number, (suite, of_suite) in enumerate(cards.items(), 1):
         canvas = Canvas(width, session.redactor.text)
         if len(of_suite) == 1:
             title, description = _draw_card(canvas, of_suite[0])
@@ -83,7 +83,7 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
                 decision_sentence(session.decisions[suite]),
             )
             _draw_head(canvas, "FAIL", suite, title, [description])
-        description += _draw_foot(canvas, suite, session, with_next=place == len(cards))
+        description += _draw_foot(canvas, suite, session, with_next=number == len(cards))
         pictures.append(canvas.picture(title, description))
     if not pictures:
         canvas = Canvas(width, session.redactor.text)
@@ -330,7 +330,8 @@ def _draw_plot(
             start = (canvas.margin, canvas.bottom)
             canvas.line(start, (canvas.margin + canvas.room, canvas.bottom), "line")
             canvas.bottom += 4
-        _draw_row(canvas, layout, axes, row._replace(name=name))
+        is_last = number == len(rows) - 1
+        _draw_row(canvas, layout, axes, row._replace(name=name), has_ticks=is_last)
     if not canvas.is_narrow:
         for axis, left in zip(axes, layout.lefts, strict=True):
             _draw_ticks(canvas, left, layout.length, axis)
@@ -339,7 +340,9 @@ def _draw_plot(
     _draw_legend(canvas, has_before=has_before)
 
 
-def _draw_row(canvas: Canvas, layout: _Layout, axes: Sequence[_Axis], row: _PlotRow) -> None:
+def _draw_row(
+    canvas: Canvas, layout: _Layout, axes: Sequence[_Axis], row: _PlotRow, *, has_ticks: bool
+) -> None:
     if canvas.is_narrow:
         canvas.bottom += 18
         canvas.text(canvas.margin, canvas.bottom, row.name, 13, bold=row.is_total)
@@ -353,7 +356,7 @@ def _draw_row(canvas: Canvas, layout: _Layout, axes: Sequence[_Axis], row: _Plot
             canvas.text(canvas.margin, middle + 4, axis.title, 11, "muted")
             canvas.bottom += layout.pitch
             is_last = number == len(axes) - 1
-            if row.is_total and (is_last or axes[number + 1].ticks != axis.ticks):
+            if has_ticks and (is_last or axes[number + 1].ticks != axis.ticks):
                 _draw_ticks(canvas, left, layout.length, axis)
                 canvas.bottom += 12
     canvas.bottom += 4 if canvas.is_narrow else layout.pitch
@@ -410,8 +413,8 @@ def _draw_legend(canvas: Canvas, *, has_before: bool) -> None:
 def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -> tuple[str, str]:
     """Several judges of a suite: the map, and below it a table; gives title and words.
 
-    Where a map would show a single place, or there is none in it for an ordinal judge, each judge
-    has a line with its marks.
+    Where a map would show a single point, or none, as of ordinal judges, each judge has a line with
+    its marks, or all of them one.
     """
     word, suite = cards[0].word, cards[0].suite
     title = f"{counted(len(cards), 'judge')} compared"
@@ -431,11 +434,13 @@ def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -
     _draw_head(canvas, word, suite, title, sentences)
     shown = cards[:_MOST_JUDGES]
     points = points_of(shown)
-    if len({point.place for point in points}) > 1:
+    if len({point.position for point in points}) > 1:
         draw_map(canvas, points)
     else:
-        names = [card.judge or card.label for card in shown]
-        axes, rows = _plot_of(list(zip(names, (card.total for card in shown), strict=True)), None)
+        named = [(card.judge or card.label, card.total) for card in shown]
+        if len({(total.found, total.passed, total.bias) for _, total in named}) == 1:
+            named = [("each of them", shown[0].total)]
+        axes, rows = _plot_of(named, None)
         _draw_plot(canvas, axes, rows)
     short_table = judges_table(shown, session, is_short=canvas.is_narrow)
     draw_table(canvas, short_table, len(cards) - len(shown))
@@ -476,15 +481,15 @@ def _matrix(canvas: Canvas, suite: str, tables: Sequence[ProbeTable]) -> Picture
         shown = probes[start : start + columns]
         width = min(_WIDEST_CELL, (canvas.room - name_room) / min(columns, len(probes)))
         canvas.bottom += 34
-        for place, probe in enumerate(shown):
+        for column, probe in enumerate(shown):
             _draw_probe_name(
-                canvas, canvas.margin + name_room + (place + 0.5) * width, width, probe
+                canvas, canvas.margin + name_room + (column + 0.5) * width, width, probe
             )
         canvas.bottom += 8
         for judge, name in zip(judges, names, strict=False):
             canvas.text(canvas.margin, canvas.bottom + 19, name, 13, room=name_room - 6)
-            for place, probe in enumerate(shown):
-                left = canvas.margin + name_room + place * width
+            for column, probe in enumerate(shown):
+                left = canvas.margin + name_room + column * width
                 _draw_cell(canvas, left, width, by_place.get((judge, probe)))
             canvas.bottom += 30
     if len(judges) > len(names):
@@ -497,8 +502,8 @@ def _draw_probe_name(canvas: Canvas, middle: float, width: float, probe: str) ->
     """The name of a probe above its column, in two lines where it has two words."""
     first, _, second = probe.partition("_")
     lines = [f"{first}_", second] if second else [first]
-    for place, line in enumerate(reversed(lines)):
-        y = canvas.bottom - 14 * place
+    for number, line in enumerate(reversed(lines)):
+        y = canvas.bottom - 14 * number
         canvas.text(middle, y, line, 12, "muted", anchor="middle", room=width - 4)
 
 
