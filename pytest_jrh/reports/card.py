@@ -525,12 +525,36 @@ def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tup
     if len(cards) == 1:
         return cards[0].word, cards[0].title
     if cards:
-        word, judges = cards[0].word, counted(len(cards), "judge")
-        return word, f"{judges} compared"
+        return cards[0].word, panel_title(suite, cards, session)
     decision = session.decisions.get(suite)
     if decision is None or not decision.is_reported:
         return "", ""
     return _word(decision), "No case has a verdict"
+
+
+def panel_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> str:
+    """How many judges of a suite are compared, and how many of them probes have turned."""
+    judges = counted(len(cards), "judge")
+    turned = set()
+    for table in session.probes:
+        if table.suite == suite and table.is_finding:
+            turned.add(table.judge)
+    return f"{len(turned):,} of {judges} turned by probes" if turned else f"{judges} compared"
+
+
+def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
+    """Which judge of several agrees best with the labels; empty where that is not known, or some
+    are equal to the best.
+    """
+    best, second, last = cards[0], cards[1], cards[-1]
+    if best.kappa.value is None:
+        return ""
+    kappa = figures.ranged(figures.decimal(best.kappa.value), best.kappa, "number")
+    if best.kappa.value == last.kappa.value:
+        return f"All agree with the labels equally: kappa {kappa}."
+    if best.kappa.value == second.kappa.value:
+        return ""
+    return f"{one_line(best.judge)} agrees best with the labels: kappa {kappa}."
 
 
 def suite_blocks(
@@ -540,6 +564,8 @@ def suite_blocks(
     decision = session.decisions.get(suite)
     blocks: list[Block] = []
     if len(cards) > 1:
+        if sentence := agreement_sentence(cards):
+            blocks.append(Sentence(sentence))
         blocks.append(judges_table(cards))
         blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
     else:
@@ -596,7 +622,8 @@ def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
 
 def next_blocks(session: Session) -> list[Block]:
     """The one next step: to record what is missing, to update the baseline, or to read the cases
-    that are judged wrong; nothing where there is none.
+    that are judged wrong, to probe the judge again; to check labels, or keep the verdicts, where
+    nothing is wrong.
     """
     if recording := topics.recording_blocks(session):
         return recording
@@ -609,7 +636,7 @@ def next_blocks(session: Session) -> list[Block]:
         text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"
         return [Sentence(f"{text} {turning[0]}.")]
     if not wrong:
-        return []
+        return [Sentence(text) for text in _nothing_wrong(session)]
     regressed = any(decision.regressions for decision in session.decisions.values())
     cases = "the case" if len(wrong) == 1 else f"the {len(wrong):,} cases"
     if session.is_table:
@@ -620,3 +647,19 @@ def next_blocks(session: Session) -> list[Block]:
     )
     accept = ", or accept its verdicts with --jrh-update-baseline" if regressed else ""
     return [Sentence(f"{text}{accept}.")]
+
+
+def _nothing_wrong(session: Session) -> Iterator[str]:
+    """What is next where no verdict is wrong: that people check labels that are in doubt, or that
+    the verdicts are kept for a gate; nothing where both is done.
+    """
+    if session.is_table or not session.table.overall.counts.n:
+        return
+    doubtful = [suite for suite in session.grounds if trust_sentence(session, suite)[1]]
+    if doubtful:
+        yield "Next: have people label cases without seeing the answers, with --jrh-review=blind."
+    elif not any(decision.active for decision in session.decisions.values()):
+        yield (
+            "Next: keep these verdicts, so that a change of the judge shows, with "
+            "--jrh-baseline=FILE --jrh-update-baseline."
+        )

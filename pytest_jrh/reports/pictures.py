@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Command, Sentence
-from pytest_jrh.reports.card import judge_cards, next_blocks
+from pytest_jrh.reports.card import agreement_sentence, judge_cards, next_blocks, panel_title
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.judge_map import draw_map, draw_table, judges_table, points_of, signed
@@ -24,7 +24,7 @@ from pytest_jrh.reports.svg import (
     style_of,
     text_width,
 )
-from pytest_jrh.stats.figures import NONE, decimal, ranged
+from pytest_jrh.stats.figures import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -417,14 +417,8 @@ def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -
     its marks, or all of them one.
     """
     word, suite = cards[0].word, cards[0].suite
-    title = f"{counted(len(cards), 'judge')} compared"
-    sentences = []
-    best = cards[0]
-    kappa = ranged(decimal(best.kappa.value), best.kappa, "number")
-    if best.kappa.value is not None and best.kappa.value == cards[-1].kappa.value:
-        sentences.append(f"All agree with the labels equally: kappa {kappa}.")
-    elif best.kappa.value is not None and best.kappa.value != cards[1].kappa.value:
-        sentences.append(f"{best.judge} agrees best with the labels: kappa {kappa}.")
+    title = panel_title(suite, cards, session)
+    sentences = list(filter(None, [agreement_sentence(cards)]))
     for card in cards:
         if card.flaw:
             sentences.append(f"{card.flaw}.")

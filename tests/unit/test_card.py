@@ -6,7 +6,15 @@ import pytest
 
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.reports.blocks import Cases, Sentence, Table
-from pytest_jrh.reports.card import answer_blocks, judge_cards, whole_range, worst_results
+from pytest_jrh.reports.card import (
+    agreement_sentence,
+    answer_blocks,
+    judge_cards,
+    next_blocks,
+    session_title,
+    whole_range,
+    worst_results,
+)
 from pytest_jrh.stats.formulas import Estimate
 from tests.support.judged_sessions import (
     Answer,
@@ -88,3 +96,23 @@ def test_the_answer_is_decision_figures_labels_cases_and_next_step() -> None:
     (cases,) = (block for block in blocks if isinstance(block, Cases))
     assert len(cases.cases) == 6
     assert not any(isinstance(block, Table) for block in blocks)
+
+
+def test_of_several_judges_the_best_one_is_named_first() -> None:
+    session = session_of([*judged(misses(8), judge="a"), *judged(right, judge="b")])
+    cards = judge_cards(session)
+    assert [card.judge for card in cards] == ["b", "a"]
+    assert agreement_sentence(cards).startswith("b agrees best with the labels: kappa 1.00 (")
+    assert session_title(session) == "2 judges compared"
+
+
+def test_judges_that_are_all_right_agree_equally() -> None:
+    cards = judge_cards(session_of([*judged(right, judge="a"), *judged(right, judge="b")]))
+    assert agreement_sentence(cards).startswith("All agree with the labels equally: kappa 1.00 (")
+
+
+def test_where_nothing_is_wrong_the_verdicts_are_to_be_kept() -> None:
+    [next_step] = next_blocks(session_of(judged(right)))
+    assert isinstance(next_step, Sentence)
+    assert next_step.text.startswith("Next: keep these verdicts")
+    assert not next_blocks(session_of(judged(right), before=judged(right)))
