@@ -357,7 +357,8 @@ def _ending(
     concluded = Concluded(checked.session, is_good, tuple(written))
     lines: list[Styled] = ending_lines(concluded, display, notices=problems)
     yield from (line.text for line in lines)
-    yield ""
+    if lines and lines[-1].text:
+        yield ""
     yield from wrapped(_next_step(checked), display.width)
 
 

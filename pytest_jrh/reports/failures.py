@@ -417,6 +417,9 @@ _MOST_EXPLAINED = 1
 _MOST_LISTED = 9
 _MOST_CHANGED = 4
 _NO_REASON = "(no reasoning)"
+_EXPECTED = "expected"
+_TRANSCRIPT = "transcript"
+_TURNS = "turns ["
 
 
 def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
@@ -444,10 +447,16 @@ def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
 
 
 def _explained(case: FailedCase) -> str:
-    """What the judge gave, with one line of its reason, what was edited, and the command."""
+    """What the judge gave, with one line of its reason, what was edited, and the command; of a case
+    without edits also where its label stands, the turns that decide, and the transcript.
+    """
     lines: list[str] = []
-    for part in _parts(case.detail):
-        if part.title in ("", _AGAIN):
+    parts = _parts(case.detail)
+    whole = ["", _AGAIN]
+    if any(part.title == _TRANSCRIPT for part in parts):
+        whole += [_EXPECTED, _TRANSCRIPT]
+    for part in parts:
+        if part.title in whole or part.title.startswith(_TURNS):
             lines += filter(None, part.lines)
         elif part.title == _GIVEN:
             lines += _beginning(part)

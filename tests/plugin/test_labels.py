@@ -68,7 +68,7 @@ def test_a_file_that_is_added_takes_no_label_of_another(
 def test_labelled_runs_are_cases(
     pytester: pytest.Pytester, labelled: Labelled, workers: list[str]
 ) -> None:
-    done = pytester.runpytest(labelled.suite.option, *workers)
+    done = pytester.runpytest(labelled.suite.option, "-v", *workers)
     done.assert_outcomes(passed=2, failed=1, skipped=1)
     done.stdout.fnmatch_lines(
         ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree (1 of 2)"]
