@@ -482,7 +482,8 @@ def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
             blocks.append(Sentence(f"{of}{head}", _WEIGHTS[word]))
         blocks += suite_blocks(suite, cards, session, brief=brief)
     findings = brief_findings(session.probes) if brief else findings_first(session.probes)
-    blocks += [Sentence(finding, "warning") for finding in findings]
+    is_finding = any(table.is_finding for table in session.probes)
+    blocks += [Sentence(finding, "warning" if is_finding else "") for finding in findings]
     blocks += trust_blocks(session)
     if worst := worst_results(session):
         blocks.append(_worst_cases(worst, session))

@@ -156,7 +156,7 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
 
 
 def test_selections_and_reports_of_items(pytester: pytest.Pytester, probed: Probed) -> None:
-    done = pytester.runpytest(probed.probed.option, "-k", PROBE, "--junitxml=j.xml")
+    done = pytester.runpytest(probed.probed.option, "-k", PROBE, "--tb=long", "--junitxml=j.xml")
     done.assert_outcomes(passed=5, failed=1, deselected=18)
     case = next(
         each
@@ -246,7 +246,7 @@ def test_results_of_earlier_sessions_are_kept_and_shards_merge(
     pytester.runpytest(probed.probed.option, "-k", "json_layout")
     shutil.copytree("outputs", "other")
     capsys.readouterr()
-    assert main(["merge", probed.probed.option, "shard", "other"]) == 1
+    assert main(["merge", "-v", probed.probed.option, "shard", "other"]) == 1
     assert "format_invariance" in capsys.readouterr().out
     assert report(probed.probed)["probes"] == whole["probes"]
 
@@ -259,7 +259,7 @@ def test_what_people_decide_about_a_base_case_holds_for_its_probes(
     done = pytester.runpytest(probed.panel.option, "-rs")
     done.assert_outcomes(skipped=4)
     done.stdout.fnmatch_lines(
-        ["Reviewed by people: 1 rejected.", "*rejected in review: contradicts the tool"]
+        ["*rejected in review: contradicts the tool", "Reviewed by people: 1 rejected."]
     )
 
 
