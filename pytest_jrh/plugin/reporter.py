@@ -544,12 +544,11 @@ def _others(reports: Sequence[Any]) -> Iterator[Any]:
 
 def _short_skip(report: Any, width: int) -> Any:
     """A skip with the beginning of its reason, without what a model wrote on the one case."""
-    path, _, whole_reason = report.longrepr
+    path, line, whole_reason = report.longrepr
     reason = ": ".join(one_line(whole_reason).split(": ")[:_MOST_PARTS])
-    room = max(width - len(f"SKIPPED [10] {report.location[0]}: "), _NARROWEST_REASON)
+    room = max(width - len(f"SKIPPED [10] {report.location[0]}:{line}: "), _NARROWEST_REASON)
     report = copy.copy(report)
-    # Without the line, so that pytest counts the skips of several rubrics together.
-    report.longrepr = (path, None, shortened(reason, room))
+    report.longrepr = (path, line, shortened(reason, room))
     return report
 
 

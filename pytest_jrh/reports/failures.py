@@ -394,9 +394,12 @@ def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
 
     `whole` says the rubric once for all its cases, which then stand together, `short` leaves it and
     the reasons out, and `line` is one line a case. `brief` says what the first cases gave and what
-    was edited, two lines of some more, and what a probe has turned once. Errors whose texts are
+    was edited, two lines of some more, and what a probe has turned once; one case alone is whole.
+    Errors whose texts are
     equal, but for the file and the command of the case, are said once whatever the style.
     """
+    if style == "brief" and len(failed) == 1:
+        style = "whole"
     if style == "brief":
         return _brief_texts(failed)
     equal: dict[str, list[int]] = {}

@@ -98,7 +98,7 @@ def test_labels_that_only_a_shard_has_are_named(
     assert "shard/" not in capsys.readouterr().out
     labels = project / f"outputs/{NAME}/review/labels.jsonl"
     labels.write_text("".join(labels.read_text("utf-8").splitlines(keepends=True)[:-2]), "utf-8")
-    assert main(["merge", CONFIG, "shard"]) == 0
+    assert main(["merge", "-v", CONFIG, "shard"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"shard/{NAME}/review/labels.jsonl has 2 labels of people that are not" in printed
     assert "(28 blind labels)" in printed
@@ -182,10 +182,10 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
 
 def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Path) -> None:
     label(project)
-    done = run_pytest(project, CONFIG, "--jrh-frozen")
+    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
     assert "rejected right labels in 2 of 2 cases that people labelled" in " ".join(done.lines)
     (project / FILE).unlink()
-    done = run_pytest(project, CONFIG, "--jrh-frozen")
+    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
     text = " ".join(done.lines)
     assert "rejected right labels" not in text
     assert "Not counted: 2 blind labels of cases that are not in this session" in text
@@ -194,6 +194,6 @@ def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Pat
 def test_rejected_cases_that_cannot_be_read_stop_a_session_with_labels(project: Path) -> None:
     label(project)
     (project / FILE).write_text('{"format": 1}\n', encoding="utf-8")
-    done = run_pytest(project, CONFIG, "--jrh-frozen")
+    done = run_pytest(project, CONFIG, "--jrh-frozen", "-v")
     assert done.code == pytest.ExitCode.USAGE_ERROR
     assert f"{FILE}:1: case_id: missing from this record" in done.stderr + done.stdout

@@ -50,7 +50,7 @@ def test_a_rejected_case_is_skipped_and_an_edited_label_is_what_the_verdict_is_h
         [
             "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 2 undecided.",
             "! 1 decision is void, because the case was made in another way since.",
-            f"  {TINY}::agent_positives::rubric-1::run-2[[]e1]",
+            "  rubric-1: *(run-2)",
         ]
     )
 
@@ -106,8 +106,8 @@ def test_frozen_suites_obey_and_keep_their_file(
     frozen.assert_outcomes(passed=1, skipped=1)
     frozen.stdout.fnmatch_lines(
         [
-            "Reviewed by people: 1 edited, 1 rejected.",
             "SKIPPED * rejected in review: contradicts the tool",
+            "Reviewed by people: 1 edited, 1 rejected.",
         ]
     )
     assert (suite.negatives / "agent_perturbations.jsonl").read_bytes() == before

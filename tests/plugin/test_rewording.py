@@ -59,7 +59,7 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     before, asked = cases_file(suite), server.count()
     reports = ("--jrh-report=report.html", "--jrh-summary=summary.md")
     frozen = pytester.runpytest_inprocess(
-        suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, *reports, *workers
+        suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, "-v", *reports, *workers
     )
     frozen.assert_outcomes(passed=2)
     assert server.count() == asked + 2
@@ -116,7 +116,7 @@ def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_
     lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
     digest = json.loads(lines[0])["case_digest"]
     decide(suite.negatives, "run-1", "accepted", digest=digest)
-    settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen")
+    settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-v")
     settled.assert_outcomes(passed=2)
     said = " ".join(settled.stdout.str().split())
     assert "Reviewed by people: 1 accepted" in said
@@ -128,7 +128,7 @@ def test_a_disagreement_says_that_the_label_is_older_than_the_text(
     suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     server.answer = override(Obedient(), judge={"reasoning": "All is well.", "score": 0})
-    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW)
+    frozen = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", JUDGE_ANEW, "-v")
     frozen.assert_outcomes(failed=2)
     assert "The label stands for an earlier text of the rubric" in frozen.stdout.str()
 
