@@ -487,6 +487,7 @@ SCRIPTS = {
     "/[$,]/g": "[$,]",
     "/^(user|tool|assistant|system)$/": "^(user|tool|assistant|system)$",
     "/^case-([0-9a-f]+)$/": "^case-([0-9a-f]+)$",
+    r"/^\d{1,4}$/": r"^\d{1,4}$",
 }
 _SCRIPT_PATTERN = re.compile(
     r"(?<=[=(,!&|?:\s{])/(?![/*\s>])(?:[^/\\\n\[ ]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/[a-z]*(?=[\s.,;)])"
