@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cases, Cell, Row, Sentence, Table
@@ -24,6 +25,7 @@ from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import estimate_bias
+from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import accuracy_of, sums_by_cluster
 
 if TYPE_CHECKING:
@@ -443,8 +445,8 @@ _LONGEST_REASON = 160
 
 def worst_results(session: Session) -> list[CaseResult]:
     """The cases that are judged wrong, in the order in which to read them: first those that were
-    right before, or that nothing accepts; then by how far off the verdict is, and how many of its
-    repeats. Cases of probes are left out.
+    right before, or that nothing accepts; then by how far off the verdict is, how many judges are
+    wrong, and how many repeats. Cases of probes are left out.
     """
     news: set[str] = set()
     flickered: set[str] = set()
@@ -452,18 +454,25 @@ def worst_results(session: Session) -> list[CaseResult]:
         news.update(decision.regressions, decision.new_disagreements)
         flickered.update(decision.flickered)
 
-    def order(result: CaseResult) -> tuple[bool, bool, float, float]:
-        right = sum(score == result.expected for score in result.all_scores)
-        distance = 1
-        if result.score is not None and result.expected is not None:
-            distance = abs(result.score - result.expected)
-        is_new = result.case_id in news
-        return not is_new, result.case_id in flickered, -distance, right / (len(result.scores) or 1)
-
     wrong = []
     for result in session.results:
         if result.outcome == "disagree" and not result.spec.derived:
             wrong.append(result)
+    judges = Counter(map(made_case_id, wrong))
+
+    def order(result: CaseResult) -> tuple[bool, bool, int, int, float]:
+        right = sum(score == result.expected for score in result.all_scores)
+        distance = 1
+        if result.score is not None and result.expected is not None:
+            distance = abs(result.score - result.expected)
+        return (
+            result.case_id not in news,
+            result.case_id in flickered,
+            -distance,
+            -judges[made_case_id(result)],
+            right / (len(result.scores) or 1),
+        )
+
     return sorted(wrong, key=order)
 
 
@@ -614,10 +623,20 @@ def trust_blocks(session: Session) -> list[Block]:
 
 
 def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
-    named = []
+    """The cases to read first; one that several judges of a panel are wrong about is named once."""
+    wrong_judges: dict[str, list[CaseResult]] = {}
     for result in worst:
-        reason = shortened(one_line(result.reasoning), _LONGEST_REASON)
-        named.append(session.named(result.case_id, reason))
+        wrong_judges.setdefault(made_case_id(result), []).append(result)
+    named = []
+    for results in wrong_judges.values():
+        first = results[0]
+        reason = shortened(one_line(first.reasoning), _LONGEST_REASON)
+        case = session.named(first.case_id, reason)
+        if first.judge:
+            made = replace(first, spec=replace(first.spec, judge=None))
+            why = f"wrong: {counted(len(results), 'judge')}"
+            case = replace(case, title=case_title(made), why=f"{why}; {reason}" if reason else why)
+        named.append(case)
     return Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)
 
 
@@ -631,7 +650,7 @@ def next_blocks(session: Session) -> list[Block]:
     for decision in session.decisions.values():
         if update := update_blocks(decision):
             return update
-    wrong = worst_results(session)
+    wrong = {made_case_id(result) for result in worst_results(session)}
     turning = [table.probe for table in session.probes if table.is_finding]
     if not wrong and turning:
         text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"

@@ -116,3 +116,16 @@ def test_where_nothing_is_wrong_the_verdicts_are_to_be_kept() -> None:
     assert isinstance(next_step, Sentence)
     assert next_step.text.startswith("Next: keep these verdicts")
     assert not next_blocks(session_of(judged(right), before=judged(right)))
+
+
+def test_a_case_that_most_judges_are_wrong_about_is_read_first_and_named_once() -> None:
+    session = session_of(
+        [*judged(misses(3), judge="a"), *judged(misses(1), judge="b"), *judged(right, judge="c")]
+    )
+    (cases,) = (block for block in answer_blocks(session) if isinstance(block, Cases))
+    assert [case.why.partition(";")[0] for case in cases.cases] == [
+        "wrong: 2 judges",
+        "wrong: 1 judge",
+        "wrong: 1 judge",
+    ]
+    assert "run-000" in cases.cases[0].title
