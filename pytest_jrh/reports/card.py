@@ -374,10 +374,10 @@ def _title(
 
 def _count_title(judge: str, total: CardRow) -> str:
     wrong = sum(share.wrong for share in total.shares)
-    cases = counted(sum(share.now.n for share in total.shares), "case")
+    cases = sum(share.now.n for share in total.shares)
     if not wrong:
-        return f"{judge} is right in all of {cases}"
-    return f"{judge} is wrong in {wrong:,} of {cases}"
+        return f"{judge} agrees with {'all ' if cases > 1 else ''}{counted(cases, 'label')}"
+    return f"{judge} is wrong in {wrong:,} of {counted(cases, 'case')}"
 
 
 def _subject(section: figures.Section, session: Session) -> str:
@@ -630,14 +630,21 @@ def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
     named = []
     for results in wrong_judges.values():
         first = results[0]
-        reason = shortened(one_line(first.reasoning), _LONGEST_REASON)
-        case = session.named(first.case_id, reason)
+        why = f"{mistake(first)}: {one_line(first.reasoning) or '(no reasoning)'}"
+        case = session.named(first.case_id)
         if first.judge:
             made = replace(first, spec=replace(first.spec, judge=None))
-            why = f"wrong: {counted(len(results), 'judge')}"
-            case = replace(case, title=case_title(made), why=f"{why}; {reason}" if reason else why)
-        named.append(case)
+            case = replace(case, title=case_title(made))
+            why = f"{counted(len(results), 'judge')}, {why}"
+        named.append(replace(case, why=shortened(why, _LONGEST_REASON)))
     return Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)
+
+
+def mistake(result: CaseResult) -> str:
+    """What kind of mistake a wrong verdict is."""
+    if result.spec.target_score is not None or result.repeated:
+        return f"gave {result.scores_text}, right is {result.expected}"
+    return "missed" if result.expected else "false alarm"
 
 
 def next_blocks(session: Session) -> list[Block]:
@@ -665,7 +672,7 @@ def next_blocks(session: Session) -> list[Block]:
         f"Next: read {cases}. Label wrong: reject it with --jrh-review. Judge wrong: change its "
         "prompt and run again"
     )
-    accept = ", or accept its verdicts with --jrh-update-baseline" if regressed else ""
+    accept = ", or, to go on with these mistakes, --jrh-update-baseline" if regressed else ""
     return [Sentence(f"{text}{accept}.")]
 
 

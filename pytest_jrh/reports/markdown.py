@@ -32,6 +32,7 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.card import (
     cards_by_suite,
+    mistake,
     next_blocks,
     session_title,
     suite_blocks,
@@ -200,7 +201,7 @@ class CaseBlocks:
         name = shortened(self._clean(case_title(result, _LONGEST_TITLE)), _LONGEST_NAME)
         verdict: str = result.outcome
         if verdict == "disagree":
-            verdict = f"gave {result.scores_text}, right is {result.expected}"
+            verdict = mistake(result)
         elif verdict == "agree":
             verdict = f"gave {result.scores_text}, which is right"
         if reasoning_disagrees(result):
@@ -322,7 +323,7 @@ def _figures(section: figures.Section, changes: Changes) -> list[Block]:
 
 
 _LONGEST_NAME = 160
-_LONGEST_TITLE = 110
+_LONGEST_TITLE = 90
 _LONGEST_TEXT = 1_200
 _LONGEST_DIFF = 4_000
 _BACKTICKS = re.compile("`+")

@@ -404,7 +404,7 @@ def test_u_right_after_a_label_takes_that_one_back_and_returns_to_it(pages: Labe
     page.wait_for_selector(f"#case article:not([data-key='{first}'])")
     # After another key it is about the case that is open.
     page.keyboard.press("j")
-    assert page.is_disabled("#undo")
+    page.wait_for_selector("#undo:disabled")
     assert [label.label for label in read_people(suite) if not label.withdrawn] == [0]
     assert read_people(suite)[-1].blind
 

@@ -59,7 +59,7 @@ def session(
         overrides={"admin": {"output_file_format": request.param}},
     )
     options = ["--jrh-report=report.html", "--jrh-summary=summary.md", "--jrh-eval-log=judged.eval"]
-    options += ["--junitxml=junit.xml", "-rA"]
+    options += ["--junitxml=junit.xml", "-rA", "-v"]
     accepting = ["--jrh-baseline=baseline.json", "--jrh-update-baseline"]
     command = [
         *python(),
@@ -122,7 +122,11 @@ def test_the_reason_of_a_skip_is_text_alone(tmp_path: Path) -> None:
         ]
         environment = {**os.environ, **server.environment}
         done = subprocess.run(
-            [*command, "-ra"], cwd=files.folder, env=environment, capture_output=True, check=False
+            [*command, "-ra", "-v"],
+            cwd=files.folder,
+            env=environment,
+            capture_output=True,
+            check=False,
         )
     printed = done.stdout.decode("utf-8")
     assert not CONTROL.search(printed)

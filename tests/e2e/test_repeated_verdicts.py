@@ -333,7 +333,7 @@ def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None
     summary = (folder / "summary.md").read_text("utf-8")
     assert "| flicker |" in summary
     assert sentence in " ".join(summary.split())
-    assert "### Right, but flickering (1)" in summary
+    assert "Right, but flickering (1)" in summary
     assert "gave 0 (2 of 3 said 0, 1 of 3 said 1), right is 1" in summary
     assert "Another repeat gave 0: It is plainly 0." in summary
 

@@ -107,7 +107,7 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
         tables.append([line for line in lines if "calls made" not in line])
     assert tables[0] == tables[1]
     assert any(line.startswith("Misses 1 of 2 violations (50%, ") for line in tables[0])
-    assert any(line.startswith("scale: The judge is right in all of ") for line in tables[0])
+    assert any(line.startswith("scale: The judge agrees with all ") for line in tables[0])
     assert "panel: 2 judges compared" in tables[0]
 
 
@@ -210,7 +210,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(
     done = run_pytest(tmp_path, "-n", "2", "--jrh-cassette-dir=inputs/cassettes/scale")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
-    assert "The judge is right in all of 4 cases" in done.lines
+    assert "The judge agrees with all 4 labels" in done.lines
     made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
     assert (
         made.read_text("utf-8").count("\n") == 4
@@ -225,7 +225,7 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer)
         suite.option, "--jrh-record-mode=once", "--reruns", "1", "--junitxml=junit.xml"
     )
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["The judge is right in all of 2 cases", "*2 passed*1 rerun*"])
+    result.stdout.fnmatch_lines(["The judge agrees with all 2 labels", "*2 passed*1 rerun*"])
     result.stdout.no_fnmatch_line("*unscored*")
     assert_told_once(Path("junit.xml"), cases=2)
 
@@ -278,7 +278,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert done.code == pytest.ExitCode.OK, done.stdout
     # What litellm warns of is listed, too.
     assert re.search(r"4 passed, (\d+ warnings?, )?1 rerun", done.stdout)
-    assert "The judge is right in all of 4 cases" in done.lines
+    assert "The judge agrees with all 4 labels" in done.lines
     assert done.stdout.count("does not accept temperature") == 1
     assert_told_once(tmp_path / "junit.xml", cases=4)
 

@@ -169,7 +169,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     assert "are of another judge (model, prompt or parameters) than the config's" in said
     assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
-    assert main(["merge", suite.option, "--judge=by_hook:judge", "shard-0", "shard-1"]) == 0
+    assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard-0", "shard-1"]) == 0
     assert re.search(r"\nrubric-1 +6 +100.0%", capsys.readouterr().out)
     assert main(["merge", suite.option, "--judge=by_hook:judged", "shard-0", "shard-1"]) == 4
     assert "judge is the nearest" in capsys.readouterr().err

@@ -40,7 +40,7 @@ def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -
         judge: probe for judge, probe in FOUND_BY.items() if probe is not None
     }
     findings = re.findall(
-        r"^Probes: judge (\w+)\n! (\w+) turns \d+ of \d+ right verdicts", done.stdout, re.MULTILINE
+        r"^! judge (\w+): (\w+) turns \d+ of \d+ right verdicts", done.stdout, re.MULTILINE
     )
     assert findings == [(judge, probe) for judge, probe in FOUND_BY.items() if probe is not None]
     assert sum(number > 0 for number in wrong.values()) == len(PROBES)

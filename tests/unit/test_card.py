@@ -123,9 +123,9 @@ def test_a_case_that_most_judges_are_wrong_about_is_read_first_and_named_once() 
         [*judged(misses(3), judge="a"), *judged(misses(1), judge="b"), *judged(right, judge="c")]
     )
     (cases,) = (block for block in answer_blocks(session) if isinstance(block, Cases))
-    assert [case.why.partition(";")[0] for case in cases.cases] == [
-        "wrong: 2 judges",
-        "wrong: 1 judge",
-        "wrong: 1 judge",
+    assert [case.why.partition(":")[0] for case in cases.cases] == [
+        "2 judges, missed",
+        "1 judge, missed",
+        "1 judge, missed",
     ]
     assert "run-000" in cases.cases[0].title

@@ -140,7 +140,7 @@ def test_passed_gate_and_no_gate_are_told_apart() -> None:
     passed = report(session_of(judged(right), before=judged(right)))
     assert passed.all("h2")[0].text == "✅ PASS: The judge is as good as before"
     assert report(session_of(judged(right))).all("h2")[0].text == (
-        "The judge is right in all of 48 cases"
+        "The judge agrees with all 48 labels"
     )
 
 
@@ -162,7 +162,7 @@ def test_ordinal_and_panel_are_told() -> None:
         session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
     )
     assert [heading.text for heading in page.all("h3")][:2] == [
-        "helpfulness The judge is right in all of 30 cases",
+        "helpfulness The judge agrees with all 30 labels",
         "refunds 2 judges compared",
     ]
     assert cells(page, 1)[0] == ["judge", "found", "false alarms"]
@@ -231,11 +231,11 @@ def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
         for each in report(session_of([*results, derived])).all("p")
         if each.text.startswith("Who says what: ")
     ]
-    assert told[0] == (
+    assert (
         "Who says what: 1 (violated): the label, a person in the review, judge a; 0 (satisfied): "
         "this judge."
-    )
-    assert "this judge on the unchanged case" in told[-1]
+    ) in told
+    assert any("this judge on the unchanged case" in text for text in told)
 
 
 def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
