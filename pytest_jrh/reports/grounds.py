@@ -235,24 +235,33 @@ def trust_sentence(session: Session, suite: str) -> tuple[str, bool]:
     if not parts:
         return "", False
     text = f"Labels: {', '.join(parts)}"
+    wrong = _found_wrong(results, grounds)
     if counts["blind"]:
-        text += f"; people checked {_checked(results, grounds, counts['blind'])}"
-    doubtful = bool(counts["unverified"] or counts["altered"])
+        text += f"; people checked {_checked(counts['blind'], wrong)}"
+    doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
     if same and counts["blind"] < FEWEST_LABELS:
         doubtful = True
     return f"{text}.", doubtful
 
 
-def _checked(results: Sequence[CaseResult], grounds: Grounds, blind: int) -> str:
-    """How many cases people labelled blind, how many of these labels were wrong by them, and how
-    many are needed.
+def _found_wrong(results: Sequence[CaseResult], grounds: Grounds) -> int | None:
+    """How many labels that the verifier confirmed are wrong by people; None where they labelled
+    no such case.
     """
-    text = f"{blind:,} blind"
     people = blind_labels(grounds.people)
     verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
-    if verifier is not None and verifier.false_confirmations.n:
-        wrong = verifier.false_confirmations.count
-        text += f" and found {'none' if not wrong else f'{wrong:,}'} wrong"
+    if verifier is None or not verifier.false_confirmations.n:
+        return None
+    return verifier.false_confirmations.count
+
+
+def _checked(blind: int, wrong: int | None) -> str:
+    """How many cases people labelled blind, how many labels they found wrong, and how many cases
+    are needed.
+    """
+    text = f"{blind:,} blind"
+    if wrong is not None:
+        text += f" and found {f'{wrong:,}' if wrong else 'none'} wrong"
     if blind < FEWEST_LABELS:
         text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
     return text
