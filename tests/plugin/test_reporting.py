@@ -69,7 +69,7 @@ def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
         "! Labels: 5 confirmed by openai/gpt-4.1-mini, which is also the judge.",
         "wrong, worst first (1):",
         "  rubric-1: As planned (run-2)",
-        "    Nothing is wrong with this.",
+        "    missed: Nothing is wrong with this.",
         "1 case unrecorded. With an API key, this records only what is missing:",
         "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
         "--jrh-judge-record-mode=new_episodes",
