@@ -220,24 +220,13 @@ def _share_of_wrong(share: RightShare) -> str:
     wrong = share.now.complement()
     text = percent(wrong.value, 0)
     if wrong.lower is not None and wrong.upper is not None:
-        text += f", {whole_range(wrong)}"
+        text += f", {figures.range_text(wrong, digits=0)}"
     text = f"({text})"
     if share.before is None:
         return text
     before = share.before.n - (share.before.count or 0)
     of = "" if share.before.n == share.now.n else f" of {share.before.n:,}"
     return f"{text}, before {before:,}{of}"
-
-
-def whole_range(share: Estimate) -> str:
-    """The interval of a share in whole percent: an end that is not quite 0 or 100 is not printed as
-    if it were.
-    """
-    assert share.lower is not None
-    assert share.upper is not None
-    lower = round(100 * min(share.lower, 0.99)) if share.lower < 1 else 100
-    upper = round(100 * max(share.upper, 0.01)) if share.upper > 0 else 0
-    return f"{lower}-{upper}"
 
 
 def judge_cards(session: Session) -> list[JudgeCard]:

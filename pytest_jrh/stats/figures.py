@@ -106,7 +106,7 @@ def percent(value: float | None, digits: int = 1) -> str:
     return text
 
 
-def range_text(estimate: Estimate, kind: FigureKind = "share") -> str:
+def range_text(estimate: Estimate, kind: FigureKind = "share", digits: int = 1) -> str:
     """An interval as text: of a share in percent, of another figure in its own unit."""
     if estimate.lower is None or estimate.upper is None:
         return NONE
@@ -114,9 +114,10 @@ def range_text(estimate: Estimate, kind: FigureKind = "share") -> str:
         between = " to " if estimate.lower < 0 else "-"
         return f"{decimal(estimate.lower)}{between}{decimal(estimate.upper)}"
     # An end that is not quite 100 or 0 is not printed as if it were.
-    lower = min(estimate.lower, 0.999) if estimate.lower < 1 else 1.0
-    upper = max(estimate.upper, 0.001) if estimate.upper > 0 else 0.0
-    return f"{100 * lower:.1f}-{100 * upper:.1f}"
+    least: float = 10 ** -(digits + 2)
+    lower = min(estimate.lower, 1 - least) if estimate.lower < 1 else 1.0
+    upper = max(estimate.upper, least) if estimate.upper > 0 else 0.0
+    return f"{100 * lower:.{digits}f}-{100 * upper:.{digits}f}"
 
 
 def ranged(text: str, estimate: Estimate, kind: FigureKind = "share") -> str:

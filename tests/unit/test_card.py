@@ -12,9 +12,9 @@ from pytest_jrh.reports.card import (
     judge_cards,
     next_blocks,
     session_title,
-    whole_range,
     worst_results,
 )
+from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.formulas import Estimate
 from tests.support.judged_sessions import (
     Answer,
@@ -41,8 +41,8 @@ def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:
     session = session_of(judged(misses(3), runs=12))
     (card,) = judge_cards(session)
     (figures,) = session.table.judges
-    missed = whole_range(figures.figures["recall"].complement())
-    alarms = whole_range(figures.figures["false_positive_rate"])
+    missed = range_text(figures.figures["recall"].complement(), digits=0)
+    alarms = range_text(figures.figures["false_positive_rate"], digits=0)
     assert card.sentences == (
         f"Misses 3 of 24 violations (12%, {missed}).",
         f"No false alarm on 24 clean runs (0%, {alarms}).",
