@@ -66,14 +66,26 @@ class RightShare:
         return self.now.n - (self.now.count or 0)
 
     @property
+    def wrong_before(self) -> Estimate | None:
+        """The share that the baseline's judge got wrong."""
+        return None if self.before is None else self.before.complement()
+
+    @property
     def text(self) -> str:
         """How many of how many are right, with what it was before: `7/10 (was 10/10)`."""
-        if not self.now.n:
-            return figures.NONE
-        text = f"{self.now.count:,}/{self.now.n:,}"
-        if self.before is None:
-            return text
-        return f"{text} (was {self.before.count:,}/{self.before.n:,})"
+        return _counts(self.now, self.before)
+
+    @property
+    def wrong_text(self) -> str:
+        """How many of how many are wrong, with what it was before."""
+        return _counts(self.now.complement(), self.wrong_before)
+
+
+def _counts(now: Estimate, before: Estimate | None) -> str:
+    if not now.n:
+        return figures.NONE
+    text = f"{now.count:,}/{now.n:,}"
+    return text if before is None else f"{text} (was {before.count:,}/{before.n:,})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +106,16 @@ class CardRow:
     def shares(self) -> list[RightShare]:
         """Its shares of cases of one kind."""
         return [self.found] if self.passed is None else [self.found, self.passed]
+
+    @property
+    def cases(self) -> int:
+        """How many cases have a verdict."""
+        return sum(share.now.n for share in self.shares)
+
+    @property
+    def wrong(self) -> int:
+        """How many of them are judged wrong."""
+        return sum(share.wrong for share in self.shares)
 
     @property
     def lowest(self) -> float:
@@ -124,26 +146,18 @@ class JudgeCard:
     kappa: Estimate = field(default_factory=Estimate)
 
     @property
-    def cases(self) -> int:
-        """How many cases have a verdict."""
-        return sum(share.now.n for share in self.total.shares)
-
-    @property
-    def wrong(self) -> int:
-        """How many of them are judged wrong."""
-        return sum(share.wrong for share in self.total.shares)
-
-    @property
     def sentences(self) -> tuple[str, ...]:
         """What it misses, and its false alarms; of an ordinal judge how often it is exact, and its
         bias. Of what there is no case, nothing.
         """
+        total = self.total
         if self.mode == "ordinal":
-            return tuple(filter(None, (_exact(self.total.found), _bias(self.total.bias))))
-        passed = self.total.passed
-        return tuple(
-            filter(None, (_missed(self.total.found), _false_alarms(passed) if passed else ""))
-        )
+            wrong = _wrong_sentence("Wrong level in", total.found, "case")
+            sentences = [wrong, _bias(total.bias)]
+        else:
+            missed = _wrong_sentence("Misses", total.found, "violation")
+            sentences = [missed, _false_alarms(total.passed)]
+        return tuple(filter(None, sentences))
 
     @property
     def table(self) -> Table:
@@ -164,42 +178,25 @@ def _table_row(row: CardRow, level: Literal["rubric", "total"]) -> Row:
     worse = share.before is not None and (share.now.value or 0) < (share.before.value or 0)
     cells = [Cell(share.text, weight="bad" if worse else "")]
     if row.passed is not None:
-        cells.append(Cell(_alarms_text(row.passed)))
+        cells.append(Cell(row.passed.wrong_text))
     if row.bias is not None:
         cells.append(Cell(figures.decimal(row.bias.value)))
     return Row(row.name, tuple(cells), level)
 
 
-def _alarms_text(passed: RightShare) -> str:
-    """How many of how many satisfied cases are called violated, now and before."""
-    if not passed.now.n:
-        return figures.NONE
-    text = f"{passed.wrong:,}/{passed.now.n:,}"
-    if passed.before is None:
-        return text
-    before = passed.before
-    return f"{text} (was {before.n - (before.count or 0):,}/{before.n:,})"
-
-
-def _missed(found: RightShare) -> str:
-    if not found.now.n:
+def _wrong_sentence(beginning: str, share: RightShare, unit: str) -> str:
+    """How many cases of one kind are judged wrong; nothing where there is none of it."""
+    if not share.now.n:
         return ""
-    number = f"{found.wrong:,}" if found.wrong else "none"
-    return f"Misses {number} of {counted(found.now.n, 'violation')} {_share_of_wrong(found)}."
+    number = f"{share.wrong:,}" if share.wrong else "none"
+    return f"{beginning} {number} of {counted(share.now.n, unit)} {_share_of_wrong(share)}."
 
 
-def _false_alarms(passed: RightShare) -> str:
-    if not passed.now.n:
+def _false_alarms(passed: RightShare | None) -> str:
+    if passed is None or not passed.now.n:
         return ""
     alarms = counted(passed.wrong, "false alarm") if passed.wrong else "No false alarm"
     return f"{alarms} on {counted(passed.now.n, 'clean run')} {_share_of_wrong(passed)}."
-
-
-def _exact(found: RightShare) -> str:
-    if not found.now.n:
-        return ""
-    wrong = f"{found.wrong:,}" if found.wrong else "none"
-    return f"Wrong level in {wrong} of {counted(found.now.n, 'case')} {_share_of_wrong(found)}."
 
 
 def _bias(bias: Estimate | None) -> str:
@@ -222,11 +219,11 @@ def _share_of_wrong(share: RightShare) -> str:
     if wrong.lower is not None and wrong.upper is not None:
         text += f", {figures.range_text(wrong, digits=0)}"
     text = f"({text})"
-    if share.before is None:
+    before = share.wrong_before
+    if before is None:
         return text
-    before = share.before.n - (share.before.count or 0)
-    of = "" if share.before.n == share.now.n else f" of {share.before.n:,}"
-    return f"{text}, before {before:,}{of}"
+    of = "" if before.n == share.now.n else f" of {before.n:,}"
+    return f"{text}, before {before.count:,}{of}"
 
 
 def judge_cards(session: Session) -> list[JudgeCard]:
@@ -275,14 +272,15 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
         [total] = rows
     rows.sort(key=lambda row: row.lowest)
     word = _word(decision)
+    flaw = _flaw_title(section, session)
     return JudgeCard(
         suite=section.suite,
         judge=section.judge,
         label=section.label,
         mode=section.mode,
         word=word,
-        title=_title(section, total, word, decision, session),
-        flaw=flaw_title(section, session),
+        title=_title(section, total, word, flaw, session),
+        flaw=flaw,
         total=total,
         rows=tuple(rows) if len(rows) > 1 else (),
         kappa=_kappa(section),
@@ -300,6 +298,11 @@ def _row(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> CardRow:
         RightShare(statistics.figures["recall"], _before(violated)),
         RightShare(statistics.figures["false_positive_rate"].complement(), _before(satisfied)),
     )
+
+
+def lowest_share(statistics: Statistics) -> float:
+    """By which rubrics are sorted, the worst first; see `CardRow.lowest`."""
+    return _row("", statistics, ()).lowest
 
 
 def _before(pairs: Sequence[Pair]) -> Estimate | None:
@@ -343,12 +346,12 @@ def _title(
     section: figures.Section,
     total: CardRow,
     word: Word,
-    decision: GateDecision | None,
+    flaw: str,
     session: Session,
 ) -> str:
     """What is wrong, or that nothing is, in a few words."""
     judge = _subject(section, session)
-    flaw = flaw_title(section, session)
+    decision = session.decisions.get(section.suite)
     if word == "FAIL" and decision is not None:
         return _failure(judge, section, decision) or flaw or "The gate failed"
     if flaw:
@@ -362,11 +365,10 @@ def _title(
 
 
 def _count_title(judge: str, total: CardRow) -> str:
-    wrong = sum(share.wrong for share in total.shares)
-    cases = sum(share.now.n for share in total.shares)
-    if not wrong:
-        return f"{judge} agrees with {'all ' if cases > 1 else ''}{counted(cases, 'label')}"
-    return f"{judge} is wrong in {wrong:,} of {counted(cases, 'case')}"
+    if total.wrong:
+        return f"{judge} is wrong in {total.wrong:,} of {counted(total.cases, 'case')}"
+    every = "all " if total.cases > 1 else ""
+    return f"{judge} agrees with {every}{counted(total.cases, 'label')}"
 
 
 def _subject(section: figures.Section, session: Session) -> str:
@@ -420,7 +422,7 @@ _FLAWS = {
 }
 
 
-def flaw_title(section: figures.Section, session: Session) -> str:
+def _flaw_title(section: figures.Section, session: Session) -> str:
     """What makes a judge's verdicts worth nothing, whatever the gate says; empty where nothing
     does.
     """
@@ -476,8 +478,7 @@ def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
         of = f"{suite}: " if len(session.decisions) > 1 else ""
         word, title = suite_title(suite, cards, session)
         if title:
-            head = f"{word}: {title}" if word else title
-            blocks.append(Sentence(f"{of}{head}", _WEIGHTS[word]))
+            blocks.append(Sentence(f"{of}{headline(word, title)}", _WEIGHTS[word]))
         blocks += suite_blocks(suite, cards, session, brief=brief)
     findings = brief_findings(session.probes) if brief else findings_first(session.probes)
     is_finding = any(table.is_finding for table in session.probes)
@@ -511,6 +512,11 @@ def session_title(session: Session) -> str:
         passed = sum(word == "PASS" for _, word, _ in titles)
         return f"PASS: {counted(passed, 'suite')}" if passed else counted(len(titles), "suite")
     [(_, word, title)] = titles
+    return headline(word, title)
+
+
+def headline(word: Word, title: str) -> str:
+    """A title behind the decision, where there is one."""
     return f"{word}: {title}" if word else title
 
 

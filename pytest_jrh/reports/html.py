@@ -22,7 +22,7 @@ from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
-from pytest_jrh.reports.card import session_title
+from pytest_jrh.reports.card import lowest_share, session_title
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
     MEANINGS,
@@ -63,7 +63,6 @@ from pytest_jrh.stats.figures import (
     flicker_sentence,
     sections,
 )
-from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.statistics import levels_of
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.statistics import LevelFigures, Statistics
+    from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -123,7 +122,7 @@ def _figures_table(
     meanings: dict[str, str] = {}
     rows: list[tuple[str, Level, dict[str, Cell]]] = []
     links = []
-    for section in sorted(of_mode, key=lambda section: _lowest(section.total)):
+    for section in sorted(of_mode, key=lambda section: lowest_share(section.total)):
         table = topics.figures_table(section, changes.about(section.total.counts))
         meanings |= dict(zip(table.titles, table.meanings, strict=True))
         for index in _worst_first(section):
@@ -173,23 +172,10 @@ def _worst_first(section: figures.Section) -> list[int]:
 
     def order(of_rubric: list[int]) -> tuple[bool, float]:
         row = section.rows[of_rubric[0]]
-        return row.level != "total", _lowest(row.statistics)
+        return row.level != "total", lowest_share(row.statistics)
 
     ordered = sorted(places.values(), key=order)
     return list(chain.from_iterable(ordered))
-
-
-def _lowest(statistics: Statistics) -> float:
-    """The lower one of the shares of violations found and of satisfied cases left alone; on a scale
-    that of exact scores.
-    """
-    shares = [
-        statistics.figures.get("recall", Estimate()),
-        statistics.figures.get("false_positive_rate", Estimate()).complement(),
-    ]
-    if statistics.mode == "ordinal":
-        shares = [statistics.figures["exact"]]
-    return min((share.value for share in shares if share.value is not None), default=2)
 
 
 def section_values(section: figures.Section, link: Link) -> dict[str, Any]:

@@ -253,7 +253,7 @@ def _draw_label(canvas: Canvas, dot: _Box, box: _Box, label: str, colour: str) -
     canvas.text(box.left + 2, box.bottom - 4, label, 12, colour, bold=True, is_over_lines=True)
 
 
-def judges_table(
+def map_rows(
     cards: Sequence[JudgeCard], session: Session, *, is_short: bool = False
 ) -> list[tuple[str, ...]]:
     """The judges below each other, the titles first: what each gets right, its kappa, what it costs

@@ -32,6 +32,7 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.card import (
     cards_by_suite,
+    headline,
     mistake,
     next_blocks,
     session_title,
@@ -240,8 +241,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     for suite, of_suite in cards.items():
         if len(cards) > 1:
             word, title = suite_title(suite, of_suite, session)
-            head = f"{word}: {title}" if word else title
-            page.block([f"### {code(suite)} {prose(head)}\n"])
+            page.block([f"### {code(suite)} {prose(headline(word, title))}\n"])
         write_blocks(page, suite_blocks(suite, of_suite, session))
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Command, Sentence
-from pytest_jrh.reports.card import agreement_sentence, judge_cards, next_blocks, panel_title
+from pytest_jrh.reports.card import (
+    MOST_ROWS,
+    agreement_sentence,
+    cards_by_suite,
+    headline,
+    judge_cards,
+    next_blocks,
+    panel_title,
+    suite_title,
+)
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.grounds import trust_sentence
-from pytest_jrh.reports.judge_map import draw_map, draw_table, judges_table, points_of, signed
+from pytest_jrh.reports.judge_map import draw_map, draw_table, map_rows, points_of, signed
 from pytest_jrh.reports.probes import finding_sentences
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.svg import (
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
 
 WIDE = 840
 NARROW = 360
-_MOST_ROWS = 8
 _MOST_JUDGES = 20
 _MOST_FLAWS = 4
 _TAGS: Mapping[Word, str] = {
@@ -64,12 +72,10 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
     """A card for each suite with one judge, a map for each with several, and the matrix of probes;
     at least one picture, which says that there is no verdict.
     """
-    cards: dict[str, list[JudgeCard]] = {}
-    for suite, decision in session.decisions.items():
-        if decision.is_reported:
-            cards[suite] = []
-    for card in judge_cards(session):
-        cards.setdefault(card.suite, []).append(card)
+    cards = {}
+    for suite, of_suite in cards_by_suite(session).items():
+        if of_suite or session.decisions[suite].is_reported:
+            cards[suite] = of_suite
     pictures = []
     for number, (suite, of_suite) in enumerate(cards.items(), 1):
         canvas = Canvas(width, session.redactor.text)
@@ -78,11 +84,9 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
         elif of_suite:
             title, description = _draw_judges(canvas, of_suite, session)
         else:
-            title, description = (
-                "No case has a verdict",
-                decision_sentence(session.decisions[suite]),
-            )
-            _draw_head(canvas, "FAIL", suite, title, [description])
+            word, title = suite_title(suite, of_suite, session)
+            description = decision_sentence(session.decisions[suite])
+            _draw_head(canvas, word, suite, title, [description])
         description += _draw_foot(canvas, suite, session, with_next=number == len(cards))
         pictures.append(canvas.picture(title, description))
     if not pictures:
@@ -267,13 +271,12 @@ def _draw_card(canvas: Canvas, card: JudgeCard) -> tuple[str, str]:
     if card.flaw and card.flaw != card.title:
         sentences.append(f"{card.flaw}.")
     _draw_head(canvas, card.word, card.label, card.title, sentences)
-    shown = [(row.name, row) for row in card.rows[:_MOST_ROWS]]
+    shown = [(row.name, row) for row in card.rows[:MOST_ROWS]]
     axes, rows = _plot_of(shown, card.total)
     left_out = len(card.rows) - len(shown)
     _draw_plot(canvas, axes, rows, f"and {left_out:,} more" if left_out else "")
-    title = f"{card.word}: {card.title}" if card.word else card.title
     words = " ".join([*sentences, *(row.words(axes) for row in rows)])
-    return title, words
+    return headline(card.word, card.title), words
 
 
 class _Layout(NamedTuple):
@@ -436,14 +439,14 @@ def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -
             named = [("each of them", shown[0].total)]
         axes, rows = _plot_of(named, None)
         _draw_plot(canvas, axes, rows)
-    short_table = judges_table(shown, session, is_short=canvas.is_narrow)
+    short_table = map_rows(shown, session, is_short=canvas.is_narrow)
     draw_table(canvas, short_table, len(cards) - len(shown))
-    table = judges_table(shown, session)
+    table = map_rows(shown, session)
     words = [*sentences]
     for row in table[1:]:
         figures = zip(table[0][1:], row[1:], strict=True)
         words.append(f"{row[0]}: {', '.join(f'{name} {text}' for name, text in figures)}.")
-    return f"{word}: {title}" if word else title, " ".join(words)
+    return headline(word, title), " ".join(words)
 
 
 _CELL = 92.0

@@ -295,7 +295,7 @@ def _short_blocks(session: Session) -> list[Block]:
     blocks: list[Block] = []
     for cards in cards_by_suite(session).values():
         for card in cards if len(cards) == 1 else ():
-            if card.wrong and card.rows and card.cases >= _FEWEST_CASES:
+            if card.rows and card.total.wrong and card.total.cases >= _FEWEST_CASES:
                 blocks.append(card.table)
     every_section = sections(session.table)
     for section in every_section:
