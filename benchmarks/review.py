@@ -95,7 +95,8 @@ def _page(chromium: str) -> Iterator[tuple[Any, str]]:
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
         try:
-            context = browser.new_context(viewport={"width": 1280, "height": 900})
+            # Looks at the page by `wait_for_function`, which the content security policy forbids.
+            context = browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True)
             context.add_init_script(_WATCH)
             yield context, server.url
         finally:

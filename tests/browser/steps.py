@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.store.decisions import DecisionStore
@@ -34,12 +35,21 @@ def names(page: Any) -> list[str]:
     return found
 
 
+def wait_for(page: Any, expression: str, wanted: object) -> None:
+    """Wait until `expression` gives `wanted` in the page.
+
+    Playwright's `wait_for_function` evaluates its text inside the page at every look but the first,
+    which the pages' content security policy forbids.
+    """
+    end = time.monotonic() + 15
+    while (value := page.evaluate(expression)) != wanted:
+        assert time.monotonic() < end, f"{expression} gives {value!r}, not {wanted!r}"
+        page.wait_for_timeout(50)
+
+
 def wait_statuses(page: Any, *wanted: str) -> None:
-    page.wait_for_function(
-        "wanted => [...document.querySelectorAll('#rows li')].map(one => "
-        "one.dataset.status).join() === wanted",
-        arg=",".join(wanted),
-    )
+    statuses = "[...document.querySelectorAll('#rows li')].map(row => row.dataset.status)"
+    wait_for(page, statuses, list(wanted))
 
 
 def wait_open(page: Any, run: str) -> None:

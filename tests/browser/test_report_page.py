@@ -12,6 +12,7 @@ import pytest
 from pytest_jrh.core.documents import storable
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
+from tests.browser.steps import wait_for
 from tests.support.judged_sessions import (
     HOSTILE,
     coin,
@@ -282,10 +283,7 @@ def test_the_search_finds_reasoning_edits_and_rubrics(
         ("refund_policy disagree regression 25", 1),
     ):
         page.fill("input[name=text]", words)
-        page.wait_for_function(
-            "text => document.querySelector('#shown').textContent === text",
-            arg=f"{number} of 49 cases",
-        )
+        wait_for(page, "document.querySelector('#shown').textContent", f"{number} of 49 cases")
 
 
 def test_the_focus_goes_into_a_case_and_back_to_its_row(opened: Any, report: Path) -> None:
@@ -408,7 +406,7 @@ def test_a_long_list_has_the_rows_in_view_and_loses_none(opened: Any, tmp_path: 
     # A case whose row is far from where the list was left.
     key = case_key(made[0].case_id)
     page.evaluate("key => { location.hash = `#case-${key}`; }", key)
-    page.wait_for_function("document.querySelector('#case').innerText.includes('run-000')")
+    page.wait_for_selector("#case:has-text('run-000')")
     page.keyboard.press("Escape")
     page.wait_for_selector("#overview:not([hidden])")
     assert page.evaluate("document.activeElement.closest('tr').dataset.key") == key

@@ -12,7 +12,16 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from tests.browser.material import HOSTILE, made_case
-from tests.browser.steps import NEW_TEXT, filled, names, opened, stored, wait_open, wait_statuses
+from tests.browser.steps import (
+    NEW_TEXT,
+    filled,
+    names,
+    opened,
+    stored,
+    wait_for,
+    wait_open,
+    wait_statuses,
+)
 from tests.support.reviews import as_reviewed
 
 if TYPE_CHECKING:
@@ -127,9 +136,7 @@ def test_text_that_is_not_saved_is_not_lost_to_a_decision_or_another_case(
     page.click("#accept")
     page.wait_for_selector("#toast:has-text('Save or cancel')")
     page.click("#next")
-    page.wait_for_function(
-        "key => location.hash.slice(1) === key", arg=session.board.changes()[1][0].entry.key
-    )
+    wait_for(page, "location.hash.slice(1)", session.board.changes()[1][0].entry.key)
     # Somebody else decides meanwhile.
     entry = session.board.changes()[1][0].entry
     session.board.decide(entry.key, entry.digest, "accepted")
@@ -181,7 +188,7 @@ def test_filters_narrow_the_list_and_the_keys_stay_inside(sessions: Sessions) ->
     page.keyboard.press("Escape")
     page.keyboard.press("r")
     page.select_option("#by-decision", "rejected")
-    page.wait_for_function("() => document.querySelectorAll('#rows li:not([hidden])').length === 1")
+    wait_for(page, "document.querySelectorAll('#rows li:not([hidden])').length", 1)
     assert names(page) == ["support-002"]
     page.select_option("#by-decision", "undecided")
     assert len(names(page)) == 4
@@ -310,9 +317,7 @@ def test_a_case_that_the_verifier_rejected_is_found_and_only_looked_at(sessions:
     assert not page.locator("#accept, #reject, #edit, [data-edit]").filter(visible=True).count()
     page.keyboard.press("a")
     page.keyboard.press("e")
-    page.wait_for_function(
-        "() => document.querySelector('#says').textContent.includes('nothing can be decided')"
-    )
+    page.wait_for_selector("#says:has-text('nothing can be decided')", state="attached")
     assert page.evaluate("() => window.ran") is None
     assert stored(session) == []
     page.select_option("#by-decision", "")
