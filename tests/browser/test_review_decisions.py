@@ -115,6 +115,7 @@ def test_a_killed_server_that_is_started_again_shows_every_decision(
     with page_process("decide", tmp_path) as (_, url):
         page = browser.new_page()
         page.goto(url)
+        page.wait_for_selector("#case article")
         wait_statuses(page, "accepted", "rejected", "edited", "undecided")
         page.click("#rows li >> nth=2")
         page.wait_for_selector("#turn-4 .tag:text-is('edited by a person')")
