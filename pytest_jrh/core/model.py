@@ -140,7 +140,10 @@ SkipKind: TypeAlias = Literal[
     "disputed_label",
     "no_plan",
     "unusable_edit",
+    "broken_structure",
+    "stale_value",
     "not_confirmed",
+    "contradiction",
     "rejected_in_review",
     "wrong_on_base",
     "probe_not_applicable",
@@ -173,9 +176,22 @@ SKIPS: Mapping[SkipKind, SkipReason] = {
     "unusable_edit": SkipReason(
         "unusable edit", "Nothing, where few. Where many: the editor's model is too weak."
     ),
+    "broken_structure": SkipReason(
+        "an edit breaks the structure of the transcript",
+        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
+    ),
+    "stale_value": SkipReason(
+        "a later turn still says what was changed",
+        "Nothing, where few. Where many: the planner's or the editor's model is too weak, or so "
+        "much hangs on each act that `edits: text` suits the rubric better.",
+    ),
     "not_confirmed": SkipReason(
         "label not confirmed",
         "Nothing, where few. Where many: the rubric is vague, or the editor's model is too weak.",
+    ),
+    "contradiction": SkipReason(
+        "the transcript contradicts itself",
+        "Nothing, where few. Where many: the editor's model is too weak for `edits: acts`.",
     ),
     "rejected_in_review": SkipReason(
         "rejected in review", "Nothing: a person has decided so on the review page."
@@ -334,15 +350,27 @@ Preprocessor: TypeAlias = Callable[..., "Mapping[str, Any] | Sequence[Message] |
 ClusterId: TypeAlias = tuple[str, str | None, str]
 
 
+EditKind: TypeAlias = Literal["say", "call", "insert", "omit"]
+"""What an edit changes: the words of a turn, a call with its result, or a call with its result that
+is put in or left out."""
+EditsOf: TypeAlias = Literal["text", "acts"]
+"""What the edits of a suite may change: the words of turns alone, or calls and results too."""
+
+
 @dataclass(frozen=True, slots=True)
 class PlanStep:
     """One planned edit: which message (index into the run's messages), to what
     end, and why there.
+
+    `call_id` says which call of the turn it is about, by its id or by its number in the turn, from
+    1; empty for the turn's only one. An `insert` puts its call before the message.
     """
 
     message_index: int
     goal: str
     rationale: str
+    kind: EditKind = "say"
+    call_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +383,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One applied edit of one assistant turn, with everything needed to audit it.
+    """One applied edit, with everything needed to audit it.
 
     `summary_snapshot` is the summary that the editor saw; `dropped_reasoning` counts the
-    reasoning blocks that went with the old text.
+    reasoning blocks that went with the old text. With `edits: acts` it is a splice: `after` stands
+    at `message_index` of the made transcript, where `before` stood; both are empty in a suite of
+    `edits: text`. The edits of a case stand in the order of its transcript, and a person's after
+    them. `follows` says why an edit was made that no plan names: what it would have contradicted.
     """
 
     message_index: int
@@ -371,15 +402,24 @@ class Edit:
     editor_raw_response: str
     summary_snapshot: str
     dropped_reasoning: int
+    kind: EditKind = "say"
+    before: tuple[Message, ...] = ()
+    after: tuple[Message, ...] = ()
+    follows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the verifier said: a verdict (binary), and in ordinal mode the score it would give."""
+    """What the verifier said: a verdict (binary), and in ordinal mode the score it would give.
+
+    `contradiction` is where the transcript contradicts itself; empty where it does not, or the
+    verifier was not asked.
+    """
 
     verdict: Literal["PASS", "FAIL"]
     rationale: str
     score: int | None
+    contradiction: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from pytest_jrh.core.model import (
     Objective,
     PerturbationOutcome,
     Plan,
+    PlanStep,
     Review,
     Rubric,
     ScoreLevel,
@@ -234,8 +235,7 @@ class Record(_RecordPart):
                 perturbation.verification,
                 perturbation.confirmed,
                 perturbation.final_summary,
-                # The verifier rejects by not confirming the label, and for nothing else.
-                no_case=None if self.rejected is None else Skip("not_confirmed", self.rejected),
+                no_case=self._rejection,
             ),
             expected=self.expected,
             verified=self.verified,
@@ -250,6 +250,15 @@ class Record(_RecordPart):
         metadata = {key: value for key, value in self.metadata.items() if key not in generated}
         run = replace(case.run, metadata=metadata | self.shadowed_metadata)
         return replace(case, run=run)
+
+    @property
+    def _rejection(self) -> Skip | None:
+        """Why the verifier rejected the case: what it said tells the kind."""
+        if self.rejected is None:
+            return None
+        verification = self.perturbation.verification
+        contradicts = verification is not None and verification.contradiction
+        return Skip("contradiction" if contradicts else "not_confirmed", self.rejected)
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Record:
@@ -555,10 +564,19 @@ def _agent_mode(case: Case) -> str:
     return "positive" if case.objective == "pass" else "perturbation"
 
 
+# Of `edits: acts`: records of other suites are as they were before there was such a thing.
+_OF_ACTS = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
+
+
 def _fields(
-    value: Edit | Label | Review | ScoreLevel | Verification | VoteSource,
+    value: Edit | Label | PlanStep | Review | ScoreLevel | Verification | VoteSource,
 ) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    fields = {}
+    for name, declared in value.__dataclass_fields__.items():
+        field_value = getattr(value, name)
+        if name not in _OF_ACTS or field_value != declared.default:
+            fields[name] = field_value
+    return fields
 
 
 def _rubric(rubric: Rubric) -> dict[str, Any]:
@@ -592,15 +610,12 @@ def perturbation_data(case: Case) -> dict[str, Any]:
 
 
 def _plan(plan: Plan, run: AgentRun) -> dict[str, Any]:
-    steps = [
-        {
-            "message_index": step.message_index,
-            "message_id": _message_id(run, step.message_index),
-            "goal": step.goal,
-            "rationale": step.rationale,
-        }
-        for step in plan.steps
-    ]
+    steps = []
+    for step in plan.steps:
+        message_id = _message_id(run, step.message_index)
+        steps.append(
+            {"message_index": step.message_index, "message_id": message_id} | _fields(step)
+        )
     return {"thesis": plan.thesis, "steps": steps}
 
 

@@ -1,0 +1,438 @@
+"""Edits that are acts, without a model: splices and how they are undone, what the tools of a log
+take and give, and what providers ask of calls and results.
+
+A splice replaces messages that stand side by side by others (`Edit.before`, `Edit.after`). A call
+and its results belong together: the results are the messages of tools behind the call's turn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.transcript import brief, message_text, render_tool_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.model import Edit, Message
+
+
+_DEEPEST = 12
+"""How deep in a JSON value keys and types are looked at."""
+_MOST_EXAMPLES = 3
+_LONGEST_EXAMPLE = 3_000
+"""How many real results of a tool the editor is shown, and how many characters one may have."""
+_SCHEMA_TYPES = {
+    "string": "text",
+    "integer": "a number",
+    "number": "a number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def splice(messages: Sequence[Message], edit: Edit) -> tuple[Message, ...]:
+    """The messages with `after` of an edit where its `before` stood, from `message_index` on.
+
+    Raises `ValueError` where `before` does not stand there.
+    """
+    return _replaced(messages, edit.message_index, edit.before, edit.after)
+
+
+def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:
+    """The transcript as it was before these edits: of all edits of a made case, its run.
+
+    An edit of `edits: text` has no messages to put back, and stays. Raises `ValueError` where
+    `after` of an edit does not stand where it says.
+    """
+    restored = tuple(messages)
+    for edit in reversed(edits):
+        restored = _replaced(restored, edit.message_index, edit.after, edit.before)
+    return restored
+
+
+def edited_turns(edits: Iterable[Edit]) -> frozenset[int]:
+    """The positions of edited messages in the made transcript.
+
+    A splice that keeps a message as it was, such as the result of another call of the turn, has not
+    edited it; what was left out has no position.
+    """
+    turns: set[int] = set()
+    for edit in edits:
+        if not edit.before and not edit.after:
+            turns.add(edit.message_index)
+            continue
+        same_length = len(edit.before) == len(edit.after)
+        for offset, message in enumerate(edit.after):
+            if not (same_length and edit.before[offset] == message):
+                turns.add(edit.message_index + offset)
+    return frozenset(turns)
+
+
+def moved(edits: Iterable[Edit], at: int, by: int) -> list[Edit]:
+    """The edits after a splice at a position that made the transcript longer by so much."""
+    return [
+        replace(edit, message_index=edit.message_index + by) if edit.message_index >= at else edit
+        for edit in edits
+    ]
+
+
+def acts_text(messages: Iterable[Message]) -> str:
+    """Messages as one text to read: words, each call as `NAME: {arguments}`, results as they are.
+
+    The part of an edit that stands in `original_content` and `edited_content`.
+    """
+    parts: list[str] = []
+    for message in messages:
+        error = message.get("error")
+        if isinstance(error, dict):
+            parts.append(f"error: {error.get('message', '')}")
+        parts += [message_text(message), render_tool_calls(message)]
+    return "\n".join(part for part in parts if part.strip())
+
+
+def _replaced(
+    messages: Sequence[Message], at: int, old: Sequence[Message], new: Sequence[Message]
+) -> tuple[Message, ...]:
+    end = at + len(old)
+    if at < 0 or at > len(messages) or tuple(messages[at:end]) != tuple(old):
+        raise ValueError(f"the messages of the edit do not stand at {at}")
+    return (*messages[:at], *new, *messages[end:])
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One call of a transcript: its turn, its number in the turn from 0, and where its results
+    stand.
+    """
+
+    turn: int
+    number: int
+    call: Mapping[str, Any]
+    results: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the tool."""
+        return str(self.call.get("function", ""))
+
+    @property
+    def call_id(self) -> str:
+        """The id of the call; empty where it has none."""
+        return str(self.call.get("id") or "")
+
+
+def results_end(messages: Sequence[Message], turn: int) -> int:
+    """The position behind a turn and the results that follow it at once."""
+    end = turn + 1
+    while end < len(messages) and messages[end].get("role") == "tool":
+        end += 1
+    return end
+
+
+def acts_of(messages: Sequence[Message]) -> tuple[Act, ...]:
+    """All calls of a transcript, in its order.
+
+    A result belongs to the call whose id it has; one without an id to the first call, without an
+    id or without a result, that is left.
+    """
+    acts: list[Act] = []
+    for turn, message in enumerate(messages):
+        calls = message.get("tool_calls") or ()
+        if message.get("role") != "assistant" or not calls:
+            continue
+        results: list[list[int]] = [[] for _ in calls]
+        for position in range(turn + 1, results_end(messages, turn)):
+            number = _number_of_call(calls, results, messages[position])
+            if number is not None:
+                results[number].append(position)
+        for number, call in enumerate(calls):
+            acts.append(Act(turn, number, call, tuple(results[number])))
+    return tuple(acts)
+
+
+def _number_of_call(
+    calls: Sequence[Mapping[str, Any]], results: Sequence[Sequence[int]], result: Message
+) -> int | None:
+    result_id = result.get("tool_call_id")
+    for number, call in enumerate(calls):
+        if result_id and call.get("id") == result_id:
+            return number
+    for number, call in enumerate(calls):
+        if not (result_id and call.get("id")) and not results[number]:
+            return number
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What JSON values look like: their types in words, and the keys and items of those seen.
+
+    `required` are the keys that every object had. Where several objects were `seen` that have no
+    key in common, the keys are data, such as ids, and any key may be there.
+    """
+
+    types: frozenset[str] = frozenset()
+    keys: Mapping[str, Shape] | None = None
+    required: frozenset[str] = frozenset()
+    items: Shape | None = None
+    seen: int = 0
+
+    @property
+    def _is_map(self) -> bool:
+        return self.seen > 1 and not self.required
+
+    def __add__(self, other: Shape) -> Shape:
+        """What has this shape or the other one."""
+        keys = dict(self.keys or {})
+        for key, shape in (other.keys or {}).items():
+            keys[key] = keys[key] + shape if key in keys else shape
+        required = self.required if self.seen else other.required
+        if self.seen and other.seen:
+            required &= other.required
+        items = self.items
+        if other.items is not None:
+            items = other.items if items is None else items + other.items
+        return Shape(self.types | other.types, keys, required, items, self.seen + other.seen)
+
+    def mistake(self, value: object, name: str, *, may_be_map: bool = True) -> str | None:
+        """What a value has that this shape lacks, in words about `name`; None where it fits.
+
+        A shape without a type, of which nothing is known, takes any JSON value.
+        """
+        value_type = json_type(value)
+        if self.types and value_type not in self.types:
+            return f"{name} is {value_type}, not {' or '.join(sorted(self.types))}"
+        if isinstance(value, dict):
+            return self._keys_mistake(value, name, may_be_map=may_be_map)
+        if isinstance(value, list) and self.items is not None:
+            for number, item in enumerate(value):
+                if mistake := self.items.mistake(item, f"{name}[{number}]"):
+                    return mistake
+        return None
+
+    def _keys_mistake(self, value: Mapping[str, Any], name: str, *, may_be_map: bool) -> str | None:
+        if self.keys is None:
+            return None
+        missing = sorted(self.required - value.keys())
+        if missing:
+            return f"{brief(missing[0])} is missing from {name}"
+        of_any_key = Shape()
+        is_map = may_be_map and self._is_map
+        if is_map:
+            for shape in self.keys.values():
+                of_any_key += shape
+        for key, item in value.items():
+            if key not in self.keys and not is_map:
+                return f"{brief(key)} is no key of {name}"
+            shape = of_any_key if is_map else self.keys[key]
+            if mistake := shape.mistake(item, f"{name}.{brief(key)[1:-1]}"):
+                return mistake
+        return None
+
+
+def json_type(value: object) -> str:
+    """The type of a JSON value in words."""
+    if isinstance(value, bool):
+        return "true or false"
+    if value is None:
+        return "null"
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        return "a number"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, list):
+        return "a list"
+    return "an object" if isinstance(value, dict) else "no JSON"
+
+
+def shape_of(value: object, depth: int = 0) -> Shape:
+    """The shape of one JSON value."""
+    types = frozenset({json_type(value)})
+    if depth > _DEEPEST:
+        return Shape()
+    if isinstance(value, dict):
+        keys = {str(key): shape_of(item, depth + 1) for key, item in value.items()}
+        return Shape(types, keys, frozenset(keys), seen=1)
+    if isinstance(value, list):
+        items = Shape()
+        for item in value:
+            items += shape_of(item, depth + 1)
+        return Shape(types, items=items if value else None)
+    return Shape(types)
+
+
+def shape_of_schema(schema: object, depth: int = 0) -> Shape:
+    """The shape that a JSON schema gives its values; what it says in other words is left open."""
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return Shape()
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(choices, list):
+        shapes = [shape_of_schema(choice, depth + 1) for choice in choices]
+        if not all(shape.types for shape in shapes):
+            return Shape()
+        together = Shape()
+        for shape in shapes:
+            together += shape
+        return together
+    named = schema.get("type")
+    names = named if isinstance(named, list) else [named]
+    types = frozenset(_SCHEMA_TYPES[name] for name in names if name in _SCHEMA_TYPES)
+    properties = schema.get("properties")
+    items = shape_of_schema(schema["items"], depth + 1) if "items" in schema else None
+    if not isinstance(properties, dict) or not properties:
+        return Shape(types, items=items)
+    keys = {str(key): shape_of_schema(value, depth + 1) for key, value in properties.items()}
+    required = schema.get("required")
+    always = frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+    return Shape(types, keys, always & keys.keys(), items, seen=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What a log shows of one tool: the shapes of its arguments and of its results, and some of its
+    calls with their results.
+
+    Results that are no JSON object or list have the shape of text.
+    """
+
+    name: str
+    arguments: Shape = Shape()
+    results: Shape = Shape()
+    examples: tuple[tuple[Mapping[str, Any], Message], ...] = ()
+
+    def arguments_mistake(self, arguments: object) -> str | None:
+        """Why no call of this tool can have these arguments; None where one can."""
+        if not isinstance(arguments, dict):
+            return f"its arguments are {json_type(arguments)}, not an object"
+        return self.arguments.mistake(arguments, "its arguments", may_be_map=False)
+
+    def result_mistake(self, text: str) -> str | None:
+        """Why a text is no result as this tool gives them; None where it is one."""
+        return self.results.mistake(result_value(text), "its result")
+
+
+def result_value(text: str) -> object:
+    """The JSON object or list that a result is, or else its text."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return text
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, dict | list) else text
+
+
+def tools_of(
+    transcripts: Iterable[Sequence[Message]], definitions: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Tool]:
+    """The tools of a log, by name, in the order in which they are first called.
+
+    A definition has a `name` and `parameters`, a JSON schema, as Inspect and OpenAI have it. Calls
+    whose arguments could not be parsed say nothing of a tool.
+    """
+    tools: dict[str, Tool] = {}
+    for messages in transcripts:
+        for act in acts_of(messages):
+            arguments = act.call.get("arguments")
+            if isinstance(arguments, dict) and not act.call.get("parse_error"):
+                tool = tools.get(act.name, Tool(act.name))
+                results = [messages[position] for position in act.results]
+                tools[act.name] = _with_call(tool, act.call, results)
+    for definition in definitions:
+        name = str(definition.get("name") or "")
+        parameters = shape_of_schema(definition.get("parameters"))
+        if name and parameters.keys:
+            tool = tools.get(name, Tool(name))
+            tools[name] = replace(tool, arguments=tool.arguments + parameters)
+    return tools
+
+
+def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) -> Tool:
+    shape, examples = tool.results, tool.examples
+    for result in results:
+        text = message_text(result)
+        shape += shape_of(result_value(text))
+        if len(examples) < _MOST_EXAMPLES and len(text) <= _LONGEST_EXAMPLE:
+            examples = (*examples, (call, result))
+    return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples)
+
+
+def structure_mistake(
+    messages: Sequence[Message], tools: Mapping[str, Tool], run: Sequence[Message] = ()
+) -> str | None:
+    """Say what providers would not accept of a made transcript; None where they accept it.
+
+    Every call has one result, between its turn and the next turn of another role; ids of calls are
+    unique; arguments have the keys and types of their tool; no turn of the assistant is empty. A
+    run may break this by itself: what `run` has of a kind as often is no mistake of an edit.
+    """
+    mistakes_of_run = Counter(key for key, _text in _mistakes(run, tools))
+    for key, text in _mistakes(messages, tools):
+        if not mistakes_of_run[key]:
+            return text
+        mistakes_of_run[key] -= 1
+    return None
+
+
+def _mistakes(
+    messages: Sequence[Message], tools: Mapping[str, Tool]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each mistake, with what is the same for the same mistake elsewhere in a transcript."""
+    acts = acts_of(messages)
+    yield from _mistakes_of_calls(acts, tools)
+    act_of_result = {position: act for act in acts for position in act.results}
+    for position, message in enumerate(messages):
+        role = message.get("role")
+        if role == "tool" and position not in act_of_result:
+            result_id = str(message.get("tool_call_id") or "")
+            yield (
+                ("no call", result_id),
+                f"[{position}] is a result{_named(result_id)} of no call before it",
+            )
+        elif role == "tool":
+            name, act = str(message.get("function") or ""), act_of_result[position]
+            if name and name != act.name:
+                yield (
+                    ("tool", name, act.name),
+                    f"[{position}] is a result of {brief(name)} to a call of {brief(act.name)}",
+                )
+        elif role == "assistant" and not message.get("tool_calls") and _is_empty(message):
+            yield ("empty",), f"[{position}] is a turn without words or calls"
+
+
+def _mistakes_of_calls(
+    acts: Sequence[Act], tools: Mapping[str, Tool]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    times_used = Counter(act.call_id for act in acts if act.call_id)
+    for act in acts:
+        subject = f"[{act.turn}] the call of {brief(act.name)[1:-1]}{_named(act.call_id)}"
+        if not act.call_id:
+            yield ("no id",), f"{subject} has no id"
+        elif times_used[act.call_id] > 1:
+            times_used[act.call_id] -= 1
+            yield ("same id", act.call_id), f"{subject} has an id that another call has"
+        if not act.results:
+            yield ("no result", act.call_id), f"{subject} has no result"
+        for _surplus in act.results[1:]:
+            yield ("results", act.call_id), f"{subject} has {len(act.results)} results, not one"
+        tool = tools.get(act.name)
+        if tool is None:
+            yield ("no tool", act.name), f"{subject} is of a tool that the log does not have"
+        elif mistake := tool.arguments_mistake(act.call.get("arguments")):
+            yield ("arguments", act.name, mistake), f"{subject}: {mistake}"
+
+
+def _named(call_id: str) -> str:
+    return f" ({brief(call_id)[1:-1]})" if call_id else ""
+
+
+def _is_empty(message: Message) -> bool:
+    content = message.get("content")
+    return not content or (isinstance(content, str) and not content.strip())

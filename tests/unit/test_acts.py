@@ -1,0 +1,221 @@
+"""Splices, the tools of a log, and the structure that providers ask for."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_jrh.cases.acts import (
+    acts_of,
+    acts_text,
+    edited_turns,
+    splice,
+    structure_mistake,
+    tools_of,
+    undone,
+)
+from pytest_jrh.core.model import Edit, EditKind, Message
+
+
+def says(text: str, *calls: dict[str, Any]) -> Message:
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    return {**message, "tool_calls": list(calls)} if calls else message
+
+
+def call(name: str, call_id: str = "", **arguments: Any) -> dict[str, Any]:
+    named = {"id": call_id} if call_id else {}
+    return {**named, "function": name, "arguments": arguments, "type": "function"}
+
+
+def result(text: str, call_id: str = "", **more: Any) -> Message:
+    named = {"tool_call_id": call_id} if call_id else {}
+    return {"role": "tool", "content": text, **named, **more}
+
+
+RUN: tuple[Message, ...] = (
+    {"role": "user", "content": "Where is my money?"},
+    says("I look.", call("find", "a1", order="A-7")),
+    result('{"order": "A-7", "paid": 56.0}', "a1", function="find"),
+    says("", call("refund", "a2", order="A-7", amount=56.0)),
+    result("done", "a2", function="refund"),
+    says("You get 56.00."),
+)
+TOOLS = tools_of([RUN])
+
+
+def edit(
+    at: int, kind: EditKind, before: tuple[Message, ...], after: tuple[Message, ...], **more: Any
+) -> Edit:
+    return Edit(
+        message_index=at,
+        message_id=str(at),
+        round_index=0,
+        original_content=acts_text(before),
+        edited_content=acts_text(after),
+        selector_reason="",
+        editor_reason="",
+        editor_raw_response="",
+        summary_snapshot="",
+        dropped_reasoning=0,
+        kind=kind,
+        before=before,
+        after=after,
+        **more,
+    )
+
+
+def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
+    again = (
+        says("", call("refund", "a9", order="A-7", amount=56.0)),
+        result("done", "a9", function="refund"),
+    )
+    omitted = edit(1, "omit", RUN[1:3], ())
+    raised = edit(
+        1,
+        "call",
+        RUN[3:5],
+        (says("", call("refund", "a2", order="A-7", amount=90.0)), RUN[4]),
+    )
+    inserted = edit(3, "insert", (), again)
+    said = edit(5, "say", RUN[5:], (says("You get 90.00."),))
+    edits = (omitted, raised, inserted, said)
+    made = splice(RUN, omitted)
+    for later in edits[1:]:
+        made = splice(made, later)
+    assert [message["role"] for message in made] == [
+        "user",
+        *("assistant", "tool", "assistant", "tool", "assistant"),
+    ]
+    assert edited_turns(edits) == {1, 3, 4, 5}, "the result of the call stays as it was"
+    assert json.dumps(undone(made, edits)) == json.dumps(RUN)
+
+
+def test_edit_that_does_not_stand_where_it_says_cannot_be_undone() -> None:
+    with pytest.raises(ValueError, match="do not stand at 4"):
+        undone(RUN, [edit(4, "say", (), (says("else"),))])
+
+
+def test_edit_of_words_alone_is_its_turn_and_is_left() -> None:
+    words = edit(5, "say", (), ())
+    assert edited_turns([words]) == {5}
+    assert undone(RUN, [words]) == RUN
+
+
+def test_text_of_acts_has_words_call_and_result() -> None:
+    assert acts_text(RUN[1:3]) == (
+        'I look.\nfind: {"order": "A-7"}\n{"order": "A-7", "paid": 56.0}'
+    )
+
+
+def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
+    parallel = (
+        says("", call("one", "x"), call("two", "y")),
+        result("second", "y"),
+        result("first", "x"),
+        says("", call("one"), call("two")),
+        result("first"),
+        result("second"),
+    )
+    assert [act.results for act in acts_of(parallel)] == [(2,), (1,), (4,), (5,)]
+
+
+REFUND = call("refund", "a2", order="A-7", amount=56.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "mistake"),
+    [
+        ((says("", REFUND), RUN[4]), None),
+        ((says("", {**REFUND, "arguments": {"order": "A-7", "amount": 60}}), RUN[4]), None),
+        (
+            (says("", {**REFUND, "arguments": {"order": "A-7", "amount": "60"}}), RUN[4]),
+            "[3] the call of refund (a2): its arguments.amount is text, not a number",
+        ),
+        (
+            (says("", {**REFUND, "arguments": {"order": "A-7"}}), RUN[4]),
+            "[3] the call of refund (a2): 'amount' is missing from its arguments",
+        ),
+        (
+            (says("", {**REFUND, "arguments": [1]}), RUN[4]),
+            "[3] the call of refund (a2): its arguments are a list, not an object",
+        ),
+        (
+            (says("", {**REFUND, "function": "pay"}), RUN[4]),
+            "[3] the call of pay (a2) is of a tool that the log does not have",
+        ),
+        ((says("", REFUND),), "[3] the call of refund (a2) has no result"),
+        ((says("", REFUND), RUN[4], RUN[4]), "[3] the call of refund (a2) has 2 results, not one"),
+        ((says("So."), RUN[4]), "[4] is a result (a2) of no call before it"),
+        (
+            (says("", {**REFUND, "id": "a1"}), {**RUN[4], "tool_call_id": "a1"}),
+            "[1] the call of find (a1) has an id that another call has",
+        ),
+        ((says(" "),), "[3] is a turn without words or calls"),
+        (
+            (says("", REFUND), {**RUN[4], "function": "find"}),
+            "[4] is a result of 'find' to a call of 'refund'",
+        ),
+    ],
+)
+def test_structure_is_that_which_providers_accept(
+    changed: tuple[Message, ...], mistake: str | None
+) -> None:
+    made = (*RUN[:3], *changed, RUN[5])
+    assert structure_mistake(made, TOOLS, RUN) == mistake
+
+
+def test_what_the_run_breaks_by_itself_is_no_mistake_of_an_edit() -> None:
+    without_ids: tuple[Message, ...] = (
+        says("", call("refund", order="A-7", amount=1.0)),
+        says("", call("refund", order="A-8", amount=2.0)),
+        result("done"),
+    )
+    tools = tools_of([without_ids])
+    assert structure_mistake(without_ids, tools) == "[0] the call of refund has no id"
+    assert structure_mistake(without_ids, tools, without_ids) is None
+    one_more = (*without_ids, *without_ids[:1])
+    assert structure_mistake(one_more, tools, without_ids) == "[3] the call of refund has no id"
+
+
+def test_keys_and_types_are_those_of_the_log_or_of_the_definition() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "order": {"type": "string"},
+            "amount": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+            "notes": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["order"],
+    }
+    refund = tools_of([RUN], [{"name": "refund", "parameters": schema}])["refund"]
+    assert refund.arguments_mistake({"order": "A-7", "amount": None, "notes": ["x"]}) is None
+    assert refund.arguments_mistake({"order": "A-7"}) is None
+    assert refund.arguments_mistake({"amount": 1}) == "'order' is missing from its arguments"
+    assert refund.arguments_mistake({"order": "A-7", "notes": [1]}) == (
+        "its arguments.notes[0] is a number, not text"
+    )
+    assert refund.arguments_mistake({"order": "A-7", "to": "x"}) == (
+        "'to' is no key of its arguments"
+    )
+
+
+def test_results_keep_the_shape_that_the_tool_gives() -> None:
+    find = TOOLS["find"]
+    assert find.result_mistake('{"order": "A-9", "paid": 3}') is None
+    assert find.result_mistake('{"order": "A-9"}') == "'paid' is missing from its result"
+    assert find.result_mistake("paid") == "its result is text, not an object"
+    assert TOOLS["refund"].result_mistake('{"a": 1}') == "its result is an object, not text"
+
+
+def test_keys_that_no_two_objects_share_are_data() -> None:
+    runs: list[tuple[Message, ...]] = []
+    for number in (1, 2):
+        cards = {f"card_{number}": {"last": number}}
+        runs.append((says("", call("user", "u")), result(json.dumps({"cards": cards}), "u")))
+    user = tools_of(runs)["user"]
+    assert user.result_mistake('{"cards": {"card_3": {"last": 4}}}') is None
+    assert user.result_mistake('{"cards": {"card_3": {"first": 4}}}') == (
+        "'last' is missing from its result.cards.card_3"
+    )
