@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Base, Derived
@@ -78,7 +79,7 @@ class Derivation:
                 mode=base.mode,
                 levels=base.levels,
                 rubric=base.rubric,
-                decisive=frozenset(edit.message_index for edit in base.outcome.edits),
+                decisive=edited_turns(base.outcome.edits),
             ),
             # The same in every process: what a judge of a panel sees, all of them see.
             f"{settings.seed}:{generation_id(spec)}",

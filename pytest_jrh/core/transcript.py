@@ -25,9 +25,12 @@ _Value = TypeVar("_Value")
 ROLES = ("system", "user", "assistant", "tool")
 _INDENT = "  "
 _LONGEST_NAME = 80
+_DEEPEST_INDENT = 12
 _AS_TEXT = ("text", "reasoning", "tool_use")
 _ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+# A text in quotes, a sign, or what stands between signs.
+_JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _JSON_LINE_BREAKS = {"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 # A model reads over characters without a width, so they do not make "< /transcript>" another tag.
 _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
@@ -154,6 +157,61 @@ def render_tool_calls(message: Message) -> str:
     """
     calls = (_call_section(call) for call in message.get("tool_calls") or ())
     return "\n".join(f"{title.removeprefix(' calls ')}: {arguments}" for title, arguments in calls)
+
+
+def text_to_compare(messages: Sequence[Message]) -> str:
+    """Render messages as `render_transcript` does, without their positions and with JSON in lines,
+    so that a call and its result can be compared before and after an edit.
+    """
+    lines: list[str] = []
+    for _, role, title, body in parts_of(messages):
+        # A turn that calls a tool often says nothing.
+        if title or body:
+            lines += [f"{role}{title}", *indented(indented_json(body))]
+    return "\n".join(lines)
+
+
+def calls_text(message: Message) -> str:
+    """Render the tool calls of one turn, each by its name with its arguments as JSON in lines below
+    it.
+    """
+    lines: list[str] = []
+    for call in message.get("tool_calls") or ():
+        title, arguments = _call_section(call)
+        lines += [title.removeprefix(" calls "), *indented(indented_json(arguments))]
+    return "\n".join(lines)
+
+
+def indented_json(text: str) -> str:
+    """JSON with each value on a line of its own, all characters as they are; any other text as it
+    is.
+    """
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    depth = 0
+    lines = [""]
+    for sign in _JSON_SIGN.findall(text):
+        if sign in "]}":
+            depth -= 1
+            if lines[-1].strip():
+                lines.append(_margin(depth))
+            else:
+                lines.pop()
+        lines[-1] += f"{sign} " if sign == ":" else sign
+        if sign in "[{":
+            depth += 1
+        if sign in "[{,":
+            lines.append(_margin(depth))
+    return "\n".join(lines)
+
+
+def _margin(depth: int) -> str:
+    # Deeper values stay at one margin, so that the text grows in proportion.
+    return "  " * min(depth, _DEEPEST_INDENT)
 
 
 def replace_text(message: Message, new_text: str) -> tuple[dict[str, Any], int]:

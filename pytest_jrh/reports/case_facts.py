@@ -255,7 +255,11 @@ def _thesis(case: Case) -> str | None:
 
 def _planned(case: Case) -> str:
     steps = () if case.outcome.plan is None else case.outcome.plan.steps
-    return "\n".join(f"[{step.message_index}] {step.goal} ({step.rationale})" for step in steps)
+    lines = []
+    for step in steps:
+        act = "" if step.kind == "say" else f"{step.kind}: "
+        lines.append(f"[{step.message_index}] {act}{step.goal} ({step.rationale})")
+    return "\n".join(lines)
 
 
 def _validation_score(case: Case) -> int | None:

@@ -168,11 +168,16 @@ def _case_metadata(result: CaseResult, case: Case | None) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    return {
+    described = {
         "message_index": edit.message_index,
         "before": edit.original_content,
         "after": edit.edited_content,
     }
+    if edit.kind != "say":
+        described["kind"] = edit.kind
+    if edit.follows:
+        described["follows"] = edit.follows
+    return described
 
 
 EPOCH = 1

@@ -7,21 +7,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pytest_jrh.cases.acts import is_splice
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.blocks import Diff, Fold, Sentence
 from pytest_jrh.reports.gate import points
 from pytest_jrh.stats.changes import right_before, right_now
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.diffs import Piece
-    from pytest_jrh.core.model import Case, CaseResult, ScoreLevel
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel
     from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
@@ -31,16 +33,26 @@ if TYPE_CHECKING:
 MEANINGS = {0: "satisfied", 1: "violated"}
 _LONGEST_LABEL = 50
 _CITED = re.compile(r"(?i)\[(\d{1,5})\]|\bturns? (\d{1,5})\b(?:(?:, | and | to |-)(\d{1,5})\b)?")
+_DONE = {"call": "changed", "insert": "inserted", "omit": "omitted before it"}
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
 class ShownEdit(NamedTuple):
-    """One edit: the turn (from 0), whose it is, why it was made, and what it changed."""
+    """One edit: the turn (from 0), whose it is, why it was made, and what it changed.
+
+    `note` says what was done to a call, and is empty for an edit of words.
+    """
 
     turn: int
     role: str
     reason: str
     pieces: tuple[Piece, ...]
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """The turn, and what was done there."""
+        return f"turn {self.turn} ({self.role}){f', {self.note}' if self.note else ''}"
 
 
 def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
@@ -112,13 +124,51 @@ def review_text(result: CaseResult, case: Case | None) -> str:
 def shown_edits(case: Case) -> Iterator[ShownEdit]:
     """The edits of a stored case, each compared word by word."""
     for edit in case.outcome.edits:
-        role = case.run.messages[edit.message_index].get("role", "unknown")
-        yield ShownEdit(
-            edit.message_index,
-            one_line(str(role)),
-            edit.editor_reason,
-            differences(edit.original_content, edit.edited_content),
-        )
+        old_text, new_text = compared_texts(edit)
+        reason = edit.editor_reason
+        if edit.follows:
+            more = f"; {reason}" if reason else ""
+            reason = f"to stay consistent, {edit.follows}{more}"
+        pieces = differences(old_text, new_text)
+        role = edited_role(case, edit)
+        yield ShownEdit(edit.message_index, role, reason, pieces, act_note(edit))
+
+
+def compared_texts(edit: Edit) -> tuple[str, str]:
+    """What an edit is shown by, before and after: the words of a turn, or calls with results."""
+    if is_splice(edit):
+        return text_to_compare(edit.before), text_to_compare(edit.after)
+    return edit.original_content, edit.edited_content
+
+
+def edited_role(case: Case, edit: Edit) -> str:
+    """Whose turn stands where an edit was made; of a call that was left out, the one behind it."""
+    messages = case.messages if is_splice(edit) else case.run.messages
+    if not 0 <= edit.message_index < len(messages):
+        return "the end"
+    return one_line(str(messages[edit.message_index].get("role", "unknown")))
+
+
+def act_note(edit: Edit) -> str:
+    """What an edit did to which call, in a few words; empty for one of words."""
+    if edit.kind == "say":
+        return ""
+    old_calls, new_calls = _calls(edit.before), _calls(edit.after)
+    if edit.kind == "omit":
+        changed = [call for call in old_calls if call not in new_calls]
+    else:
+        changed = [call for call in new_calls if call not in old_calls]
+    # A call may have another result alone.
+    changed = changed or new_calls
+    shown_names = ", ".join(one_line(str(call.get("function", ""))) for call in changed)
+    return f"call of {shortened(shown_names, _LONGEST_LABEL)} {_DONE[edit.kind]}"
+
+
+def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
+    calls: list[Mapping[str, Any]] = []
+    for message in messages:
+        calls += message.get("tool_calls") or ()
+    return calls
 
 
 def _compared_pairs(session: Session) -> Iterator[Pair]:

@@ -29,7 +29,15 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.evidence import case_basis, cited_turns, label_votes, meant
+from pytest_jrh.reports.evidence import (
+    act_note,
+    case_basis,
+    cited_turns,
+    compared_texts,
+    edited_role,
+    label_votes,
+    meant,
+)
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
@@ -173,7 +181,7 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
     length.
     """
-    return text_diff(edit.original_content, edit.edited_content, width)
+    return text_diff(*compared_texts(edit), width)
 
 
 def text_diff(old_text: str, new_text: str, width: int = WIDTH) -> list[str]:
@@ -242,8 +250,10 @@ def _edits(case: Case, width: int) -> list[str]:
         return []
     lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
     for edit in edits[:_MOST_EDITS]:
-        role = one_line(str(case.run.messages[edit.message_index].get("role", "unknown")))
-        lines += [f"{_INDENT}turn {edit.message_index} ({role})"]
+        title = f"turn {edit.message_index} ({edited_role(case, edit)})"
+        facts = [act_note(edit), f"since {edit.follows}" if edit.follows else ""]
+        facts_text = ", ".join([title, *filter(None, facts)])
+        lines += wrapped(one_line(facts_text), width, _INDENT)
         lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
     if len(edits) > _MOST_EDITS:
         lines.append(

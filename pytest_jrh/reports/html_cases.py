@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
+from pytest_jrh.cases.acts import is_splice, turn_pairs
 from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import JUDGED, UNSCORED, Case, CaseResult, score_counts
@@ -208,10 +209,18 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
     edits = []
     for edit in shown_edits(case):
         pieces = [(piece.kind, piece.text) for piece in edit.pieces]
-        edits.append(
-            {"turn": edit.turn, "role": edit.role, "reason": edit.reason, "pieces": pieces}
-        )
+        shown_edit = {
+            "turn": edit.turn,
+            "role": edit.role,
+            "reason": edit.reason,
+            "pieces": pieces,
+        }
+        if edit.note:
+            shown_edit["note"] = edit.note
+        edits.append(shown_edit)
+    acts = _acts(case, turns) if any(map(is_splice, case.outcome.edits)) else {}
     return {
+        **acts,
         "original": None if turns is None else turns.places(case.run.messages),
         "judged": None if turns is None else turns.places(case.messages),
         "edits": edits,
@@ -223,6 +232,24 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
         "levels": levels_data(case.levels),
         "notes": case.run.notes,
     }
+
+
+def _acts(case: Case, turns: _Turns | None) -> dict[str, Any]:
+    """Which turns of the made transcript were changed or put in, and what was left out: pairs of
+    the turn that it stood before, and its place in the pool.
+    """
+    edits, original = case.outcome.edits, case.run.messages
+    changed = []
+    omitted: list[tuple[int, int]] = []
+    position = 0
+    for old, new in turn_pairs(original, case.messages, edits):
+        if new is not None:
+            position = new + 1
+            if old is None or original[old] != case.messages[new]:
+                changed.append((new, "inserted" if old is None else "edited"))
+        elif old is not None and turns is not None:
+            omitted += [(position, place) for place in turns.places([original[old]])]
+    return {"changed": changed, "omitted": omitted}
 
 
 def _instructions(result: CaseResult, case: Case | None, session: Session) -> str:

@@ -183,7 +183,7 @@ class CaseBlocks:
         if not edits:
             yield "<p>No edit: the judge saw the run as it was recorded.</p>"
         for edit in edits[:_MOST_EDITS]:
-            title = f"<p><strong>The edit</strong> of turn {edit.turn} ({inert(edit.role)})"
+            title = f"<p><strong>The edit</strong> of {inert(edit.title)}"
             why = f": {inert(shortened(one_line(edit.reason), _LONGEST_NAME * 2))}"
             yield f"{title}{why if edit.reason else ''}</p>{marked(edit.pieces, _LONGEST_EDIT)}"
         if len(edits) > _MOST_EDITS:

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pytest_jrh.cases.acts import structure_mistake, tools_of
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.transcript import message_text
@@ -23,10 +24,10 @@ from pytest_jrh.store.decisions import Decision, TurnEdit, is_editable, obeyed, 
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
-    from pytest_jrh.store.decisions import DecisionStore
+    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment, Message
+    from pytest_jrh.store.decisions import CallEdit, DecisionStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,30 +258,52 @@ def with_action(decision: Decision, action: Literal["accepted", "rejected"], not
     return decision.model_copy(update=update)
 
 
-def with_turn(decision: Decision, case: Case, message_index: int, content: str | None) -> Decision:
-    """Give an assistant turn another text; None goes back to what was made.
+def with_turn(
+    decision: Decision,
+    case: Case,
+    message_index: int,
+    content: str | None,
+    calls: Sequence[CallEdit] = (),
+) -> Decision:
+    """Give an assistant turn another text, and its calls other arguments and results; None goes
+    back to what was made.
 
-    Raises `InputError` for a message that is not an assistant turn, and for an empty text.
+    Raises `InputError` for a message that is not an assistant turn, and for an empty text in place
+    of another.
     """
     messages = case.messages
     if not is_editable(messages, message_index):
         raise InputError(
             Problem(f"message {message_index} is not an assistant turn; its text cannot be edited")
         )
-    if content is not None and not content.strip():
+    text = message_text(messages[message_index])
+    if content is not None and not content.strip() and content != text:
         raise InputError(
             Problem(f"message {message_index} would be empty; reject the case instead")
         )
     turns = {turn.message_index: turn for turn in decision.turns}
     # What a stored case already holds is no difference from it, but is one from the case as
     # first made.
-    unchanged = content is not None and message_text(messages[message_index]) == content
+    unchanged = content == text and not calls
     if content is None or (unchanged and message_index not in turns):
         turns.pop(message_index, None)
     else:
-        turns[message_index] = TurnEdit(message_index=message_index, content=content)
+        turn = TurnEdit(message_index=message_index, content=content, calls=tuple(calls))
+        turns[message_index] = turn
     in_order = tuple(turns[index] for index in sorted(turns))
     return decision.model_copy(update={"turns": in_order, "action": "edited"})
+
+
+def hold_structure(case: Case, decision: Decision, runs: Iterable[Sequence[Message]]) -> None:
+    """Hold the calls that people edited to what providers accept and to what the tools of these
+    runs take.
+
+    Raises `InputError`; what the case as made breaks by itself is no mistake of theirs.
+    """
+    edited = with_edits(case, decision).messages
+    mistake = structure_mistake(edited, tools_of([*runs, case.messages]), case.messages)
+    if mistake is not None:
+        raise InputError(Problem(mistake))
 
 
 def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision:
@@ -366,13 +389,25 @@ class ReviewBoard(Board):
         """
         return self._decide(key, digest, lambda _, decision: with_action(decision, action, note))
 
-    def edit_turn(self, key: str, digest: str, message_index: int, content: str | None) -> Reviewed:
-        """Give an assistant turn another text; None goes back to what was made."""
-        return self._decide(
-            key,
-            digest,
-            lambda entry, decision: with_turn(decision, entry.case, message_index, content),
-        )
+    def edit_turn(
+        self,
+        key: str,
+        digest: str,
+        message_index: int,
+        content: str | None,
+        calls: Sequence[CallEdit] = (),
+    ) -> Reviewed:
+        """Give an assistant turn another text, and its calls other arguments and results, which
+        are checked; None goes back to what was made.
+        """
+
+        def change(entry: ReviewCase, decision: Decision) -> Decision:
+            edited = with_turn(decision, entry.case, message_index, content, calls)
+            if calls:
+                hold_structure(entry.case, edited, self._runs(entry.case.spec.suite))
+            return edited
+
+        return self._decide(key, digest, change)
 
     def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
         """Give a case another expected label, out of those that its judge can give."""
@@ -471,6 +506,15 @@ class ReviewBoard(Board):
         if decision is None or decision.is_about(entry.digest):
             return Reviewed(entry, decision, None)
         return Reviewed(entry, None, decision)
+
+    def _runs(self, suite: str) -> list[Sequence[Message]]:
+        """The runs of a suite's cases, each once."""
+        runs: dict[tuple[str, int], Sequence[Message]] = {}
+        for entry in self._entries.values():
+            run = entry.case.run
+            if entry.case.spec.suite == suite:
+                runs[run.run_id, run.epoch] = run.messages
+        return list(runs.values())
 
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]

@@ -11,7 +11,9 @@ import base64
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.documents import DamagedError, check_depth, parsed
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.serving import (
@@ -27,6 +29,7 @@ from pytest_jrh.review.serving import (
 )
 from pytest_jrh.review.views import (
     bare_values,
+    call_texts,
     label_row,
     part_of,
     revealed_row,
@@ -34,15 +37,20 @@ from pytest_jrh.review.views import (
     review_row,
     review_values,
 )
+from pytest_jrh.store.decisions import CallEdit, holds_acts
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case
+    from collections.abc import Sequence
+
+    from pytest_jrh.core.model import Case, Message
     from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import Reviewed
 
 
 _PART = "/turns/{index}/parts/{number}"
+# Of a turn that was left out of the made transcript, by its position in the run.
+_OMITTED = "/omitted/{index}/parts/{number}"
 
 
 class _Decision(RequestBody):
@@ -51,9 +59,16 @@ class _Decision(RequestBody):
     note: str = ""
 
 
+class _CallText(RequestBody):
+    call: int
+    arguments: str
+    result: str | None
+
+
 class _TurnText(RequestBody):
     digest: str
     content: str | None
+    calls: tuple[_CallText, ...] = ()
 
 
 class _Expected(RequestBody):
@@ -82,6 +97,7 @@ class DecidePage(Page[ReviewBoard]):
             ("GET", case, self._case),
             ("GET", f"{case}/turns/{{index}}", self._turn),
             ("GET", f"{case}{_PART}", self._part),
+            ("GET", f"{case}{_OMITTED}", self._omitted),
             ("POST", f"{case}/decision", self._decide),
             ("POST", f"{case}/turns/{{index}}", self._edit),
             ("POST", f"{case}/label", self._label),
@@ -107,12 +123,19 @@ class DecidePage(Page[ReviewBoard]):
 
     def _turn(self, request: PageRequest) -> PageReply:
         reviewed, index = self.board.get(request.names["key"]), request.number("index")
-        first_text = message_text(reviewed.entry.case.messages[index])
-        content = message_text(reviewed.case.messages[index])
-        return json_reply({"content": content, "made": first_text})
+        made, now = reviewed.entry.case.messages, reviewed.case.messages
+        content, first_text = message_text(now[index]), message_text(made[index])
+        values: dict[str, Any] = {"content": content, "made": first_text}
+        if holds_acts(reviewed.case):
+            values["calls"] = call_texts(now, index)
+            values["calls_changed"] = values["calls"] != call_texts(made, index)
+        return json_reply(values)
 
     def _part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.get(request.names["key"]).case, request)
+        return _part(self.board.get(request.names["key"]).case.messages, request)
+
+    def _omitted(self, request: PageRequest) -> PageReply:
+        return _part(self.board.get(request.names["key"]).case.run.messages, request)
 
     def _decide(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Decision), request.names["key"]
@@ -122,7 +145,11 @@ class DecidePage(Page[ReviewBoard]):
 
     def _edit(self, request: PageRequest) -> PageReply:
         body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
-        return self._decided(self.board.edit_turn(key, body.digest, index, body.content))
+        calls = []
+        for call in body.calls:
+            arguments = _arguments(call.arguments)
+            calls.append(CallEdit(call=call.call, arguments=arguments, result=call.result))
+        return self._decided(self.board.edit_turn(key, body.digest, index, body.content, calls))
 
     def _label(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Expected), request.names["key"]
@@ -174,6 +201,19 @@ class DecidePage(Page[ReviewBoard]):
         return first
 
 
+def _arguments(text: str) -> dict[str, Any]:
+    """The arguments that a person typed as JSON; raises `InputError` where they cannot be used."""
+    try:
+        arguments = parsed(text)
+        check_depth(arguments)
+    except DamagedError as error:
+        raise InputError(Problem(f"what you typed as arguments {error}")) from error
+    if not isinstance(arguments, dict):
+        hint = 'arguments are a JSON object, such as {"order": "A1"}'
+        raise InputError(Problem(f"the arguments are {brief(arguments)}, no object", hint=hint))
+    return arguments
+
+
 def _template_values(template: AgentTemplate) -> dict[str, Any]:
     problems = [described(problem) for problem in template.problems]
     return {**asdict(template), "problems": problems}
@@ -208,6 +248,7 @@ class LabelPage(Page[LabelBoard]):
             ("GET", "/reviewers/{reviewer}/revealed", self._all_revealed),
             ("GET", f"{case}/revealed", self._revealed),
             ("GET", f"{case}/revealed{_PART}", self._revealed_part),
+            ("GET", f"{case}/revealed{_OMITTED}", self._revealed_omitted),
         )
 
     def news(self, _since: int) -> tuple[int, dict[str, object]]:
@@ -262,7 +303,7 @@ class LabelPage(Page[LabelBoard]):
         return html_reply("case_label.html", bare_values(assigned, _address(request)))
 
     def _part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.open(*self._keys(request)).entry.case, request, bare=True)
+        return _part(self.board.open(*self._keys(request)).entry.case.messages, request, bare=True)
 
     def _give(self, request: PageRequest) -> PageReply:
         body = request.read(_Label)
@@ -277,7 +318,10 @@ class LabelPage(Page[LabelBoard]):
         return html_reply("case_label.html", revealed_values(assigned, base))
 
     def _revealed_part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.reveal(*self._keys(request)).entry.case, request)
+        return _part(self.board.reveal(*self._keys(request)).entry.case.messages, request)
+
+    def _revealed_omitted(self, request: PageRequest) -> PageReply:
+        return _part(self.board.reveal(*self._keys(request)).entry.case.run.messages, request)
 
 
 def _address(request: PageRequest) -> str:
@@ -289,8 +333,8 @@ def _labelled(assigned: Assigned) -> PageReply:
     return json_reply(label_row(assigned))
 
 
-def _part(case: Case, request: PageRequest, *, bare: bool = False) -> PageReply:
-    part = part_of(case.messages, request.number("index"), request.number("number"), bare=bare)
+def _part(messages: Sequence[Message], request: PageRequest, *, bare: bool = False) -> PageReply:
+    part = part_of(messages, request.number("index"), request.number("number"), bare=bare)
     if part.kind != "image":
         return text_reply(part.text)
     try:

@@ -13,19 +13,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_jrh.cases.acts import edited_turns, is_splice, turn_pairs
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.evidence import label_votes
 from pytest_jrh.review.board import Reviewed, labels_of
-from pytest_jrh.store.decisions import BY_HAND, is_editable
+from pytest_jrh.store.decisions import BY_HAND, calls_of_turn, holds_acts, is_editable
 from pytest_jrh.store.labels import CANNOT_TELL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_jrh.core.model import Case, Message
+    from pytest_jrh.cases.acts import TurnPair
+    from pytest_jrh.core.model import Case, Edit, Message
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import ReviewCase
 
@@ -38,12 +40,9 @@ _KEPT_BESIDE_CHANGES = 400
 _NEIGHBOURS = 2
 _FEW_TURNS = 3
 _LONGEST_HINT = 140
-_DEEPEST_INDENT = 12
 _FENCES = ("```", "~~~")
 _HEADING = re.compile(r"#{1,6} ")
 _SPAN = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
-# A text in quotes, a sign, or what stands between signs.
-_JSON_SIGN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
@@ -95,19 +94,32 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn. `state` says who changed its text: nobody, the editor ("edited"), or a person ("by
-    hand").
+    """One turn. `state` says who changed it: nobody, the editor ("edited"), or a person ("by
+    hand"); or that the editor put it in, or left it out.
+
+    `index` is its position in the made transcript; of one that was left out that in the run.
     """
 
     index: int
     role: str
     name: str
     parts: tuple[Part, ...]
-    state: Literal["", "edited", "by hand"] = ""
+    state: Literal["", "edited", "by hand", "inserted", "omitted"] = ""
     editable: bool = False
     difference: tuple[Stretch, ...] = ()
+    calls_difference: tuple[Stretch, ...] = ()
     why: tuple[tuple[str, str], ...] = ()
     dropped_reasoning: int = 0
+
+    @property
+    def anchor(self) -> str:
+        """What it is called on the page, where two turns may have one position."""
+        return f"was-{self.index}" if self.state == "omitted" else str(self.index)
+
+    @property
+    def address(self) -> str:
+        """Where its parts are, below the address of the case."""
+        return f"{'omitted' if self.state == 'omitted' else 'turns'}/{self.index}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,89 +185,94 @@ def _spans(text: str) -> Iterator[tuple[PieceKind, str]]:
         yield "text", text[end:]
 
 
-def indented_json(text: str) -> str:
-    """JSON with each value on a line of its own, all characters as they are; any other text as it
-    is.
-    """
-    if not text.lstrip().startswith(("{", "[")):
-        return text
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    depth = 0
-    lines = [""]
-    for sign in _JSON_SIGN.findall(text):
-        if sign in "]}":
-            depth -= 1
-            if lines[-1].strip():
-                lines.append(_indent(depth))
-            else:
-                lines.pop()
-        lines[-1] += f"{sign} " if sign == ":" else sign
-        if sign in "[{":
-            depth += 1
-        if sign in "[{,":
-            lines.append(_indent(depth))
-    return "\n".join(lines)
-
-
-def _indent(depth: int) -> str:
-    # Deeper values stay at one margin, so that the text grows in proportion.
-    return "  " * min(depth, _DEEPEST_INDENT)
-
-
 def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, ...]:
     """Lay out a transcript: changed turns with their neighbours in sight, the turns between folded.
 
     `made_case` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
     changed, all is in sight.
     """
-    number = max(len(case.messages), len(case.run.messages))
-    turns = [_turn(case, made_case, index, editable=editable) for index in range(number)]
-    changed = [turn.index for turn in turns if turn.state]
+    pairs = turn_pairs(case.run.messages, case.messages, case.outcome.edits)
+    turns: list[Turn] = []
+    for pair in pairs:
+        if pair.new is None and pair.old is not None and holds_acts(case):
+            turns.append(_omitted_turn(case, pair.old))
+        else:
+            turns.append(_turn(case, made_case, pair, editable=editable))
+    changed = [place for place, turn in enumerate(turns) if turn.state]
     if not changed:
         return (Fold(tuple(turns)),)
     in_sight: set[int] = set()
-    for index in changed:
-        in_sight.update(range(index - _NEIGHBOURS, index + _NEIGHBOURS + 1))
+    for place in changed:
+        in_sight.update(range(place - _NEIGHBOURS, place + _NEIGHBOURS + 1))
     return tuple(_folded(turns, in_sight))
 
 
 def _folded(turns: Sequence[Turn], in_sight: set[int]) -> Iterator[Fold]:
     run: list[Turn] = []
     hidden = False
-    for turn in turns:
-        if run and (turn.index in in_sight) == hidden:
+    for place, turn in enumerate(turns):
+        if run and (place in in_sight) == hidden:
             yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
             run = []
-        hidden = turn.index not in in_sight
+        hidden = place not in in_sight
         run.append(turn)
     yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
 
 
-def _turn(case: Case, made_case: Case, index: int, *, editable: bool) -> Turn:
-    before, after = _message(case.run.messages, index), _message(case.messages, index)
+def _turn(case: Case, made_case: Case, pair: TurnPair, *, editable: bool) -> Turn:
+    before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
+    # In a record that somebody has changed the transcripts may differ in length.
+    index = pair.new if pair.new is not None else pair.old or 0
     old, new = message_text(before), message_text(after)
-    edits = [edit for edit in case.outcome.edits if edit.message_index == index]
-    is_changed = old != new
-    turn = _plain_turn(after or before, index, _parts(after or before, without_text=is_changed))
+    old_calls, new_calls = calls_text(before), calls_text(after)
+    is_inserted = pair.old is None and holds_acts(case)
+    has_new_text, has_new_calls = old != new, old_calls != new_calls
+    shown_apart: set[PartKind] = set()
+    if has_new_text and not is_inserted:
+        shown_apart.add("text")
+        shown_apart.add(_text_kind(after or before))
+    if has_new_calls and not is_inserted:
+        shown_apart.add("call")
+    turn = _plain_turn(after or before, index, _parts(after or before, shown_apart))
+    edits = [edit for edit in case.outcome.edits if _covers(edit, index)]
     turn = replace(
         turn,
         editable=editable and case.outcome.no_case is None and is_editable(case.messages, index),
         dropped_reasoning=sum(edit.dropped_reasoning for edit in edits),
     )
-    if not is_changed:
+    if not (has_new_text or has_new_calls):
         return turn
-    by_hand = new != message_text(_message(made_case.messages, index)) or any(
-        edit.editor_reason == BY_HAND for edit in edits
-    )
+    why = tuple(_why(case, pair.old, edits))
+    if is_inserted:
+        return replace(turn, state="inserted", why=why)
+    made_message = _message(made_case.messages, index)
+    changes_made = (new, new_calls) != (message_text(made_message), calls_text(made_message))
+    by_hand = changes_made or any(edit.editor_reason == BY_HAND for edit in edits)
+    if (before or after).get("role") == "tool":
+        old, new = indented_json(old), indented_json(new)
     return replace(
         turn,
         state="by hand" if by_hand else "edited",
-        difference=tuple(_stretches(differences(old, new))),
-        why=tuple(_why(case, index)),
+        difference=tuple(_stretches(differences(old, new))) if has_new_text else (),
+        calls_difference=tuple(_stretches(differences(old_calls, new_calls)))
+        if has_new_calls
+        else (),
+        why=why,
     )
+
+
+def _omitted_turn(case: Case, old: int) -> Turn:
+    """A turn of the run that was left out of the made transcript."""
+    message = case.run.messages[old]
+    edits = [edit for edit in case.outcome.edits if message in edit.before]
+    turn = _plain_turn(message, old, _parts(message))
+    return replace(turn, state="omitted", why=tuple(_why(case, old, edits)))
+
+
+def _covers(edit: Edit, index: int) -> bool:
+    """Whether an edit made what stands at a position of the made transcript."""
+    length = len(edit.after) if is_splice(edit) else 1
+    return edit.message_index <= index < edit.message_index + length
 
 
 def _plain_turn(message: Message, index: int, parts: Iterable[Part]) -> Turn:
@@ -264,18 +281,21 @@ def _plain_turn(message: Message, index: int, parts: Iterable[Part]) -> Turn:
     return Turn(index, visible(role), visible(name), tuple(parts))
 
 
-def _message(messages: Sequence[Message], index: int) -> Message:
-    return messages[index] if index < len(messages) else {}
+def _message(messages: Sequence[Message], index: int | None) -> Message:
+    return messages[index] if index is not None and index < len(messages) else {}
 
 
-def _why(case: Case, index: int) -> Iterator[tuple[str, str]]:
+def _why(case: Case, old: int | None, edits: Iterable[Edit]) -> Iterator[tuple[str, str]]:
+    """Why a turn was changed that stood at position `old` of the run."""
     plan = case.outcome.plan
     for step in plan.steps if plan else ():
-        if step.message_index == index:
+        if step.message_index == old:
             yield "Goal", visible(step.goal)
             yield "Why this turn", visible(step.rationale)
-    for edit in case.outcome.edits:
-        if edit.message_index == index and edit.editor_reason != BY_HAND:
+    for edit in edits:
+        if edit.follows:
+            yield "To stay consistent", visible(edit.follows)
+        if edit.editor_reason != BY_HAND:
             yield "The editor's reason", visible(edit.editor_reason)
 
 
@@ -314,9 +334,9 @@ def _bare_parts(message: Message) -> Iterator[Part]:
     return _numbered(pieces)
 
 
-def _parts(message: Message, *, without_text: bool = False) -> Iterator[Part]:
+def _parts(message: Message, left_out: Collection[PartKind] = ()) -> Iterator[Part]:
     for part in _numbered(_pieces(message)):
-        if not (without_text and part.kind == "text"):
+        if part.kind not in left_out:
             yield part
 
 
@@ -368,6 +388,19 @@ def _block(block: Mapping[str, Any], text_kind: PartKind) -> Iterator[tuple[Part
         yield "media", f"{kind or 'unknown'} block", "not shown here"
 
 
+def call_texts(messages: Sequence[Message], index: int) -> list[dict[str, Any]]:
+    """The calls of a turn to be edited: the name, the arguments as JSON in lines, and the result
+    as it is; None of a call without one.
+    """
+    calls: list[dict[str, Any]] = []
+    for act in calls_of_turn(messages, index):
+        arguments = json.dumps(act.call.get("arguments"), ensure_ascii=False, default=str)
+        result = message_text(messages[act.results[0]]) if act.results else None
+        name = visible(act.name)
+        calls.append({"name": name, "arguments": indented_json(arguments), "result": result})
+    return calls
+
+
 def review_row(reviewed: Reviewed) -> dict[str, Any]:
     """A case as one entry of the list of those to decide about, as JSON values."""
     entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
@@ -384,7 +417,7 @@ def review_row(reviewed: Reviewed) -> dict[str, Any]:
         "target": spec.target_score,
         "expected": case.expected,
         "hint": thesis[:_LONGEST_HINT],
-        "edits": len({edit.message_index for edit in case.outcome.edits}),
+        "edits": len({(edit.message_index, edit.kind) for edit in case.outcome.edits}),
         "turns": len(case.messages),
         "digest": entry.digest,
         "action": decision.action if decision else None,
@@ -416,7 +449,7 @@ def revealed_row(assigned: Assigned) -> dict[str, Any]:
     meanings: dict[int | None, str] = {
         score: visible(meaning) for score, meaning in _meanings(case).items()
     }
-    plan, edited = case.outcome.plan, {edit.message_index for edit in case.outcome.edits}
+    plan, edits = case.outcome.plan, case.outcome.edits
     compared = case.expected if assigned.answer is None else assigned.answer
     verdicts = list(_verdicts(assigned.entry, compared))
     for verdict in verdicts:
@@ -430,8 +463,9 @@ def revealed_row(assigned: Assigned) -> dict[str, Any]:
         "expected": meanings.get(case.expected, ""),
         "verdicts": verdicts,
         "rejected": case.outcome.no_case is not None,
-        "edited": sorted(edited),
-        "thesis": visible(plan.thesis)[:_LONGEST_HINT] if plan and edited else "",
+        "has_edits": bool(edits),
+        "edited": sorted(edited_turns(edits)),
+        "thesis": visible(plan.thesis)[:_LONGEST_HINT] if plan and edits else "",
         "difference": assigned.difference,
     }
 
@@ -529,10 +563,14 @@ def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]
     verification = case.outcome.verification
     steps = []
     if plan is not None:
+        anchors = _anchors(case)
         for step in plan.steps:
+            anchor = anchors.get(step.message_index, str(step.message_index))
             steps.append(
                 {
-                    "index": step.message_index,
+                    "anchor": anchor,
+                    "index": anchor.removeprefix("was-"),
+                    "act": "" if step.kind == "say" else step.kind,
                     "goal": visible(step.goal),
                     "rationale": visible(step.rationale),
                 }
@@ -551,6 +589,15 @@ def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]
         "votes": [visible(vote) for vote in label_votes(case)],
         "judged": list(_verdicts(reviewed.entry, case.expected)) if show_verdict else [],
     }
+
+
+def _anchors(case: Case) -> dict[int, str]:
+    """What each turn of the run is called on the page (`Turn.anchor`), by its position there."""
+    anchors = {}
+    for old, new in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+        if old is not None:
+            anchors[old] = f"was-{old}" if new is None else str(new)
+    return anchors
 
 
 def _verdicts(entry: ReviewCase, expected: int | None) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pytest_jrh.cases.acts import acts_of, acts_text, is_splice, results_end
 from pytest_jrh.cases.ids import node_part
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import AppendedFile, encoded, lines_of
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from pytest_jrh.cases.acts import Act
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Message
 
@@ -37,11 +39,22 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
+class CallEdit(_Line):
+    """One call of a turn, by its number there from 0, with the arguments and the result that a
+    person gave it; None for a result that is as it was.
+    """
+
+    call: int
+    arguments: dict[str, Any]
+    result: str | None = None
+
+
 class TurnEdit(_Line):
-    """One assistant turn with the text that a person gave it."""
+    """One assistant turn with the text that a person gave it, and the calls that they changed."""
 
     message_index: int
     content: str
+    calls: tuple[CallEdit, ...] = ()
 
 
 class Decision(_Line):
@@ -171,10 +184,18 @@ class DecisionStore:
         def clean(text: str) -> str:
             return self.redact(storable(text)[0])
 
-        turns = tuple(
-            turn.model_copy(update={"content": clean(turn.content)}) for turn in decision.turns
-        )
-        return decision.model_copy(update={"turns": turns, "note": clean(decision.note)})
+        turns = []
+        for turn in decision.turns:
+            calls = []
+            for call in turn.calls:
+                update = {
+                    "arguments": _mapped(call.arguments, clean),
+                    "result": None if call.result is None else clean(call.result),
+                }
+                calls.append(call.model_copy(update=update))
+            update = {"content": clean(turn.content), "calls": tuple(calls)}
+            turns.append(turn.model_copy(update=update))
+        return decision.model_copy(update={"turns": tuple(turns), "note": clean(decision.note)})
 
 
 def open_stores(
@@ -233,35 +254,119 @@ def with_edits(case: Case, decision: Decision) -> Case:
     Each changed turn becomes an `Edit` of the outcome, so that every report shows it.
     """
     messages, edits = case.messages, case.outcome.edits
+    acts = holds_acts(case)
     for turn in decision.turns:
-        index = turn.message_index
-        if not is_editable(messages, index) or message_text(messages[index]) == turn.content:
+        if not is_editable(messages, turn.message_index):
             continue
-        round_index, original = len(edits), message_text(messages[index])
+        changed, dropped = _with_turn(messages, turn)
+        if changed == messages:
+            continue
+        by_hand = _edit_by_hand(messages, changed, turn, len(edits))
+        by_hand = replace(by_hand, selector_reason=decision.note, dropped_reasoning=dropped)
         edits_of_others = []
         for edit in edits:
-            if edit.editor_reason == BY_HAND and edit.message_index == index:
-                # A person edits the turn once more: its first text is that of the first time.
-                round_index, original = edit.round_index, edit.original_content
+            if edit.editor_reason == BY_HAND and edit.message_index == turn.message_index:
+                # A person edits the turn once more: what it was first is that of the first time.
+                by_hand = _joined(edit, by_hand, messages, changed)
             else:
                 edits_of_others.append(edit)
-        changed, dropped = replace_text(messages[index], turn.content)
-        by_hand = Edit(
-            message_index=index,
-            message_id=str(messages[index].get("id") or index),
-            round_index=round_index,
-            original_content=original,
-            edited_content=turn.content,
-            selector_reason=decision.note,
-            editor_reason=BY_HAND,
-            editor_raw_response="",
-            summary_snapshot="",
-            dropped_reasoning=dropped,
-        )
+        if not (acts or turn.calls):
+            by_hand = replace(by_hand, before=(), after=())
         edits = (*edits_of_others, by_hand)
-        messages = (*messages[:index], changed, *messages[index + 1 :])
+        messages = changed
     case = replace(case, outcome=replace(case.outcome, messages=messages, edits=edits))
     return case if decision.expected is None else replace(case, expected=decision.expected)
+
+
+def _with_turn(messages: tuple[Message, ...], turn: TurnEdit) -> tuple[tuple[Message, ...], int]:
+    """The transcript with a turn, its calls and their results as a person has them; also count the
+    reasoning blocks that went.
+    """
+    index, dropped = turn.message_index, 0
+    changed = list(messages)
+    if message_text(messages[index]) != turn.content:
+        changed[index], dropped = replace_text(messages[index], turn.content)
+    calls = list(messages[index].get("tool_calls") or ())
+    acts = {act.number: act for act in calls_of_turn(messages, index)}
+    for edited in turn.calls:
+        act = acts.get(edited.call)
+        if act is None:
+            continue
+        if act.call.get("arguments") != edited.arguments:
+            # The arguments that could not be parsed are gone.
+            call = {key: value for key, value in act.call.items() if key != "parse_error"}
+            calls[edited.call] = {**call, "arguments": edited.arguments}
+            changed[index] = {**changed[index], "tool_calls": list(calls)}
+        for position in act.results[:1]:
+            if edited.result not in (None, message_text(messages[position])):
+                changed[position], _ = replace_text(messages[position], str(edited.result))
+    return tuple(changed), dropped
+
+
+def holds_acts(case: Case) -> bool:
+    """Whether a case was made with edits of acts, so that people may edit its calls, too."""
+    return any(map(is_splice, case.outcome.edits))
+
+
+def calls_of_turn(messages: Sequence[Message], index: int) -> tuple[Act, ...]:
+    """The calls of one turn, with where their results stand."""
+    acts = acts_of(messages[index : results_end(messages, index)])
+    moved = []
+    for act in acts:
+        results = tuple(index + position for position in act.results)
+        moved.append(replace(act, turn=index, results=results))
+    return tuple(moved)
+
+
+def _edit_by_hand(
+    messages: tuple[Message, ...], changed: tuple[Message, ...], turn: TurnEdit, round_index: int
+) -> Edit:
+    """The edit of a person, with the messages from the turn to the last that they changed."""
+    index = turn.message_index
+    last = index
+    for position in range(index, len(messages)):
+        if changed[position] != messages[position]:
+            last = position
+    before, after = messages[index : last + 1], changed[index : last + 1]
+    original, edited = message_text(messages[index]), turn.content
+    if turn.calls:
+        original, edited = acts_text(before), acts_text(after)
+    return Edit(
+        message_index=index,
+        message_id=str(messages[index].get("id") or index),
+        round_index=round_index,
+        original_content=original,
+        edited_content=edited,
+        selector_reason="",
+        editor_reason=BY_HAND,
+        editor_raw_response="",
+        summary_snapshot="",
+        dropped_reasoning=0,
+        kind="call" if turn.calls else "say",
+        before=before,
+        after=after,
+    )
+
+
+def _joined(
+    first: Edit, again: Edit, messages: tuple[Message, ...], changed: tuple[Message, ...]
+) -> Edit:
+    """Two edits of a turn by people as one, from what the first replaced to what now stands there.
+
+    `messages` is the transcript between the two.
+    """
+    index = again.message_index
+    end = index + max(len(first.after), len(again.after))
+    before = (*first.before, *messages[index + len(first.after) : end])
+    joined = replace(again, round_index=first.round_index, before=before, after=changed[index:end])
+    if again.kind == first.kind == "say":
+        return replace(joined, original_content=first.original_content)
+    return replace(
+        joined,
+        kind="call",
+        original_content=acts_text(before),
+        edited_content=acts_text(joined.after),
+    )
 
 
 def is_editable(messages: Sequence[Message], index: int) -> bool:
@@ -269,6 +374,17 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
     assistant turns alone.
     """
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every text in it changed, keys too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _mapped(item, change) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    return value
 
 
 def _load(path: Path) -> dict[str, tuple[Decision, int]]:

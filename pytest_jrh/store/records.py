@@ -17,7 +17,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.cases.ids import generation_id, perturbed_idx
@@ -162,6 +170,20 @@ class _Perturbation(_RecordPart):
     steps: tuple[Edit, ...]
     confirmed: bool
     verification: Verification | None
+
+    @field_validator("steps")
+    @classmethod
+    def _hold_messages(cls, steps: tuple[Edit, ...]) -> tuple[Edit, ...]:
+        for number, edit in enumerate(steps):
+            for name, messages in (("before", edit.before), ("after", edit.after)):
+                try:
+                    _usable(messages)
+                except PydanticCustomError as error:
+                    context = dict(error.context or {})
+                    context["at"] = f"{number}.{name}.{context['at']}"
+                    template = error.message_template
+                    raise PydanticCustomError("message", template, context) from None
+        return steps
 
 
 class Record(_RecordPart):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import AgentConfig, Config
 from pytest_jrh.config.suite import (
@@ -18,6 +19,7 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpec,
     Edit,
+    EditKind,
     Message,
     Outcome,
     PerturbationOutcome,
@@ -136,6 +138,105 @@ def make_case(
         objective="pass" if positive else "fail",
         levels=LEVELS if ordinal else (),
     )
+
+
+ACT_RUN: tuple[Message, ...] = (
+    {"id": "m0", "role": "user", "content": "Order 17 came broken. I want my 56.00 back."},
+    {
+        "id": "m1",
+        "role": "assistant",
+        "content": "Let me see who you are.",
+        "tool_calls": [{"id": "c1", "function": "verify", "arguments": {"name": "Ada"}}],
+    },
+    {
+        "id": "m2",
+        "role": "tool",
+        "function": "verify",
+        "tool_call_id": "c1",
+        "content": '{"ok": true}',
+    },
+    {
+        "id": "m3",
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {
+                "id": "c2",
+                "function": "refund",
+                "arguments": {"order": 17, "amount": 56.0, "lines": [{"sku": "K1", "sum": 56.0}]},
+            }
+        ],
+    },
+    {
+        "id": "m4",
+        "role": "tool",
+        "function": "refund",
+        "tool_call_id": "c2",
+        "content": '{"refunded": 56.0, "reference": "R-1"}',
+    },
+    {"id": "m5", "role": "assistant", "content": "I have refunded 56.00."},
+    {"id": "m6", "role": "user", "content": "Thank you."},
+)
+"""A run with two calls, each with its result."""
+
+
+def called(message: Message, arguments: dict[str, Any]) -> dict[str, Any]:
+    """A turn with other arguments of its first call."""
+    first, *others = message["tool_calls"]
+    return {**message, "tool_calls": [{**first, "arguments": arguments}, *others]}
+
+
+def act_edit(
+    index: int,
+    kind: EditKind,
+    before: Sequence[Message],
+    after: Sequence[Message],
+    **changes: Any,
+) -> Edit:
+    """An edit of `edits: acts`, as the pipeline makes one."""
+    edit = replace(
+        make_edit(acts_text(before), acts_text(after), index),
+        kind=kind,
+        before=tuple(before),
+        after=tuple(after),
+        editor_reason=f"{kind} at {index}",
+    )
+    return replace(edit, **changes)
+
+
+def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN) -> Case:
+    """A case in which the identity is not checked, too much is refunded, twice, and the words
+    follow: every kind of edit.
+    """
+    run = tuple(run)
+    arguments = run[3]["tool_calls"][0]["arguments"]
+    refund = called(run[3], {**arguments, "amount": 96.0})
+    result = {**run[4], "content": '{"refunded": 96.0, "reference": "R-1"}'}
+    again = (
+        {
+            "id": "m3b",
+            "role": "assistant",
+            "content": "Once more.",
+            "tool_calls": [{**refund["tool_calls"][0], "id": "c3"}],
+        },
+        {**result, "id": "m4b", "tool_call_id": "c3", "content": '{"refunded": 96.0}'},
+    )
+    said = {**run[5], "content": "I have refunded 96.00."}
+    edits = (
+        act_edit(1, "omit", run[1:3], ()),
+        act_edit(1, "call", run[3:5], (refund, result)),
+        act_edit(3, "insert", (), again),
+        act_edit(5, "say", run[5:6], (said,), follows="[5] still says 56.00"),
+    )
+    made = (run[0], refund, result, *again, said, *run[6:])
+    steps = (
+        PlanStep(1, "leave out the check", "nobody may be refunded unchecked", "omit", "c1"),
+        PlanStep(3, "refund 96.00", "it is above what was paid", "call", "c2"),
+        PlanStep(5, "refund it again", "an order is refunded once", "insert"),
+    )
+    case = make_case(spec, messages=run, edited=False)
+    plan = Plan("Refund too much, twice, unchecked.", steps)
+    return replace(case, outcome=replace(case.outcome, messages=made, plan=plan, edits=edits))
 
 
 def make_result(

@@ -23,6 +23,7 @@ from pytest_jrh.review.pages import DecidePage
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
+from tests.support.made_cases import make_act_case
 
 pytest.importorskip("starlette", reason="needs starlette (the extra `review`)")
 pytest.importorskip("uvicorn", reason="needs uvicorn (the extra `review`)")
@@ -215,6 +216,42 @@ def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
         page.post(f"{case}/decision", digest=digest, action="withdrawn").json()["row"]["action"]
         is None
     )
+
+
+def test_a_call_is_edited_over_http_and_mistakes_are_told(page: Page) -> None:
+    page.board.add(make_act_case())
+    one = page.rows[1]
+    case, digest = f"/cases/{one['key']}", one["digest"]
+    turn = page.client.get(f"{case}/turns/1").json()
+    assert (turn["calls"][0]["name"], turn["calls_changed"]) == ("refund", False)
+    arguments, result = turn["calls"][0]["arguments"], '{"refunded": 76.0}'
+
+    def edit(typed: str) -> httpx.Response:
+        call = {"call": 0, "arguments": typed, "result": result}
+        return page.post(f"{case}/turns/1", digest=digest, content="", calls=[call])
+
+    for typed, mistake in (
+        ("{", "what you typed as arguments is not valid JSON: "),
+        ('{"order": 1, "order": 2}', "duplicate key"),
+        ("[" * 90_000, "nested more than 100 levels deep"),
+        ("[1]", "the arguments are [1], no object"),
+        ("{}", "is missing from its arguments"),
+        (arguments.replace("96.0", '"<b>"'), "not a number"),
+    ):
+        answer = edit(typed)
+        assert (answer.status_code, mistake in answer.json()["error"]) == (409, True), answer.text
+    assert page.rows[1]["action"] is None
+    assert edit(arguments.replace("96.0", "76.0")).json()["row"]["action"] == "edited"
+    turn = page.client.get(f"{case}/turns/1").json()
+    assert (turn["calls"][0]["result"], turn["calls_changed"]) == (result, True)
+    shown = page.client.get(case).text
+    assert 'id="turn-was-1"' in shown
+    assert page.client.get(f"{case}/omitted/2/parts/0").text == '{\n  "ok": true\n}'
+    back = page.post(f"{case}/turns/1", digest=digest, content=None).json()
+    assert back["row"]["action"] is None
+    # Cases of words offer no calls.
+    words = page.client.get(f"/cases/{page.rows[0]['key']}/turns/2").json()
+    assert set(words) == {"content", "made"}
 
 
 @pytest.mark.parametrize(

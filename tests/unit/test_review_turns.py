@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.model import Case, Judgment, Label, Message, Verdict, VoteSource
+from pytest_jrh.core.transcript import indented_json
 from pytest_jrh.review.board import ReviewCase, Reviewed
 from pytest_jrh.review.views import (
     HUGE,
     Part,
     Turn,
     folds,
-    indented_json,
     part_of,
     review_row,
     review_values,

@@ -70,19 +70,22 @@ function facts(pairs) {
   return list;
 }
 
-function turn(index, part, edited) {
+// `state` is "edited", "inserted" or "omitted"; of one that was left out there is no place in the transcript.
+function turn(index, part, state) {
   const role = /^(user|tool|assistant|system)$/.test(part.role) ? part.role : "";
-  const block = make("div", { class: `turn ${role}${edited ? " edited" : ""}`, id: `turn-${index}`, tabindex: "-1" });
+  const isThere = state !== "omitted";
+  const at = isThere ? `[${index}] ` : "";
+  const block = make("div", { class: `turn ${role}${state ? ` edited ${state}` : ""}`, ...(isThere ? { id: `turn-${index}`, tabindex: "-1" } : {}) });
   part.parts.forEach(([title, text], place) => {
-    const mark = edited && place === 0 ? ", edited" : "";
+    const mark = state && place === 0 ? `, ${state}` : "";
     if (title.startsWith(" reasoning")) {
-      block.append(make("details", {}, make("summary", { class: "muted" }, `[${index}] reasoning`), ...long(text, { class: "body" }, withCode)));
+      block.append(make("details", {}, make("summary", { class: "muted" }, `${at}reasoning`), ...long(text, { class: "body" }, withCode)));
       return;
     }
     const isData = title.startsWith(" calls") || part.role === "tool";
     const body = text ? long(text, { class: isData ? "body call" : "body" }, isData ? undefined : withCode) : [];
-    const head = make("h3", { dir: "auto" }, `[${index}] ${part.role}${title}${mark}`);
-    if (part.role === "tool" && !edited && (text.length > LONGEST_RESULT || text.split("\n", LINES_OF_RESULT + 1).length > LINES_OF_RESULT)) {
+    const head = make("h3", { dir: "auto" }, `${at}${part.role}${title}${mark}`);
+    if (part.role === "tool" && !state && (text.length > LONGEST_RESULT || text.split("\n", LINES_OF_RESULT + 1).length > LINES_OF_RESULT)) {
       const size = make("span", { class: "muted" }, ` ${text.slice(0, BEGINNING)}\u2026 (${text.length.toLocaleString("en")} characters)`);
       block.append(make("details", { class: "result" }, make("summary", { dir: "auto" }, head, size), ...body));
     } else block.append(head, ...body);
@@ -92,13 +95,16 @@ function turn(index, part, edited) {
 
 function transcript(row, made, pool) {
   const judged = row.cells.given !== "";
-  const edited = new Set(made.edits.map((edit) => edit.turn));
-  const fill = (which, marks) => make("div", {}, ...which.map((place, index) => turn(index, pool[place], marks && edited.has(index))));
+  const edited = new Map(made.changed ?? made.edits.map((edit) => [edit.turn, "edited"]));
+  // What was left out stands where it was; what stood at the end comes last.
+  const gone = (index) => (made.omitted ?? []).filter(([at]) => at === index).map(([, place]) => turn(index, pool[place], "omitted"));
+  const fill = (which, marks) => make("div", {},
+    ...which.flatMap((place, index) => [...(marks ? gone(index) : []), turn(index, pool[place], marks && edited.get(index))]), ...(marks ? gone(which.length) : []));
   const holder = make("div", {}, fill(made.judged, true));
   const choice = make("select", {}, make("option", {}, judged ? "as judged" : "as made"), make("option", {}, "original"));
   choice.setAttribute("aria-label", "which transcript");
   choice.addEventListener("change", () => holder.replaceChildren(choice.selectedIndex ? fill(made.original, false) : fill(made.judged, true)));
-  return card("Transcript", edited.size ? make("p", {}, choice) : make("p", { class: "muted" }, judged ? "No turn was edited: the judge saw the run as it was recorded." : "No turn was edited."), holder);
+  return card("Transcript", made.edits.length ? make("p", {}, choice) : make("p", { class: "muted" }, judged ? "No turn was edited: the judge saw the run as it was recorded." : "No turn was edited."), holder);
 }
 
 function levels(made) {
@@ -107,7 +113,7 @@ function levels(made) {
 
 function plan(made) {
   if (!made.plan) return card("Plan", make("p", { class: "muted" }, "There was no plan."));
-  const steps = made.plan.steps.map((step) => make("li", {}, make("div", {}, `turn ${step.message_index}: ${step.goal}`), make("div", { class: "muted" }, step.rationale)));
+  const steps = made.plan.steps.map((step) => make("li", {}, make("div", {}, `turn ${step.message_index}${step.kind ? `, ${step.kind}` : ""}: ${step.goal}`), make("div", { class: "muted" }, step.rationale)));
   return card("Plan", prose(made.plan.thesis, "No thesis."), steps.length ? make("ol", { class: "plan" }, ...steps) : make("p", { class: "muted" }, "No edits planned."));
 }
 
@@ -122,7 +128,7 @@ function label(row, made) {
 function edits(made) {
   if (!made.edits.length) return null;
   return card(made.edits.length === 1 ? "The edit" : `The ${made.edits.length} edits`, ...made.edits.flatMap((edit) => [
-    make("h3", {}, `turn ${edit.turn} (${edit.role})`), edit.reason ? make("p", { class: "muted", dir: "auto" }, edit.reason) : null, diff(edit.pieces)]));
+    make("h3", {}, `turn ${edit.turn} (${edit.role})${edit.note ? `, ${edit.note}` : ""}`), edit.reason ? make("p", { class: "muted", dir: "auto" }, edit.reason) : null, diff(edit.pieces)]));
 }
 
 function money(result) {

@@ -176,7 +176,8 @@ async function takeBack(key) {
 export async function edit(index = place.querySelector("article")?.dataset.first) {
   if (!loaded) return;
   const editable = [...place.querySelectorAll("[data-edit]")];
-  const button = place.querySelector(`[data-edit="${index}"]`) ?? editable.at(-1);
+  // Of a call that was left out there is nothing to edit: then another changed turn.
+  const button = place.querySelector(`[data-edit="${index}"]`) ?? place.querySelector(".turn.changed [data-edit]") ?? editable.at(-1);
   if (!button) return;
   const key = loaded;
   const id = button.closest(".turn").id;
@@ -201,10 +202,25 @@ export async function edit(index = place.querySelector("article")?.dataset.first
   turn.scrollIntoView({ block: "nearest" });
 }
 
+// Where people type: words, or with `isData` what is set in letters of one width.
+function field(label, text, isData = false) {
+  const area = element("textarea", { defaultValue: text, spellcheck: !isData, ariaLabel: label, dir: "auto", className: isData ? "data" : "" });
+  const lines = isData ? text.split("\n").length : 0;
+  area.rows = Math.min(24, Math.max(isData ? 2 : 4, lines + 1, Math.ceil(text.length / 80) + 1));
+  return area;
+}
+
+const captioned = (area) => element("label", {}, element("span", { className: "caption" }, area.ariaLabel), area);
+
 function editor(turn, address, text) {
   const index = turn.dataset.index;
-  const area = element("textarea", { defaultValue: text.content, spellcheck: true, ariaLabel: `New text of turn ${index}`, dir: "auto" });
-  area.rows = Math.min(24, Math.max(4, Math.ceil(text.content.length / 80) + 1));
+  const area = field(`New text of turn ${index}`, text.content);
+  const calls = (text.calls ?? []).map((call, number) => {
+    const name = text.calls.length > 1 ? `call ${number + 1}, ${call.name}` : call.name;
+    const args = field(`Arguments of ${name}, as JSON`, call.arguments, true);
+    return { call: number, args, result: call.result === null ? null : field(`Result of ${name}`, call.result, true) };
+  });
+  const fields = [area, ...calls.flatMap(({ args, result }) => [args, result])].filter(Boolean);
   const close = () => {
     box.remove();
     turn.classList.remove("editing");
@@ -214,23 +230,29 @@ function editor(turn, address, text) {
   const save = async (content) => {
     const spoken = content === null ? `turn ${index} is as made` : `turn ${index} edited`;
     const key = loaded;
-    if (await changed(() => post(address, { digest: digest(), content }), spoken)) {
+    const edited = calls.filter(({ args, result }) => typed(args) || (result && typed(result)));
+    const body = { digest: digest(), content };
+    // All calls of the turn, since what was saved of them before is replaced.
+    if (content !== null && (edited.length || text.calls_changed)) {
+      body.calls = calls.map(({ call, args, result }) => ({ call, arguments: args.value, result: result && result.value }));
+    }
+    if (await changed(() => post(address, body), spoken)) {
       close();
       await show(key, { keep: true });
       jump(index);
     }
   };
-  const saveTyped = () => (typed(area) ? save(area.value) : close());
+  const saveTyped = () => (fields.some(typed) ? save(area.value) : close());
   const box = element(
     "div",
     { className: "editor" },
-    area,
+    ...(calls.length ? fields.map(captioned) : [area]),
     element(
       "p",
       { className: "verbs" },
-      ...(text.content === text.made ? [] : [element("button", { type: "button", onclick: () => save(null) }, "As made")]),
+      ...(text.content === text.made && !text.calls_changed ? [] : [element("button", { type: "button", onclick: () => save(null) }, "As made")]),
       element("button", { type: "button", onclick: close }, "Cancel"),
-      element("button", { type: "button", className: "primary", onclick: saveTyped }, "Save this text"),
+      element("button", { type: "button", className: "primary", onclick: saveTyped }, calls.length ? "Save this turn" : "Save this text"),
     ),
   );
   box.addEventListener("keydown", (event) => {

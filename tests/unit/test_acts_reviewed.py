@@ -1,0 +1,204 @@
+"""Calls on the review page: shown before and after, edited by people, held to their structure
+(docs/acts.md)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_jrh.cases.acts import undone
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Case
+from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.review.views import Turn, call_texts, folds, review_row, review_values
+from pytest_jrh.store.decisions import (
+    BY_HAND,
+    CallEdit,
+    Decision,
+    DecisionStore,
+    TurnEdit,
+    open_stores,
+    with_edits,
+)
+from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
+from tests.support.made_cases import ACT_RUN, make_act_case, make_case, make_spec, make_suite
+
+CASE = make_act_case()
+ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}
+CALL = CallEdit(call=0, arguments=ARGUMENTS, result='{"refunded": 76.0, "reference": "R-1"}')
+
+
+def decision(*turns: TurnEdit) -> Decision:
+    return Decision(case_id="id", case_digest=case_digest(CASE), action="edited", turns=turns)
+
+
+def turns_of(case: Case) -> dict[str, Turn]:
+    return {turn.anchor: turn for fold in folds(case, CASE) for turn in fold.turns}
+
+
+def text_of(stretches: Any, kind: str) -> str:
+    return "".join(stretch.text for stretch in stretches if stretch.kind == kind)
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> ReviewBoard:
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(CASE)
+    return board
+
+
+def edited(board: ReviewBoard, index: int, content: str | None, *calls: CallEdit) -> Reviewed:
+    entry = board.changes()[1][0].entry
+    return board.edit_turn(entry.key, entry.digest, index, content, calls)
+
+
+def test_every_kind_of_edit_is_shown_where_it_is() -> None:
+    turns = turns_of(CASE)
+    assert {anchor: turn.state for anchor, turn in turns.items()} == {
+        "0": "",
+        "was-1": "omitted",
+        "was-2": "omitted",
+        "1": "edited",
+        "2": "edited",
+        "3": "inserted",
+        "4": "inserted",
+        "5": "edited",
+        "6": "",
+    }
+    assert "96" in text_of(turns["1"].calls_difference, "new")
+    assert "56" in text_of(turns["2"].difference, "gone")
+    assert not turns["1"].difference
+    assert not turns["1"].parts[1:]
+    assert [part.kind for part in turns["3"].parts] == ["text", "call"]
+    assert turns["was-1"].parts[-1].title == "verify"
+    assert dict(turns["was-1"].why)["Goal"] == "leave out the check"
+    assert dict(turns["1"].why)["Goal"] == "refund 96.00"
+    assert dict(turns["5"].why)["To stay consistent"] == "[5] still says 56.00"
+    editable = [anchor for anchor, turn in turns.items() if turn.editable]
+    assert editable == ["1", "3", "5"]
+
+
+def test_the_plan_leads_to_the_turns_as_they_stand_now() -> None:
+    reviewed = Reviewed(ReviewCase("id", "digest", CASE), None, None)
+    steps: Any = review_values(reviewed, show_verdict=False)["steps"]
+    assert [(step["anchor"], step["index"], step["act"]) for step in steps] == [
+        ("was-1", "1", "omit"),
+        ("1", "1", "call"),
+        ("5", "5", "insert"),
+    ]
+    assert review_row(reviewed)["edits"] == 4
+
+
+def test_a_call_that_a_person_edits_is_an_edit_that_can_be_undone() -> None:
+    case = with_edits(CASE, decision(TurnEdit(message_index=1, content="", calls=(CALL,))))
+    by_hand = case.outcome.edits[-1]
+    assert (by_hand.kind, by_hand.editor_reason, len(by_hand.after)) == ("call", BY_HAND, 2)
+    assert case.messages[1]["tool_calls"][0]["arguments"] == ARGUMENTS
+    assert case.messages[2]["content"] == CALL.result
+    assert by_hand.edited_content.startswith('refund: {"order": 17, "amount": 76.0')
+    assert undone(case.messages, case.outcome.edits) == ACT_RUN
+    assert turns_of(case)["1"].state == turns_of(case)["2"].state == "by hand"
+    assert turns_of(case)["was-1"].state == "omitted"
+
+
+def test_words_that_a_person_edits_in_a_case_of_acts_can_be_undone() -> None:
+    case = with_edits(CASE, decision(TurnEdit(message_index=5, content="Done: 96.00.")))
+    by_hand = case.outcome.edits[-1]
+    assert (by_hand.kind, by_hand.original_content) == ("say", "I have refunded 96.00.")
+    assert undone(case.messages, case.outcome.edits) == ACT_RUN
+
+
+def test_a_stored_case_that_is_edited_again_keeps_what_was_there_first() -> None:
+    first = decision(TurnEdit(message_index=3, content="Once again."))
+    stored = read_case(record_line(to_record(with_edits(CASE, first))))
+    assert with_edits(stored, first) == stored
+    result = CallEdit(call=0, arguments=ARGUMENTS, result='{"refunded": 76.0}')
+    again = with_edits(
+        stored, decision(TurnEdit(message_index=3, content="Once again.", calls=(result,)))
+    )
+    by_hand = [edit for edit in again.outcome.edits if edit.editor_reason == BY_HAND]
+    assert [(edit.kind, edit.before) for edit in by_hand] == [("call", CASE.messages[3:5])]
+    assert undone(again.messages, again.outcome.edits) == ACT_RUN
+    # And back to words alone: the result is as it was made, and still part of the edit.
+    words = with_edits(again, decision(TurnEdit(message_index=3, content="So be it.")))
+    assert words.outcome.edits[-1].before == CASE.messages[3:5]
+    assert undone(words.messages, words.outcome.edits) == ACT_RUN
+
+
+def test_a_case_of_words_gets_no_messages_with_an_edit() -> None:
+    case = with_edits(make_case(), decision(TurnEdit(message_index=3, content="No.")))
+    assert (case.outcome.edits[-1].kind, case.outcome.edits[-1].before) == ("say", ())
+
+
+def test_a_decision_about_a_call_is_kept_without_secrets(tmp_path: Path) -> None:
+    store = DecisionStore(tmp_path / "decisions.jsonl", lambda text: text.replace("s3cret", "***"))
+    secret = CallEdit(call=0, arguments={"key": ["s3cret"], "s3cret": 1}, result="s3cret")
+    store.append(decision(TurnEdit(message_index=1, content="", calls=(secret,))))
+    (turn,) = DecisionStore(store.path).snapshot()["id"].turns
+    assert (turn.calls[0].arguments, turn.calls[0].result) == ({"key": ["***"], "***": 1}, "***")
+    store.append(decision(TurnEdit(message_index=1, content="so")))
+    assert b"calls" not in store.path.read_bytes().splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("call", "mistake"),
+    [
+        (
+            CALL.model_copy(update={"arguments": {"order": 17}}),
+            r"refund.*'amount' is missing",
+        ),
+        (
+            CALL.model_copy(update={"arguments": {**ARGUMENTS, "amount": "76"}}),
+            r"amount is text, not a number",
+        ),
+        (
+            CALL.model_copy(update={"arguments": {**ARGUMENTS, "why": "none"}}),
+            r"'why' is no key",
+        ),
+    ],
+)
+def test_a_call_that_its_tool_would_not_take_is_refused(
+    board: ReviewBoard, call: CallEdit, mistake: str
+) -> None:
+    with pytest.raises(InputError, match=mistake):
+        edited(board, 1, "", call)
+    assert board.changes()[1][0].decision is None
+
+
+def test_other_runs_of_the_suite_say_what_a_tool_takes(board: ReviewBoard) -> None:
+    arguments = {**ARGUMENTS, "note": "sorry"}
+    run = [dict(message) for message in ACT_RUN]
+    run[3] = {**run[3], "tool_calls": [{**ACT_RUN[3]["tool_calls"][0], "arguments": arguments}]}
+    board.add(make_act_case(make_spec("run-2"), run))
+    case = edited(board, 1, "", CALL.model_copy(update={"arguments": arguments})).case
+    assert case.messages[1]["tool_calls"][0]["arguments"] == arguments
+
+
+def test_as_made_takes_words_and_calls_back(board: ReviewBoard) -> None:
+    assert edited(board, 1, "", CALL).decision
+    assert call_texts(edited(board, 1, "", CALL).case.messages, 1)[0]["result"] == CALL.result
+    back = edited(board, 1, None)
+    assert (back.decision, back.case.messages) == (None, CASE.messages)
+
+
+def test_a_call_without_a_result_or_a_number_that_is_none_changes_nothing() -> None:
+    run = (*ACT_RUN[:4], *ACT_RUN[5:])
+    case = replace(CASE, outcome=replace(CASE.outcome, messages=run))
+    for call in (CALL.model_copy(update={"call": 7}), CALL.model_copy(update={"call": -1})):
+        turn = TurnEdit(message_index=3, content="", calls=(call,))
+        assert with_edits(case, decision(turn)) == case
+    without = with_edits(case, decision(TurnEdit(message_index=3, content="", calls=(CALL,))))
+    assert without.messages[3]["tool_calls"][0]["arguments"] == ARGUMENTS
+    assert without.messages[4:] == case.messages[4:]
+    assert call_texts(case.messages, 3)[0]["result"] is None
+
+
+def test_arguments_are_shown_in_lines_and_results_as_they_are() -> None:
+    (call,) = call_texts(CASE.messages, 1)
+    assert json.loads(call["arguments"]) == CASE.messages[1]["tool_calls"][0]["arguments"]
+    assert call["arguments"].split("\n")[:2] == ["{", '  "order": 17,']
+    assert (call["name"], call["result"]) == ("refund", CASE.messages[2]["content"])
