@@ -230,12 +230,13 @@ _DRAWN = ("drawn", "true", "yes")
 @dataclass(frozen=True, slots=True)
 class VoteSource:
     """Where a vote stands: file and line, or the key of the config that takes it from the log; who
-    gave it, and what they noted, where the file says so.
+    gave it, and what they noted, where the file says so. `steps` are the turns that it is about.
     """
 
     place: str
     annotator: str = ""
     note: str = ""
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,15 @@ class Label:
         """The value that more than half of the votes give; None where no value has so many."""
         most = max(sorted(set(self.votes)), key=self.votes.count)
         return most if 2 * self.votes.count(most) > len(self.votes) else None
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The turns that those say it is about who gave the value, ascending."""
+        steps: set[int] = set()
+        for vote, source in zip(self.votes, self.sources, strict=False):
+            if vote == self.value:
+                steps.update(source.steps)
+        return tuple(sorted(steps))
 
     @property
     def is_drawn(self) -> bool:
@@ -603,11 +613,20 @@ class Verdict:
     reasoning: str
 
 
+CitedTurns: TypeAlias = Literal["cited", "another", "none"]
+"""What the reasoning of a right verdict on a violation cites, whose turns are known: one of them;
+another one, and finds fault with it; or none of which that can be told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What a judge says of a case: the verdicts of all repeats, at least one."""
+    """What a judge says of a case: the verdicts of all repeats, at least one.
+
+    `cites` is None where no turns are known of a violation, or it was not found.
+    """
 
     verdicts: tuple[Verdict, ...]
+    cites: CitedTurns | None = None
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -699,7 +718,8 @@ class CaseResult:
     changed. `content` is the same for cases with one rubric and transcript, whatever their labels;
     empty where an earlier version wrote the result. `edit_note` is what the editor says of its
     first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
-    an earlier version wrote the result.
+    an earlier version wrote the result. `cites` says whether the reasoning of a right verdict is
+    about the violation, as far as it cites turns (`Judgment.cites`).
     """
 
     spec: CaseSpec
@@ -726,6 +746,7 @@ class CaseResult:
     content: str = ""
     skip_kind: SkipKind | None = None
     edit_note: str = ""
+    cites: CitedTurns | None = None
 
     @property
     def judge(self) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.citations import steps_cited
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import (
     CaseResult,
@@ -379,19 +380,22 @@ class _Maker:
         if not scores:
             outcome = "invalid_response"
             detail = f"{self._table.file}:{case.line}: the verdict of {judge} is empty"
+        reasoning = case.reasonings.get(judge, "")
+        is_found = not self._table.scale and expected == 1 == score
         return CaseResult(
             spec,
             case_id(spec),
             outcome,
             expected=expected,
             score=score,
-            reasoning=case.reasonings.get(judge, ""),
+            reasoning=reasoning,
             verified=True,
             detail=detail,
             case_digest=self._digest(expected),
             judge_fingerprint=_NOW,
             scores=scores if len(scores) > 1 else (),
             labelled_by="people",
+            cites=steps_cited(reasoning, case.steps) if is_found and case.steps else None,
         )
 
     def unlabelled(self, case: TableCase, judge: str) -> CaseResult:

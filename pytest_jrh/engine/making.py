@@ -13,10 +13,12 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.citations import steps_cited, turns_cited
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Case, Judgment, PerturbationOutcome
 from pytest_jrh.core.transcript import assistant_indices
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from pytest_jrh.cases.probes.probe import Derived
-    from pytest_jrh.core.model import AgentRun, CaseSpec, Verdict
+    from pytest_jrh.core.model import AgentRun, CaseSpec, CitedTurns, Verdict
     from pytest_jrh.engine.attempts import Attempt, EngineSettings
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.wiring import Calls
@@ -301,6 +303,33 @@ async def judgment_of(
     if missing:
         raise missing[0]
     return Judgment(tuple(verdicts))
+
+
+def cited_by(judgment: Judgment, case: Case, *, numbered: bool, asked: bool) -> CitedTurns | None:
+    """What the reasoning of a right verdict on a violation cites, whose turns are known: those that
+    were edited, or that the label of a run is about. None for any other verdict.
+
+    `numbered` says that the judge was shown the turns with their numbers; one that was not `asked`
+    is a table, which counts as its labels do.
+    """
+    is_found = case.mode == "binary" and case.expected == 1 == judgment.score
+    if not is_found or case.spec.derived:
+        return None
+    reasoning, edits = judgment.shown.reasoning, case.outcome.edits
+    if case.label is not None and case.label.steps and not asked:
+        return steps_cited(reasoning, case.label.steps)
+    marked = {*edited_turns(edits)} if case.label is None else {*case.label.steps}
+    for edit in edits:
+        if edit.kind == "omit":
+            # Between these two something is missing.
+            marked |= {edit.message_index - 1, edit.message_index}
+    if not marked:
+        return None
+    cites = turns_cited(reasoning, marked, case.messages, numbered=numbered)
+    if cites == "another" and any(edit.kind == "omit" for edit in edits):
+        # What was left out is blamed at any later act that it was needed for.
+        return "none"
+    return cites
 
 
 async def _verdict(

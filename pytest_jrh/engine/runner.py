@@ -21,7 +21,7 @@ from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent,
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text, exits_refused
 from pytest_jrh.engine.attempts import Attempt, PanelGoes
-from pytest_jrh.engine.making import Bases, CaseMaker, judgment_of, to_its_end
+from pytest_jrh.engine.making import Bases, CaseMaker, cited_by, judgment_of, to_its_end
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
@@ -332,7 +332,9 @@ class CaseRunner:
             )
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
-        return judgment
+        asked = bool(judge.models or judge.runs_code)
+        numbered = asked and not judge.runs_code
+        return replace(judgment, cites=cited_by(judgment, case, numbered=numbered, asked=asked))
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""

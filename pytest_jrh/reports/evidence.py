@@ -4,7 +4,6 @@ accuracies, verdicts and prompts of the baseline.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 MEANINGS = {0: "satisfied", 1: "violated"}
 _LONGEST_LABEL = 50
-_CITED = re.compile(r"(?i)\[(\d{1,5})\]|\bturns? (\d{1,5})\b(?:(?:, | and | to |-)(\d{1,5})\b)?")
 _DONE = {"call": "changed", "insert": "inserted", "omit": "omitted before it"}
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
@@ -98,16 +96,6 @@ def label_votes(case: Case) -> list[str]:
         note = f": {source.note}" if source.note else ""
         lines.append(f"{meant(vote, case.levels)}{by}, {one_line(source.place)}{note}")
     return lines
-
-
-def cited_turns(text: str, number: int) -> list[int]:
-    """The turns, of so many, that a text cites as `[3]`, `turn 3` or `turns 3 and 4`, each once."""
-    cited: dict[int, None] = {}
-    for match in _CITED.finditer(text):
-        for digits in match.groups():
-            if digits is not None and int(digits) < number:
-                cited[int(digits)] = None
-    return list(cited)
 
 
 def review_text(result: CaseResult, case: Case | None) -> str:

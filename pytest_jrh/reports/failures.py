@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from pytest_jrh.core.citations import cited_turns
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import UNSCORED
@@ -32,7 +33,6 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import (
     act_note,
     case_basis,
-    cited_turns,
     compared_texts,
     edited_role,
     label_votes,

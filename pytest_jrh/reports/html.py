@@ -48,6 +48,7 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
+from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
 from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
 from pytest_jrh.reports.probes import findings_first, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
@@ -294,6 +295,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
                 *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
                 *topics.extent_blocks(session),
                 *topics.unsettled_blocks(session),
+                *cited_doubts(session),
             ]
         ),
         "decisions": block_values(decisions),
@@ -366,6 +368,7 @@ def _remarks(session: Session) -> list[Block]:
         *topics.left_out_blocks(session),
         *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
+        *cited_blocks(session),
     ]
 
 

@@ -59,6 +59,7 @@ from pytest_jrh.reports.gate import (
     gate_cases,
 )
 from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
 from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
@@ -247,7 +248,8 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
             write_blocks(page, [of_suite[0].table])
     findings = [Sentence(finding, "warning") for finding in findings_first(session.probes)]
     write_blocks(page, findings)
-    write_blocks(page, [*trust_blocks(session), *topics.unsettled_blocks(session)])
+    doubts = [*topics.unsettled_blocks(session), *cited_doubts(session)]
+    write_blocks(page, [*trust_blocks(session), *doubts])
     with session.records.reading() as read:
         case_blocks = CaseBlocks(page, session, read)
         case_blocks.worst()
@@ -275,6 +277,7 @@ def _folds(session: Session) -> list[Block]:
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
+    blocks += cited_blocks(session)
     if probes := probe_blocks(session.probes, lambda table, _row: grid_of(table) is None):
         blocks.append(Fold("Probes", tuple(probes)))
     if panels := topics.panel_blocks(session):

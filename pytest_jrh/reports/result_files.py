@@ -28,6 +28,7 @@ from pytest_jrh.reports.json_values import (
     panel_data,
     table_data,
 )
+from pytest_jrh.reports.made_cases import cited_data
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
@@ -112,6 +113,7 @@ def judge_report(
         "reworded": reworded,
         "altered": _ids(altered_cases(results)),
         "contradicting": list(map(_ids, contradicting_cases(results))),
+        **cited_data(plain),
         "session": material.session,
     }
 

@@ -46,6 +46,7 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
+from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.spending import spending_lines
@@ -304,6 +305,7 @@ def _short_blocks(session: Session) -> list[Block]:
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
+    blocks += cited_doubts(session)
     for decision in session.decisions.values():
         if decision.is_reported:
             blocks += _decided_blocks(decision, session)
@@ -350,6 +352,7 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
+    blocks += [*cited_doubts(session), *cited_blocks(session)]
     for name, decision in session.decisions.items():
         if gate := gate_blocks(decision, session):
             title = f"suite {name}" if len(session.decisions) > 1 else ""

@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import math
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
@@ -35,6 +36,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "annotator": ("annotator",),
     "split": ("split",),
     "note": ("note",),
+    "step": ("step", "steps"),
 }
 """The columns of a label file, each with the names that it may have."""
 VERDICT_COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -69,6 +71,7 @@ class LabelRow:
 
     Of a verdict `repeat` says of which one it is, and `test` of which kind of test its case is;
     `content` is the digest of the transcript that was judged. Each is empty where it does not say.
+    `steps` are the turns that a label is about.
     """
 
     run_id: str
@@ -82,6 +85,7 @@ class LabelRow:
     note: str = ""
     test: str = ""
     content: str = ""
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -380,6 +384,7 @@ def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
         note=_plain_text(values.get("note")),
         test=_plain_text(values.get("test")),
         content=_digest(values.get("content")),
+        steps=_steps(values.get("step"), table),
     )
     if len(table.problems) == before:
         table.rows.append(row)
@@ -405,6 +410,35 @@ def _whole_number(value: Any, table: LabelFile, line: int, column: str, least: i
 def _plain_text(value: Any) -> str:
     """What is said beside a value; nothing where it is no text, since nothing rests on it."""
     return value.strip() if isinstance(value, str) else ""
+
+
+def _steps(value: Any, table: LabelFile) -> tuple[int, ...]:
+    """The whole numbers in a column `step`: one, or several between commas. Where it holds anything
+    else it means something else, and is named among the columns that mean nothing here.
+    """
+    steps = step_numbers(value)
+    if steps is None:
+        table.unused["step"] = None
+    return steps or ()
+
+
+_MOST_STEPS = 100
+_STEPS = re.compile(r"\s*\d{1,5}(?:\s*[,;]\s*\d{1,5})*+\s*", re.ASCII)
+
+
+def step_numbers(value: Any) -> tuple[int, ...] | None:
+    """The numbers of turns that a value names; none where it is empty, None where it is no list of
+    numbers.
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return ()
+    if isinstance(value, str) and _STEPS.fullmatch(value.strip("[] \t")):
+        value = [int(number) for number in re.split("[,;]", value.strip("[] \t"))]
+    numbers = value if isinstance(value, list) else [value]
+    steps = [whole_number(number) for number in numbers[:_MOST_STEPS]]
+    if any(isinstance(number, bool) for number in numbers) or None in steps:
+        return None
+    return tuple(step for step in steps if step is not None and step >= 0)
 
 
 def _digest(value: Any) -> str:

@@ -339,7 +339,8 @@ def _label(votes: _Votes, reading: Reading) -> Label:
     for value, row in votes.values():
         place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
         values.append(value)
-        sources.append(VoteSource(place, row.annotator, shortened(row.note, _LONGEST_NOTE)))
+        note = shortened(row.note, _LONGEST_NOTE)
+        sources.append(VoteSource(place, row.annotator, note, row.steps))
     split = next(iter(votes.values()))[1].split
     return Label(tuple(values), reading.by, split, tuple(sources))
 

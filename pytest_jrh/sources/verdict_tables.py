@@ -28,6 +28,7 @@ from pytest_jrh.sources.label_files import (
     mapped,
     read_cells,
     read_objects,
+    step_numbers,
     table_text,
     whole_number,
 )
@@ -72,6 +73,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("reasoning", "rationale", "explanation", "reason"),
     "annotator": ("annotator", "rater", "labeler", "labeller"),
     "split": ("split", "drawn"),
+    "step": ("step", "label_step"),
 }
 """What columns are taken for, each with the names that it may have, whatever their case."""
 _NAMES = tuple(name for names in ROLES.values() for name in names)
@@ -222,6 +224,7 @@ class Columns:
     reasoning: str = ""
     annotator: str = ""
     split: str = ""
+    step: str = ""
 
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
@@ -236,7 +239,7 @@ class Columns:
         return {*self.verdicts, *single} - {""}
 
 
-_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split")
+_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "step")
 _SINGLE_ROLES = ("case", "rubric", "cluster", *_FREE_ROLES)
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
@@ -555,7 +558,8 @@ class CaseKey(NamedTuple):
 class TableCase:
     """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
 
-    A verdict is None where its cell is empty. `line` is that of its first row.
+    A verdict is None where its cell is empty. `line` is that of its first row. `steps` are the
+    turns that its label is about.
     """
 
     key: CaseKey
@@ -565,6 +569,7 @@ class TableCase:
     labels: dict[str, int] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], int | None] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
+    steps: dict[int, None] = field(default_factory=dict)
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
@@ -818,6 +823,8 @@ def _add_row(
     annotator = as_text(row.get(columns.annotator)) if columns.annotator else ""
     repeat = as_text(row.get(columns.repeat)) if columns.repeat else ""
     label = scores.score(row.get(columns.label)) if columns.label else None
+    if columns.step:
+        case.steps.update(dict.fromkeys(step_numbers(row.get(columns.step)) or ()))
     is_new_vote = label is not None and annotator not in case.labels
     # Without a column of annotators all rows are of one.
     if label is not None and case.labels.setdefault(annotator, label) != label:

@@ -586,8 +586,9 @@ def _agent_mode(case: Case) -> str:
     return "positive" if case.objective == "pass" else "perturbation"
 
 
-# Of `edits: acts`: records of other suites are as they were before there was such a thing.
-_OF_ACTS = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
+# Of `edits: acts`, and of labels that say which turns they are about: other records are as they
+# were before there was such a thing.
+_LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction", "steps"})
 
 
 def _fields(
@@ -596,7 +597,7 @@ def _fields(
     fields = {}
     for name, declared in value.__dataclass_fields__.items():
         field_value = getattr(value, name)
-        if name not in _OF_ACTS or field_value != declared.default:
+        if name not in _LEFT_OUT or field_value != declared.default:
             fields[name] = field_value
     return fields
 

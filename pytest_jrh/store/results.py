@@ -75,6 +75,8 @@ _OF_SPEC = (
     "base",
     "variant",
 )
+_LEFT_OUT = ("reworded", "altered", "skip_kind", "edit_note", "cites")
+"""What of a result is left out of its line where there is nothing to say."""
 _OF_RESULT = tuple(field.name for field in fields(CaseResult) if field.name != "spec")
 
 
@@ -86,23 +88,18 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     rejected = result.rejected
     data: dict[str, Any] = {name: getattr(result.spec, name) for name in _OF_SPEC}
     data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
-    for name in ("minority", "reworded", "altered", "rejected", "skip_kind", "edit_note"):
+    for name in ("minority", "rejected", *_LEFT_OUT):
         del data[name]
     if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
     # Only where there is something to say, so that other lines stay as short as they were.
     if minority is not None:
         data["minority"] = _fields(minority)
-    if result.reworded:
-        data["reworded"] = True
-    if result.altered:
-        data["altered"] = True
     if rejected is not None:
         data["rejected"] = _fields(rejected)
-    if result.skip_kind is not None:
-        data["skip_kind"] = result.skip_kind
-    if result.edit_note:
-        data["edit_note"] = result.edit_note
+    for name in _LEFT_OUT:
+        if value := getattr(result, name):
+            data[name] = value
     data["spending"] = _spending_data(result.spending)
     data["judge_spending"] = None if judge is None else _spending_data(judge)
     data["shared"] = None
@@ -406,6 +403,7 @@ def case_result(
         rejected=None if rejected is None else _rejection(rejected),
         content=content_digest(case) if case else "",
         edit_note=_edit_note(spec, case or rejected),
+        cites=judgment.cites if judgment else None,
     )
 
 

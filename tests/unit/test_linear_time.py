@@ -26,6 +26,7 @@ from pytest_jrh.cli.operators import mutants_of_text
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.config.rubrics import looks_like_rubrics, read_rubrics
 from pytest_jrh.core import text
+from pytest_jrh.core.citations import turns_cited
 from pytest_jrh.core.diffs import differences, unified
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError
@@ -212,6 +213,12 @@ WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
         pumped("a ", "not ", "score ", end=" no"),
     ),
     "turns.visible": (turns.visible, ()),
+    "turns_cited": (
+        lambda words: turns_cited(
+            words, {1}, [{"role": "assistant", "content": words}] * 3, numbered=True
+        ),
+        pumped("[1] ", "turns 1, ", "wrong [2]", '"a', "'a b c d e f' ", "[1]\n", "step 1-99 "),
+    ),
 }
 FILES: dict[str, Callable[[Path], object]] = {
     "looks_like_rubrics": looks_like_rubrics,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_jrh.core.citations import cited_turns
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import (
     CaseResult,
@@ -21,7 +22,6 @@ from pytest_jrh.core.model import (
     VoteSource,
 )
 from pytest_jrh.core.text import columns, shortened, visible
-from pytest_jrh.reports.evidence import cited_turns
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
 from pytest_jrh.reports.spending import spending_lines, total_spending
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
@@ -186,7 +186,7 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
     ("text", "turns"),
     [
         ("[3] and [3], then turn 4", [3, 4]),
-        ("Turns 5-7 and [0]", [5, 7, 0]),
+        ("Turns 5-7 and [0]", [5, 6, 7, 0]),
         ("step 3, [x], [10], turn ten, overturn 2", []),
         ("[٣] [00004]", [3, 4]),
     ],
