@@ -19,7 +19,7 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import trust_sentence
-from pytest_jrh.reports.probes import brief_findings, findings_first
+from pytest_jrh.reports.probes import WHAT_PROBES_DO, brief_findings, findings_first
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
@@ -94,13 +94,15 @@ class CardRow:
 
     `found` are the violated cases that the judge calls so, and `passed` the satisfied ones that it
     leaves alone. Of an ordinal judge `found` are the cases of the level with exactly that score,
-    and `bias` is how far off its scores are on them, in levels.
+    and `bias` is how far off its scores are on them, in levels. `texts` are what its cases have in
+    the columns of a table of cases.
     """
 
     name: str
     found: RightShare
     passed: RightShare | None = None
     bias: Estimate | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shares(self) -> list[RightShare]:
@@ -267,7 +269,8 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
         for row in section.rows:
             if row.level == "rubric":
                 of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
-                rows.append(_row(row.name, row.statistics, of_rubric))
+                card_row = _row(row.name, row.statistics, of_rubric)
+                rows.append(replace(card_row, texts={"rubric": row.rubric}))
     if len(rows) == 1:
         [total] = rows
     rows.sort(key=lambda row: row.lowest)
@@ -322,7 +325,8 @@ def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
     for level, results in sorted(by_level.items()):
         of_level = [pair for pair in pairs if pair.now.expected == level]
         found = RightShare(accuracy_of(results), _before(of_level))
-        yield CardRow(f"level {level}", found, bias=estimate_bias(sums_by_cluster(results)))
+        bias = estimate_bias(sums_by_cluster(results))
+        yield CardRow(f"level {level}", found, bias=bias, texts={"right": str(level)})
 
 
 def _word(decision: GateDecision | None) -> Word:
@@ -484,9 +488,7 @@ def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
     is_finding = any(table.is_finding for table in session.probes)
     blocks += [Sentence(finding, "warning" if is_finding else "") for finding in findings]
     blocks += trust_blocks(session)
-    if worst := worst_results(session):
-        blocks.append(_worst_cases(worst, session))
-    return [*blocks, *next_blocks(session)]
+    return [*blocks, *worst_cases(session), *next_blocks(session)]
 
 
 def cards_by_suite(session: Session) -> dict[str, list[JudgeCard]]:
@@ -544,7 +546,9 @@ def panel_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> str
     for table in session.probes:
         if table.suite == suite and table.is_finding:
             turned.add(table.judge)
-    return f"{len(turned):,} of {judges} turned by probes" if turned else f"{judges} compared"
+    if turned:
+        return f"Probes change verdicts of {len(turned):,} of {judges}"
+    return f"{judges} compared"
 
 
 def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
@@ -571,6 +575,8 @@ def suite_blocks(
     if len(cards) > 1:
         if sentence := agreement_sentence(cards):
             blocks.append(Sentence(sentence))
+        if any(table.suite == suite and table.is_finding for table in session.probes):
+            blocks.append(Sentence(WHAT_PROBES_DO))
         blocks.append(judges_table(cards))
         blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
     else:
@@ -617,10 +623,12 @@ def trust_blocks(session: Session) -> list[Block]:
     return blocks
 
 
-def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
-    """The cases to read first; one that several judges of a panel are wrong about is named once."""
+def worst_cases(session: Session) -> list[Cases]:
+    """The cases to read first; one that several judges of a panel are wrong about is named once.
+    No list where no case is judged wrong.
+    """
     wrong_judges: dict[str, list[CaseResult]] = {}
-    for result in worst:
+    for result in worst_results(session):
         wrong_judges.setdefault(made_case_id(result), []).append(result)
     named = []
     for results in wrong_judges.values():
@@ -632,7 +640,7 @@ def _worst_cases(worst: Sequence[CaseResult], session: Session) -> Cases:
             case = replace(case, title=case_title(made))
             why = f"{counted(len(results), 'judge')}, {why}"
         named.append(replace(case, why=shortened(why, _LONGEST_REASON)))
-    return Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)
+    return [Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)] if named else []
 
 
 def mistake(result: CaseResult) -> str:

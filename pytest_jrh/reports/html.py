@@ -16,13 +16,13 @@ from functools import partial
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
-from pytest_jrh.reports.card import lowest_share, session_title
+from pytest_jrh.reports.card import lowest_share, session_title, worst_cases
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
     MEANINGS,
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.html_cases import RunKey
+    from pytest_jrh.reports.pictures import Link
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
@@ -90,10 +91,6 @@ class HtmlReport(Report):
 
 
 _SHADES = 8
-
-
-Link: TypeAlias = "Callable[..., str]"
-"""Gives the address of the cases that have these texts in these columns."""
 
 
 def figures_tables(
@@ -292,6 +289,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "subtitle": subtitle(session),
         "head": block_values(
             [
+                *_read_first(session),
                 *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
                 *topics.extent_blocks(session),
                 *topics.unsettled_blocks(session),
@@ -320,7 +318,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "listed": block_values(_listed(session, listed_session)),
     }
     ours = {
-        "pictures": page_pictures(session),
+        "pictures": page_pictures(session, listed.link),
         "style": style,
         "script": script,
         "style_hash": _hash(style),
@@ -331,6 +329,18 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     shown |= {"first_cases": cases[:_FIRST_CASES], "has_more_cases": len(cases) > _FIRST_CASES}
     ours["rows"] = packed({"cases": cases})
     return render_page(_TEMPLATES, "report.html", {**shown, **ours})
+
+
+def _read_first(session: Session) -> list[Block]:
+    """The worst cases, as many as the other reports name."""
+    blocks: list[Block] = []
+    for worst in worst_cases(session):
+        shown, more = worst.first(worst.most)
+        title = worst.title
+        if more:
+            title = f"The {len(shown)} worst of {len(worst.cases):,} cases that are judged wrong."
+        blocks.append(replace(worst, title=title, cases=shown))
+    return blocks
 
 
 def _probes(session: Session) -> list[Block]:

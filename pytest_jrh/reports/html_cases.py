@@ -387,11 +387,14 @@ class CaseList:
         return chips
 
     def link(self, **texts: str) -> str:
-        """The address of the cases that have these texts in these columns; columns that are not
-        shown are left out.
+        """The address of the cases that have these texts, as the page shows them, in these columns;
+        columns that are not shown are left out.
         """
         names = {column.page_name for column in self._columns if column.filtered}
-        chosen = {name: one_line(text) for name, text in texts.items() if name in names and text}
+        chosen = {}
+        for name, text in texts.items():
+            if name in names and text:
+                chosen[name] = visible(one_line(self._session.redactor.text(text)))
         return f"#{urlencode(chosen) or 'cases'}"
 
     def rows(self) -> list[dict[str, Any]]:

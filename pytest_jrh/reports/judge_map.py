@@ -336,8 +336,12 @@ def _points_text(change: Estimate, is_short: bool) -> str:  # noqa: FBT001 - a p
     return f"{text} ({100 * change.lower:.1f} to {100 * change.upper:.1f})"
 
 
-def draw_table(canvas: Canvas, table: Sequence[tuple[str, ...]], left_out: int) -> None:
-    """A name and figures in each row; on narrow screens the figures are below the name."""
+def draw_table(
+    canvas: Canvas, table: Sequence[tuple[str, ...]], left_out: int, addresses: Sequence[str]
+) -> None:
+    """A name and figures in each row, the titles first; on narrow screens the figures are below the
+    name. `addresses` are what the rows below the titles lead to.
+    """
     is_narrow = canvas.is_narrow
     size = 10.5 if is_narrow else 12.5
     left = float(canvas.margin)
@@ -350,17 +354,18 @@ def draw_table(canvas: Canvas, table: Sequence[tuple[str, ...]], left_out: int) 
     names = canvas.names([row[0] for row in table], (name_room or canvas.room) - _KEY, size + 0.5)
     for number, (name, row) in enumerate(zip(names, table, strict=True)):
         colour = "ink" if number else "muted"
-        canvas.bottom += 20
-        if number:
-            canvas.text(left, canvas.bottom, f"{number}", size, _colour(number), bold=True)
-        canvas.text(left + (_KEY if number else 0), canvas.bottom, name, size + 0.5, colour)
-        if is_narrow:
-            canvas.bottom += 16
-        right = left + name_room
-        for width, text in zip(widths, row[1:], strict=True):
-            right += gap + width
-            canvas.text(right, canvas.bottom, text, size, colour, anchor="end")
-        canvas.bottom += 5
+        with canvas.leading_to(addresses[number - 1] if number else ""):
+            canvas.bottom += 20
+            canvas.text(left + (_KEY if number else 0), canvas.bottom, name, size + 0.5, colour)
+            if number:
+                canvas.text(left, canvas.bottom, f"{number}", size, _colour(number), bold=True)
+            if is_narrow:
+                canvas.bottom += 16
+            right = left + name_room
+            for width, text in zip(widths, row[1:], strict=True):
+                right += gap + width
+                canvas.text(right, canvas.bottom, text, size, colour, anchor="end")
+            canvas.bottom += 5
         canvas.line((left, canvas.bottom), (left + canvas.room, canvas.bottom), "line")
     if left_out:
         canvas.bottom += 4

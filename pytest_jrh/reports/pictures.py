@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import counted
@@ -24,7 +24,7 @@ from pytest_jrh.reports.card import (
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.judge_map import draw_map, draw_table, map_rows, points_of, signed
-from pytest_jrh.reports.probes import finding_sentences
+from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_sentences
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.svg import (
     Canvas,
@@ -36,7 +36,7 @@ from pytest_jrh.reports.svg import (
 from pytest_jrh.stats.figures import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.reports.card import CardRow, JudgeCard, RightShare, Word
@@ -68,9 +68,20 @@ class CardReport(Report):
         atomic_write(path.with_name(f"{path.stem}-badge{path.suffix}"), badge(session).file_text)
 
 
-def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
+Link: TypeAlias = "Callable[..., str]"
+"""Gives the address of the cases that have these texts in these columns, or nothing."""
+
+
+def _without_link(**_texts: str) -> str:
+    return ""
+
+
+def session_pictures(
+    session: Session, width: int = WIDE, link: Link = _without_link
+) -> list[Picture]:
     """A card for each suite with one judge, a map for each with several, and the matrix of probes;
-    at least one picture, which says that there is no verdict.
+    at least one picture, which says that there is no verdict. Rubrics, levels and judges are links
+    to their cases.
     """
     cards = {}
     for suite, of_suite in cards_by_suite(session).items():
@@ -80,9 +91,9 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
     for number, (suite, of_suite) in enumerate(cards.items(), 1):
         canvas = Canvas(width, session.redactor.text)
         if len(of_suite) == 1:
-            title, description = _draw_card(canvas, of_suite[0])
+            title, description = _draw_card(canvas, of_suite[0], link)
         elif of_suite:
-            title, description = _draw_judges(canvas, of_suite, session)
+            title, description = _draw_judges(canvas, of_suite, session, link)
         else:
             word, title = suite_title(suite, of_suite, session)
             description = decision_sentence(session.decisions[suite])
@@ -99,10 +110,11 @@ def session_pictures(session: Session, width: int = WIDE) -> list[Picture]:
     return pictures
 
 
-def page_pictures(session: Session) -> str:
+def page_pictures(session: Session, link: Link) -> str:
     """The pictures as elements of a page that has `PAGE_STYLE`, each wide and narrow."""
     parts = []
-    wide, narrow = session_pictures(session), session_pictures(session, NARROW)
+    wide = session_pictures(session, link=link)
+    narrow = session_pictures(session, NARROW, link)
     for wide_picture, narrow_picture in zip(wide, narrow, strict=True):
         parts.append(wide_picture.markup("jrh-wide"))
         parts.append(narrow_picture.markup("jrh-narrow"))
@@ -111,6 +123,11 @@ def page_pictures(session: Session) -> str:
 
 PAGE_STYLE = f"""{style_of()}\
 .jrh-picture {{ margin: 0 0 14px; }}
+.jrh-picture .hit {{ fill: none; pointer-events: all; }}
+.jrh-picture a text:first-of-type {{ text-decoration: underline; text-underline-offset: 3px; }}
+.jrh-picture a:hover .hit {{ fill: var(--accent); fill-opacity: 0.12; }}
+.jrh-picture a:focus-visible {{ outline: none; }}
+.jrh-picture a:focus-visible .hit {{ stroke: var(--accent); stroke-width: 2; }}
 .jrh-picture.jrh-narrow {{ display: none; }}
 @media screen and (max-width: 700px) {{
   .jrh-picture.jrh-wide {{ display: none; }}
@@ -214,6 +231,7 @@ class _PlotRow(NamedTuple):
     name: str
     marks: tuple[_Mark, ...]
     is_total: bool = False
+    address: str = ""
 
     def words(self, axes: Sequence[_Axis]) -> str:
         """The row for who cannot see it."""
@@ -241,16 +259,16 @@ def _share_mark(share: RightShare) -> _Mark:
 
 
 def _plot_of(
-    rows: Sequence[tuple[str, CardRow]], total: CardRow | None
+    rows: Sequence[tuple[str, CardRow, str]], total: tuple[CardRow, str] | None
 ) -> tuple[tuple[_Axis, ...], list[_PlotRow]]:
-    """Named rows as axes and marks, the total last; of an ordinal judge how often it is exact, and
-    its bias.
+    """Named rows with their addresses as axes and marks, the total last; of an ordinal judge how
+    often it is exact, and its bias.
     """
-    named = [*rows, *([("all", total)] if total is not None else [])]
-    is_ordinal = any(row.bias is not None for _, row in named)
+    named = [*rows, *([("all", *total)] if total is not None else [])]
+    is_ordinal = any(row.bias is not None for _, row, _ in named)
     reach = 1.0
     plot_rows = []
-    for name, row in named:
+    for number, (name, row, address) in enumerate(named):
         marks = [_share_mark(row.found)]
         if is_ordinal and row.bias is not None:
             ends = (row.bias.value, row.bias.lower, row.bias.upper)
@@ -258,21 +276,23 @@ def _plot_of(
             marks.append(_Mark(row.bias, signed(row.bias.value)))
         elif row.passed is not None:
             marks.append(_share_mark(row.passed))
-        plot_rows.append(_PlotRow(name, tuple(marks), is_total=row is total))
+        is_total = number == len(rows)
+        plot_rows.append(_PlotRow(name, tuple(marks), is_total=is_total, address=address))
     if is_ordinal:
         ticks = ((-reach, f"-{reach:g}"), (0.0, "0"), (reach, f"+{reach:g}"))
         return (_Axis("exactly right"), _Axis("bias, in levels", -reach, reach, ticks)), plot_rows
     return (_Axis("violations found"), _Axis("clean runs left alone")), plot_rows
 
 
-def _draw_card(canvas: Canvas, card: JudgeCard) -> tuple[str, str]:
+def _draw_card(canvas: Canvas, card: JudgeCard, link: Link) -> tuple[str, str]:
     """The card of one judge; gives its title, and what it shows in words."""
     sentences = list(card.sentences)
     if card.flaw and card.flaw != card.title:
         sentences.append(f"{card.flaw}.")
     _draw_head(canvas, card.word, card.label, card.title, sentences)
-    shown = [(row.name, row) for row in card.rows[:MOST_ROWS]]
-    axes, rows = _plot_of(shown, card.total)
+    judge = {"suite": card.suite, "judge": card.judge}
+    shown = [(row.name, row, link(**judge, **row.texts)) for row in card.rows[:MOST_ROWS]]
+    axes, rows = _plot_of(shown, (card.total, link(**judge, **card.total.texts)))
     left_out = len(card.rows) - len(shown)
     _draw_plot(canvas, axes, rows, f"and {left_out:,} more" if left_out else "")
     words = " ".join([*sentences, *(row.words(axes) for row in rows)])
@@ -334,7 +354,8 @@ def _draw_plot(
             canvas.line(start, (canvas.margin + canvas.room, canvas.bottom), "line")
             canvas.bottom += 4
         is_last = number == len(rows) - 1
-        _draw_row(canvas, layout, axes, row._replace(name=name), has_ticks=is_last)
+        with canvas.leading_to(row.address):
+            _draw_row(canvas, layout, axes, row._replace(name=name), has_ticks=is_last)
     if not canvas.is_narrow:
         for axis, left in zip(axes, layout.lefts, strict=True):
             _draw_ticks(canvas, left, layout.length, axis)
@@ -413,7 +434,9 @@ def _draw_legend(canvas: Canvas, *, has_before: bool) -> None:
     canvas.bottom += 2
 
 
-def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -> tuple[str, str]:
+def _draw_judges(
+    canvas: Canvas, cards: Sequence[JudgeCard], session: Session, link: Link
+) -> tuple[str, str]:
     """Several judges of a suite: the map, and below it a table; gives title and words.
 
     Where a map would show a single point, or none, as of ordinal judges, each judge has a line with
@@ -428,19 +451,24 @@ def _draw_judges(canvas: Canvas, cards: Sequence[JudgeCard], session: Session) -
     if len(sentences) > _MOST_FLAWS:
         left_out = len(sentences) - _MOST_FLAWS + 1
         sentences[_MOST_FLAWS - 1 :] = [f"And {left_out:,} more judges are worth nothing."]
+    if any(table.suite == suite and table.is_finding for table in session.probes):
+        sentences.append(WHAT_PROBES_DO)
     _draw_head(canvas, word, suite, title, sentences)
     shown = cards[:_MOST_JUDGES]
+    addresses = [link(suite=suite, judge=card.judge) for card in shown]
     points = points_of(shown)
     if len({point.position for point in points}) > 1:
         draw_map(canvas, points)
     else:
-        named = [(card.judge or card.label, card.total) for card in shown]
-        if len({(total.found, total.passed, total.bias) for _, total in named}) == 1:
-            named = [("each of them", shown[0].total)]
+        named = []
+        for card, address in zip(shown, addresses, strict=True):
+            named.append((card.judge or card.label, card.total, address))
+        if len({(total.found, total.passed, total.bias) for _, total, _ in named}) == 1:
+            named = [("each of them", shown[0].total, "")]
         axes, rows = _plot_of(named, None)
         _draw_plot(canvas, axes, rows)
     short_table = map_rows(shown, session, is_short=canvas.is_narrow)
-    draw_table(canvas, short_table, len(cards) - len(shown))
+    draw_table(canvas, short_table, len(cards) - len(shown), addresses)
     table = map_rows(shown, session)
     words = [*sentences]
     for row in table[1:]:
@@ -467,6 +495,7 @@ def _matrix(canvas: Canvas, suite: str, tables: Sequence[ProbeTable]) -> Picture
     summary = f"Verdicts turned of those tried: {counted(findings, 'finding')}, marked."
     if not findings:
         summary = "Verdicts turned of those tried: no more than by chance."
+    summary = f"{WHAT_PROBES_DO} {summary}"
     _draw_head(canvas, "", suite, title, [summary])
     names = [judge or "the judge" for judge in judges[:_MOST_JUDGES]]
     longest = max(text_width(canvas.clean(name), 13) for name in names)

@@ -23,6 +23,7 @@ NOTE = (
     "turned: verdicts that are right on the unchanged case and wrong on the changed one; net: the "
     "rate less the judge's flicker on the unchanged cases. 95% intervals, row by row."
 )
+WHAT_PROBES_DO = "A probe changes a case in a way that must not change its verdict."
 _MOST_NAMED = 3
 _TWICE = 2
 _STEPS = 5

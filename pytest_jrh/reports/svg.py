@@ -8,6 +8,7 @@ that they take in a wide one.
 from __future__ import annotations
 
 import unicodedata
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from pytest_jrh.core.text import ELLIPSIS, fitted, one_line, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 Anchor: TypeAlias = Literal["start", "middle", "end"]
 
@@ -148,11 +149,13 @@ class Picture:
 
     def markup(self, name: str = "", style: str = "") -> str:
         """The element for a page that has the rules of `style_of`; `name` is a class of it, and
-        `style` the rules of a file of its own.
+        `style` the rules of a file of its own. One with links is a group: what is in an image
+        cannot be reached by keyboard.
         """
+        role = "group" if "<a " in self.body else "img"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="jrh-picture{name and f" {name}"}" '
-            f'role="img" width="{self.width}" height="{self.height}" '
+            f'role="{role}" width="{self.width}" height="{self.height}" '
             f'viewBox="0 0 {self.width} {self.height}">\n'
             f"<title>{escape(self.title)}</title>\n<desc>{escape(self.description)}</desc>\n"
             f"{style and f'<style>{style}</style>{chr(10)}'}{self.body}</svg>\n"
@@ -240,6 +243,21 @@ class Canvas:
             f'<rect x="{number(left)}" y="{number(top)}" width="{number(width)}" '
             f'height="{number(height)}" class="f-{fill}"{corners}{see_through}/>\n'
         )
+
+    @contextmanager
+    def leading_to(self, address: str) -> Iterator[None]:
+        """What is drawn meanwhile is a link of a page over the whole width; no link where there is
+        no address.
+        """
+        first, top = len(self._parts), self.bottom
+        yield
+        if address:
+            area = (
+                f'<rect x="{number(self.margin)}" y="{number(top)}" width="{number(self.room)}" '
+                f'height="{number(self.bottom - top)}" class="hit"/>\n'
+            )
+            self._parts.insert(first, f'<a href="{escape(self.clean(address))}">\n{area}')
+            self._parts.append("</a>\n")
 
     def line(
         self,

@@ -206,6 +206,36 @@ def test_figures_and_matrices_lead_to_their_cases(opened: Any, report: Path) -> 
     assert page.inner_text("#shown") == "4 of 49 cases"
 
 
+def test_the_rows_of_the_card_and_the_worst_cases_lead_to_their_cases(
+    opened: Any, report: Path
+) -> None:
+    for width, picture in ((1280, ".jrh-wide"), (390, ".jrh-narrow")):
+        page = opened(report, width=width)
+        page.click(f"{picture} a[href='#rubric=tone'] .hit")
+        assert page.input_value("select[name=rubric]") == "tone"
+        page = opened(report, width=width)
+        address = "#rubric=refund_policy"
+        for _ in range(10):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.getAttribute('href')") == address:
+                break
+        page.keyboard.press("Enter")
+        wait_for(page, "document.querySelector('#shown').textContent", "25 of 49 cases")
+        worst = page.locator("header details:has(summary:has-text('The 3 worst of 4 cases')) a")
+        assert worst.count() == 3
+        worst.first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#case p.verdict:has-text('The judge gave')")
+
+
+def test_a_page_from_a_dark_screen_is_printed_dark_on_white(opened: Any, report: Path) -> None:
+    page = opened(report, scheme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") == (
+        "rgb(28, 33, 40)"
+    )
+
+
 def test_the_reasoning_leads_to_the_turns_that_it_cites(opened: Any, tmp_path: Path) -> None:
     code = "Look:\n```python\nprint('late')\n```\nThat is all."
     long_result = "\n".join(f"line {number}" for number in range(40))

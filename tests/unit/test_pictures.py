@@ -8,11 +8,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import pytest
 
 from pytest_jrh.core.redact import Redactor
+from pytest_jrh.reports.html_cases import CaseList
 from pytest_jrh.reports.pictures import (
     NARROW,
     WIDE,
@@ -155,14 +157,33 @@ def test_hostile_names_are_text(width: int) -> None:
     texts(session_of(hostile_panel), width)
 
 
+def address_of(**texts: str) -> str:
+    return f"#{urlencode(texts)}"
+
+
 def test_a_secret_is_in_no_picture() -> None:
     secret = "sk-proj-0123456789abcdefghijklmn"
     session = session_of(judged(right, rubrics=(f"rubric {secret}", "tone"), judge=secret))
     redactor = Redactor()
     redactor.add([secret])
     session = replace(session, redactor=redactor)
-    assert secret in page_pictures(replace(session, redactor=Redactor()))
-    assert secret[:12] not in page_pictures(session)
+    assert secret in page_pictures(replace(session, redactor=Redactor()), address_of)
+    assert secret[:12] not in page_pictures(session, address_of)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_rows_of_rubrics_levels_and_judges_lead_to_their_cases(width: int) -> None:
+    rubrics = session_of(judged(wrong_on("run-003"), runs=4))
+    judges = session_of(panel({"good": right, "bad": always(0)}))
+    for session, wanted in (
+        (rubrics, {"#rubric=tone", "#rubric=refund_policy", "#cases"}),
+        (judges, {"#judge=good", "#judge=bad"}),
+        (session_of(scored(always(1))), {"#right=0", "#right=1", "#right=2", "#cases"}),
+    ):
+        [picture] = session_pictures(session, width, CaseList(session, {}).link)
+        markup = picture.markup()
+        assert {*re.findall(r'<a href="([^"]*)">', markup)} == wanted
+        assert 'role="group"' in markup
 
 
 def test_the_badge_says_what_is_found_and_the_decision() -> None:
