@@ -98,9 +98,13 @@ def artifact_stem(spec: CaseSpec) -> str:
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
-def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
-    """Where the calls of a case's generation, or of its judge, are recorded."""
-    of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else ".generation"
+def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool, question: str = "") -> Path:
+    """Where the calls of a case's generation are recorded, or those of its judge, or of a question
+    about the case.
+    """
+    of_calls = f".{question or 'generation'}"
+    if judging:
+        of_calls = f"{_JUDGING}{_judge_file(spec.judge)}"
     name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 

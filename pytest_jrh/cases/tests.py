@@ -94,6 +94,11 @@ class Kind:
     """Whether ids of cases that probes derive leave out that they are derived from its own: true of
     one kind."""
 
+    @property
+    def is_made(self) -> bool:
+        """Whether stages of the suite make its cases."""
+        return not (self.natural or self.derived)
+
 
 def _targets(scale: Sequence[int], target_scores: Sequence[int]) -> tuple[int, ...]:
     return tuple(score for score in scale if not target_scores or score in target_scores)

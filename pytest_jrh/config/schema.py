@@ -35,6 +35,7 @@ from pytest_jrh.core.sections import (
     JudgeStage,
     ModelDefaults,
     PathText,
+    QuestionSection,
     RecordModeName,
     Repeats,
     Runs,
@@ -608,5 +609,8 @@ class Config(ConfigSection):
     """When the session fails."""
     review: ReviewSection = ReviewSection.model_construct()
     """Blind labelling in the browser."""
+    realism: QuestionSection | None = None
+    """Ask a model of each made case, and of its run as it was, whether the transcript was altered.
+    Left out: nothing is asked."""
     replay: Replay = Replay.model_construct()
     """Where recordings are and how they are used."""

@@ -95,12 +95,12 @@ class Suite:
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
     rubric file that `target_rubric_ids` leaves out. `stages` holds planner, editor, summary and
-    verifier, which is missing where it is off. Tables and reports go to `results_dir`, made cases
-    to the tests' folders; `frozen` is the JSONL of a frozen suite, or None. `blind_labels` is the
-    committed file of them. `probes` are the settings of those of `tests` that are probes, by name.
-    `notices` are sentences to print once. `unused_keys` names the keys of RAND's in the config that
-    mean nothing here, in a sentence. `resolved` is the config as a plain mapping with defaults, for
-    the record.
+    verifier, which is missing where it is off; `questions` what is asked about made cases. Tables
+    and reports go to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a
+    frozen suite, or None. `blind_labels` is the committed file of them. `probes` are the settings
+    of those of `tests` that are probes, by name. `notices` are sentences to print once.
+    `unused_keys` names the keys of RAND's in the config that mean nothing here, in a sentence.
+    `resolved` is the config as a plain mapping with defaults, for the record.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Suite:
     results_dir: Path
     custom_prompts_dir: Path
     frozen: Path | None = None
+    questions: Mapping[StageName, StageModel] = field(default_factory=dict)
     table_format: Literal["csv", "xlsx"] = "csv"
     metric: str = "accuracy_score"
     instruction: str = ""

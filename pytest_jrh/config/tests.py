@@ -74,7 +74,7 @@ def stages_needed(config: Config) -> frozenset[StageName]:
     probe those that it asks.
     """
     tests = config.admin.perturbation_config.tests_to_run
-    if not tests or any(not (KINDS[name].natural or KINDS[name].derived) for name in tests):
+    if not tests or any(KINDS[name].is_made for name in tests):
         return frozenset(stage.name for stage in MAKING)
     stages: set[StageName] = set()
     for name in tests:

@@ -696,6 +696,36 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
+class RealismAnswer:
+    """What a model says of one transcript: whether it was altered, at which turns and why.
+
+    Without a usable answer `altered` is None, and `trouble` is what happened (a key of `UNSCORED`);
+    `reason` is then its cause.
+    """
+
+    altered: bool | None
+    turns: tuple[int, ...] = ()
+    reason: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Realism:
+    """Whether a made case looks like a real one: what a model says of its transcript, and of its
+    run as it was.
+
+    `edited_turns` are positions in the case's transcript, and `edit_kinds` how these were edited.
+    `shared` is the question about the run, which all cases of the run have.
+    """
+
+    case: RealismAnswer
+    run: RealismAnswer
+    edited_turns: tuple[int, ...]
+    edit_kinds: tuple[str, ...]
+    shared: SharedCall | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """What the item of a spec came to: small, so that thousands fit in memory and travel between
     processes.
@@ -719,7 +749,8 @@ class CaseResult:
     empty where an earlier version wrote the result. `edit_note` is what the editor says of its
     first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
     an earlier version wrote the result. `cites` says whether the reasoning of a right verdict is
-    about the violation, as far as it cites turns (`Judgment.cites`).
+    about the violation, as far as it cites turns (`Judgment.cites`). `realism` is None where the
+    suite does not ask.
     """
 
     spec: CaseSpec
@@ -747,6 +778,7 @@ class CaseResult:
     skip_kind: SkipKind | None = None
     edit_note: str = ""
     cites: CitedTurns | None = None
+    realism: Realism | None = None
 
     @property
     def judge(self) -> str:

@@ -55,8 +55,9 @@ class StageSpec:
     settings_from_model: bool = False
     """Whether a section without any setting also takes that stage's temperature and system
     prompt."""
-    shared_at_start: bool = False
-    """Whether its first call is the same for all cases of a run, and is made once."""
+    shared_calls: int = 0
+    """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
+    and is made once."""
     edits_in: Callable[[str], int | None] | None = None
     """How many edits an answer of it leads to; None for an answer that does not say."""
 
@@ -149,7 +150,8 @@ SUMMARY = StageSpec(
     calls=_calls,
     model_from=EDITOR.name,
     settings_from_model=True,
-    shared_at_start=True,
+    # The first summary is asked beside the plan, so it is one of the first two calls.
+    shared_calls=2,
 )
 
 
@@ -174,8 +176,24 @@ VERIFIER = StageSpec(
 )
 
 
+REALISM = StageSpec(
+    name="realism",
+    title="the question whether a case looks real",
+    variables=frozenset({"transcript"}),
+    required=frozenset({"transcript"}),
+    prompt_per="",
+    calls=lambda _case: NO_CALL,
+    makes_cases=False,
+    # First the run as it was, then the case that was made of it.
+    shared_calls=1,
+)
+
+
+QUESTIONS: tuple[StageSpec, ...] = (REALISM,)
+"""The stages that are asked about made cases, where the config has a section of their name at its
+top; their calls are those that a case has to make when it is made, which no plan can foresee."""
 STAGES: Mapping[str, StageSpec] = {
-    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE)
+    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE, *QUESTIONS)
 }
 MAKING: tuple[StageSpec, ...] = tuple(stage for stage in STAGES.values() if stage.makes_cases)
 """The stages that make cases, each with a section of its own in the config."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Complete,
         HumanReview,
         Judgment,
+        Realism,
         RecordMode,
         SharedCall,
         Skip,
@@ -65,7 +66,8 @@ class Attempt:
     case of a probe `base` is the go at the case that it changes, and of one that probes change
     `waits` says that its askers hold the places among the cases at work. `counted` is False where
     what it took counts for another case. `shared_tapes` are those that its case was made with by
-    another judge's go.
+    another judge's go, and `questions` those of what was asked about the case beside its verdict,
+    such as its `realism`.
     """
 
     spec: CaseSpec
@@ -80,6 +82,8 @@ class Attempt:
     counted: bool = True
     base_scores: tuple[int, ...] = ()
     shared_tapes: tuple[Tape, ...] = ()
+    questions: list[Tape] = field(default_factory=list)
+    realism: Realism | None = None
 
     @property
     def renews_case(self) -> bool:
@@ -128,6 +132,7 @@ class Attempt:
             for tape in go.tapes:
                 spending += tape.spending
                 shared = shared or tape.shared
+        spending = sum((tape.spending for tape in self.questions), spending)
         result = case_result(
             self.spec,
             self.case,
@@ -145,6 +150,7 @@ class Attempt:
             judge_spending=judge_spending if self.spec.judge is not None else None,
             shared=shared,
             base_scores=self.base_scores,
+            realism=self.realism,
         )
 
 

@@ -24,12 +24,13 @@ from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.redact import read_dotenv
+from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.judge import TabledJudge
 from pytest_jrh.judges.own_code import OwnCodeKeys, about_placeholders, refuse_placeholders
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.store.labels import Grounds, grounds_of, read_people
+from pytest_jrh.store.labels import Grounds, are_kin, grounds_of, provider_of, read_people
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.records import content_digest
 from pytest_jrh.store.results import SuiteCases, rejected_results
@@ -50,9 +51,12 @@ if TYPE_CHECKING:
         Preprocessor,
         RecordMode,
         Rubric,
+        StageName,
         TestName,
     )
     from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.core.stages import StageSpec
+    from pytest_jrh.core.templates import Template
     from pytest_jrh.engine.generate import Pipeline
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
@@ -76,6 +80,8 @@ class ReadySuite:
     made: Mapping[str, MadeCases] = field(default_factory=dict)
     labels: Mapping[LabelKey, Label] = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
+    questions: Mapping[StageName, Template] = field(default_factory=dict)
+    """The prompts of what is asked about made cases, by stage."""
 
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
@@ -215,6 +221,13 @@ class ReadySuite:
             return False
         return self.label(spec) is None
 
+    def asks(self, question: StageSpec, spec: CaseSpec) -> bool:
+        """Whether the suite asks this about the case, which is made by stages; of a panel the first
+        judge's case stands for those of all.
+        """
+        is_first = spec.judge == self.suite.judges[0].name
+        return question.name in self.questions and is_first and KINDS[spec.test].is_made
+
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read the run of a case and preprocess it.
 
@@ -258,6 +271,8 @@ def make_ready(
     with collecting(problems):
         made_by_test = made_before(suite)
     ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made_by_test), problems)
+    if suite.questions:
+        ready = _with_questions(ready, problems)
     if suite.frozen is None:
         ready = _with_sources(ready, problems)
     with collecting(problems):
@@ -444,6 +459,31 @@ def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
         with collecting(problems):
             pipelines = build_pipelines(ready.suite, tests)
     return replace(ready, pipelines=pipelines)
+
+
+def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
+    """Add the prompts of what is asked about made cases, and say whose model is the editor's."""
+    from pytest_jrh.llm.prompts import load_template
+
+    suite = ready.suite
+    templates: dict[StageName, Template] = {}
+    notices: list[str] = []
+    editor = suite.stages[EDITOR.name].model
+    for name, stage in suite.questions.items():
+        path = Path(stage.prompt_path) if stage.prompt_path else None
+        with collecting(problems):
+            templates[name] = load_template(
+                name, mode=suite.mode, objective="fail", prompt_path=path
+            )
+        provider = provider_of(stage.model)
+        if are_kin(stage.model, editor) or (provider and provider == provider_of(editor)):
+            notices.append(
+                f"suite {suite.name}: {name} asks {stage.model}, of the editor's provider "
+                f"({editor}): it may not notice what one of its own family writes; a model of "
+                "another provider is a better check."
+            )
+    suite = replace(suite, notices=(*suite.notices, *notices))
+    return replace(ready, suite=suite, questions=templates)
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

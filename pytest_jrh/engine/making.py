@@ -20,18 +20,27 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.citations import steps_cited, turns_cited
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
-from pytest_jrh.core.model import UNSCORED, Case, Judgment, PerturbationOutcome
+from pytest_jrh.core.model import (
+    UNSCORED,
+    Case,
+    Judgment,
+    PerturbationOutcome,
+    Realism,
+    RealismAnswer,
+)
+from pytest_jrh.core.stages import REALISM
+from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import SharedWork
-from pytest_jrh.llm.calls import make_complete
+from pytest_jrh.llm.calls import Stage, make_complete
 from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from pytest_jrh.cases.probes.probe import Derived
-    from pytest_jrh.core.model import AgentRun, CaseSpec, CitedTurns, Verdict
+    from pytest_jrh.core.model import AgentRun, CaseSpec, CitedTurns, Message, Verdict
     from pytest_jrh.engine.attempts import Attempt, EngineSettings
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.wiring import Calls
@@ -108,6 +117,49 @@ class CaseMaker:
         if case.expected is not None:
             self._settings.on_case(case)
         return case
+
+
+async def asked_realism(
+    attempt: Attempt, ready: ReadySuite, calls: Calls, settings: EngineSettings
+) -> Realism | None:
+    """Ask a model whether the transcript of a made case was altered, and that of its run as it was;
+    None where there is no such case, or another judge of the panel has asked.
+    """
+    from pytest_jrh.cases.realism import ask_realism
+
+    case = attempt.case
+    if not ready.asks(REALISM, attempt.spec) or case is None or not case.outcome.edits:
+        return None
+    async with calls.tape(attempt, ready, judging=False, question=REALISM.name) as tape:
+        model = ready.suite.questions[REALISM.name]
+        prompt = Stage(model, ready.questions[REALISM.name], make_complete(tape))
+
+        async def answer(messages: Sequence[Message]) -> RealismAnswer:
+            try:
+                return await renewing(
+                    tape,
+                    lambda: ask_realism(prompt, messages),
+                    retry_unscored=settings.retry_unscored,
+                )
+            except Unscored as trouble:
+                # Of this question alone: the case has its verdict, whatever is asked beside it.
+                reason = settings.redactor.of_code(trouble.cause)
+                return RealismAnswer(None, reason=one_line(reason), trouble=trouble.outcome)
+
+        of_run = await answer(case.run.messages)
+        # All that is shared is the question about the run, which comes first.
+        shared = tape.shared
+        of_case = await answer(case.messages)
+        if all(_is_final(said) for said in (of_run, of_case)):
+            await tape.finish()
+    await tape.settle(completed=True)
+    edits = case.outcome.edits
+    turns = sorted({edit.message_index for edit in edits})
+    return Realism(of_case, of_run, tuple(turns), ("say",), shared)
+
+
+def _is_final(answer: RealismAnswer) -> bool:
+    return not answer.trouble or UNSCORED[answer.trouble].final
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ as lines of text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
@@ -90,7 +90,8 @@ class Survey:
     missing. `unusable` says that the case ends in recorded answers that cannot be used,
     and `renewed` that such are asked again. `scores` are those that are recorded, where none is
     missing. `beside` is a case that is no item of the session, and that a probe changes. `asks`
-    are the calls with which a probe makes the case, once it has begun.
+    are the calls with which a probe makes the case, once it has begun, and `questions` those that
+    are still to be made of what is asked about the case.
     """
 
     spec: CaseSpec
@@ -112,6 +113,7 @@ class Survey:
     scores: tuple[int, ...] = ()
     beside: bool = False
     asks: Mapping[StageName, CallRange] | None = None
+    questions: Mapping[StageName, CallRange] = field(default_factory=dict)
 
     @property
     def is_judged(self) -> bool:
@@ -142,6 +144,10 @@ class Survey:
 
     def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
+        questions = {stage: Bounds(*calls) for stage, calls in self.questions.items()}
+        return {**self._to_make_and_judge(), **questions}
+
+    def _to_make_and_judge(self) -> dict[StageName, Bounds]:
         if self.ended:
             return {}
         if not self.made and not self.records_making:
@@ -232,7 +238,7 @@ def plan_rows(
         for stage, spec in STAGES.items():
             suite = survey.spec.suite
             # A panel's judges have a model each, and all cases those of the stages that make them.
-            judge = None if spec.makes_cases else survey.spec.judge
+            judge = survey.spec.judge if spec is JUDGE else None
             model = models.get((suite, stage, judge))
             if model is None:
                 continue
@@ -241,7 +247,7 @@ def plan_rows(
             lookups = [lookup for lookup in survey.lookups if lookup.stage == stage]
             recorded[key] += sum(lookup.answer is not None for lookup in lookups)
             expected = bounds_by_stage.get(stage, Bounds())
-            if spec.shared_at_start and expected.high:
+            if spec.shared_calls and expected.high:
                 for lookup in lookups:
                     if lookup.answer is None and lookup.fingerprint in missing_once:
                         expected = expected.less(1)
@@ -287,7 +293,7 @@ def session_plan(
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}
     for ready in suites:
-        for stage, model in ready.suite.stages.items():
+        for stage, model in (*ready.suite.stages.items(), *ready.suite.questions.items()):
             models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:

@@ -21,7 +21,14 @@ from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent,
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text, exits_refused
 from pytest_jrh.engine.attempts import Attempt, PanelGoes
-from pytest_jrh.engine.making import Bases, CaseMaker, cited_by, judgment_of, to_its_end
+from pytest_jrh.engine.making import (
+    Bases,
+    CaseMaker,
+    asked_realism,
+    cited_by,
+    judgment_of,
+    to_its_end,
+)
 from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
@@ -194,7 +201,7 @@ class CaseRunner:
         spec = attempt.spec
         try:
             async with _settled(attempt, self._panel(spec)):
-                judgment = await self._judged(attempt)
+                judgment = await self._judged_and_asked(attempt)
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
             return attempt.result("no_case", skip=skip, rejected=reason.rejected)
@@ -236,6 +243,19 @@ class CaseRunner:
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
         trouble.cause = self._settings.redactor.of_code(trouble.cause)
         return unscored_text(trouble, command=command)
+
+    async def _judged_and_asked(self, attempt: Attempt) -> Judgment | None:
+        """The verdict; and what models say of the case, also where the judge gives none."""
+        ready = self._suites[attempt.spec.suite]
+        if not ready.questions:
+            return await self._judged(attempt)
+        try:
+            judgment = await self._judged(attempt)
+        except Unscored:
+            attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
+            raise
+        attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
+        return judgment
 
     async def _judged(self, attempt: Attempt) -> Judgment | None:
         spec = attempt.spec
@@ -383,7 +403,7 @@ class CaseRunner:
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
         attempt, ready = Attempt(spec), self._suites[spec.suite]
-        return await surveyed(attempt, ready, self._judged, self.calls, self._say)
+        return await surveyed(attempt, ready, self._judged_and_asked, self.calls, self._say)
 
     def beside(self, specs: Iterable[CaseSpec]) -> list[CaseSpec]:
         """The cases that the probes among these specs change, and that are none of them."""

@@ -19,7 +19,7 @@ from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, StageModel, StageName
-from pytest_jrh.core.stages import JUDGE, NO_CALL, VERIFIER
+from pytest_jrh.core.stages import JUDGE, NO_CALL, REALISM, VERIFIER, CallRange
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.core.user_code import SessionEnd
@@ -99,6 +99,8 @@ class CheckedExchange:
 
 
 _LONGEST_NAP = 0.1
+# Of its transcript, and of that of its run.
+_ASKED = 2
 
 
 class Calls:
@@ -150,13 +152,15 @@ class Calls:
         if self._client is not None:
             await self._client.aclose()
 
-    def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
-        """The tape that a case's calls of one kind go through."""
+    def tape(
+        self, attempt: Attempt, ready: ReadySuite, *, judging: bool, question: str = ""
+    ) -> Tape:
+        """The tape that a case's calls of one kind go through, or of one `question` about it."""
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
-        path = cassette_path(folder, attempt.spec, judging=judging)
+        path = cassette_path(folder, attempt.spec, judging=judging, question=question)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-        check = partial(self._check, attempt.spec, ready, judging=judging)
+        check = partial(self._check, attempt.spec, ready, judging=judging, question=question)
         recording = self._recording(mode, None if runs_code else check)
         tape = Tape(
             folder,
@@ -164,10 +168,10 @@ class Calls:
             mode,
             recording,
             case=case_id(attempt.spec),
-            shared=attempt.spec in ready.bases,
+            shared=not question and attempt.spec in ready.bases,
             former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
         )
-        attempt.tapes.append(tape)
+        (attempt.questions if question else attempt.tapes).append(tape)
         if judging:
             attempt.judging = tape
         return tape
@@ -184,13 +188,20 @@ class Calls:
             self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
         return self._former_of[ready.suite.name](spec)
 
-    async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
-        """End the session where a model or judge that a case needs, from here to its verdict,
-        cannot be asked: none of the other cases could be paid for in earnest.
+    async def _check(
+        self, spec: CaseSpec, ready: ReadySuite, *, judging: bool, question: str = ""
+    ) -> None:
+        """End the session where a model or judge that a case needs, from here to its verdict and to
+        what is asked beside it, cannot be asked: none of the other cases could be paid for in
+        earnest.
         """
-        judged = ready.test(spec.test).evaluate or spec in ready.bases
+        judged = not question and (ready.test(spec.test).evaluate or spec in ready.bases)
         judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
-        stages = () if judging else tuple(ready.suite.stages.values())
+        stages: tuple[StageModel, ...] = ()
+        if self._asks(ready, judging=False):
+            stages = tuple(ready.suite.questions.values())
+        if not (judging or question):
+            stages = (*ready.suite.stages.values(), *stages)
         if judge is not None:
             stages = (*stages, *judge.models)
         failures = [await self._failure(stage) for stage in stages]
@@ -214,7 +225,7 @@ class Calls:
         judges: list[SuiteJudge] = []
         stages: list[StageModel] = []
         if self._asks(ready, judging=False):
-            stages += suite.stages.values()
+            stages += (*suite.stages.values(), *suite.questions.values())
         if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
             judges += ready.judges.values()
         for judge in judges:
@@ -403,13 +414,14 @@ async def surveyed(
     except (NoVerdictCase, InputError):
         pass
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
+    tapes = (*attempt.tapes, *attempt.questions)
     probe = PROBES.get(spec.test)
     asks = probe.calls if probe is not None and probe.asks else None
     # A judge that has not been reached is asked through a tape of its own.
     judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
     return Survey(
         spec=spec,
-        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
+        lookups=tuple(lookup for tape in tapes for lookup in tape.lookups),
         ended=ended,
         made=attempt.case is not None,
         most_edits=ready.suite.generation.max_edit_rounds,
@@ -427,7 +439,25 @@ async def surveyed(
         renewed=any(tape.renewed for tape in attempt.tapes),
         scores=judgment.scores if judgment is not None else (),
         asks=asks,
+        questions=_questions(attempt, ready, settled=ended),
     )
+
+
+def _questions(attempt: Attempt, ready: ReadySuite, *, settled: bool) -> dict[StageName, CallRange]:
+    """The calls that are still to be made of what is asked about a case, which is `settled` where
+    its making and judging are recorded.
+    """
+    if not ready.asks(REALISM, attempt.spec):
+        return {}
+    if not attempt.questions:
+        # Without a case so far, or with one that needed no edit.
+        may_come = attempt.case is None and not settled
+        return {REALISM.name: CallRange(0, _ASKED) if may_come else NO_CALL}
+    missing = 0
+    for tape in attempt.questions:
+        if tape.records:
+            missing += sum(lookup.answer is None for lookup in tape.lookups)
+    return {REALISM.name: CallRange(missing, missing)}
 
 
 def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:

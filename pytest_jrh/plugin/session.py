@@ -307,7 +307,8 @@ class SuiteSession:
             return
         models: set[str] = set()
         for ready in filter(self.suites.asks, self.suites):
-            models |= {stage.model for stage in ready.suite.stages.values()}
+            stages = (*ready.suite.stages.values(), *ready.suite.questions.values())
+            models |= {stage.model for stage in stages}
             models |= ready.judge_models(ready.judges)
         from pytest_jrh.llm.budget import unpriced_reason
 

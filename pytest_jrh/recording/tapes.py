@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 # The ending of a cassette that is recorded anew while the old one stays.
 RENEWED = ".renewed"
-# The first summary is asked beside the plan, so it is one of the first two calls of a case.
-_FIRST_CALLS = 2
 
 
 def side_file(folder: Path, cassette: Path, ending: str) -> Path:
@@ -45,11 +43,11 @@ def side_file(folder: Path, cassette: Path, ending: str) -> Path:
 
 
 def is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether every case of the run makes this call alike: it summarizes the
-    run before any edit.
+    """Whether every case of the run makes this call alike: it summarizes the run before any edit,
+    or is a question about it.
     """
     stage = STAGES.get(request.stage.stage)
-    return stage is not None and stage.shared_at_start and sequence <= _FIRST_CALLS
+    return stage is not None and sequence <= stage.shared_calls
 
 
 class SharedCalls:

@@ -306,7 +306,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
         "sections": [section_values(section, listed.link) for section in every_section],
         "probes": block_values(_probes(session)),
-        "panels": block_values(topics.panel_blocks(session)),
+        "panels": block_values([*topics.panel_blocks(session), *topics.realism_blocks(session)]),
         "columns": listed.columns(),
         "cases": listed.rows(),
         "filters": listed.filters(),

@@ -278,10 +278,13 @@ def _folds(session: Session) -> list[Block]:
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
     blocks += cited_blocks(session)
-    if probes := probe_blocks(session.probes, lambda table, _row: grid_of(table) is None):
-        blocks.append(Fold("Probes", tuple(probes)))
-    if panels := topics.panel_blocks(session):
-        blocks.append(Fold("Panels", tuple(panels)))
+    for title, folded in (
+        ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
+        ("Made cases", topics.realism_blocks(session)),
+        ("Panels", topics.panel_blocks(session)),
+    ):
+        if folded:
+            blocks.append(Fold(title, tuple(folded)))
     origin = [*topics.left_out_blocks(session), *provenance_points(session.origin)]
     if not session.is_table:
         lines = spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)

@@ -114,8 +114,19 @@ def judge_report(
         "altered": _ids(altered_cases(results)),
         "contradicting": list(map(_ids, contradicting_cases(results))),
         **cited_data(plain),
+        **_realism(run.results),
         "session": material.session,
     }
+
+
+def _realism(results: Sequence[CaseResult]) -> dict[str, Any]:
+    """Whether made cases look real, as a key of the report; nothing where no suite asks."""
+    if not any(result.realism is not None for result in results):
+        return {}
+    from pytest_jrh.reports.realism import realism_data
+
+    # Of a panel the first judge's cases stand for those of all.
+    return {"realism": realism_data(results)}
 
 
 def _ids(results: Iterable[CaseResult]) -> list[str]:

@@ -304,6 +304,7 @@ def _short_blocks(session: Session) -> list[Block]:
     if session.table.overall.counts.n:
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
+    blocks += topics.realism_blocks(session, brief=True)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += cited_doubts(session)
     for decision in session.decisions.values():
@@ -351,6 +352,7 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
+    blocks += topics.realism_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += [*cited_doubts(session), *cited_blocks(session)]
     for name, decision in session.decisions.items():

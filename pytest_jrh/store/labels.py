@@ -334,7 +334,7 @@ def are_kin(model: str, verifier: str) -> bool:
     if not _stem(model) or _stem(model) != _stem(verifier):
         return False
     # A name without a provider is one that litellm knows it from.
-    provider, verifier_provider = _provider(model), _provider(verifier)
+    provider, verifier_provider = provider_of(model), provider_of(verifier)
     return not provider or not verifier_provider or provider == verifier_provider
 
 
@@ -348,5 +348,6 @@ def _stem(model: str) -> str:
     return match[0]
 
 
-def _provider(model: str) -> str:
+def provider_of(model: str) -> str:
+    """Who serves a model, as its name says it; empty where it does not."""
     return model.rpartition("/")[0].casefold()

@@ -32,6 +32,7 @@ from pytest_jrh.core.model import (
     UNEDITED,
     CaseResult,
     CaseSpec,
+    Realism,
     Rejection,
     SharedCall,
     Spending,
@@ -49,6 +50,8 @@ from pytest_jrh.store.reuse import rejected_cases
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pydantic import TypeAdapter
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment, Skip
@@ -75,8 +78,6 @@ _OF_SPEC = (
     "base",
     "variant",
 )
-_LEFT_OUT = ("reworded", "altered", "skip_kind", "edit_note", "cites")
-"""What of a result is left out of its line where there is nothing to say."""
 _OF_RESULT = tuple(field.name for field in fields(CaseResult) if field.name != "spec")
 
 
@@ -84,22 +85,15 @@ def result_data(result: CaseResult) -> dict[str, Any]:
     """The result as plain JSON values, which `result_of` reads."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
     # every report.
-    judge, shared, minority = result.judge_spending, result.shared, result.minority
-    rejected = result.rejected
+    judge, shared = result.judge_spending, result.shared
     data: dict[str, Any] = {name: getattr(result.spec, name) for name in _OF_SPEC}
     data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
-    for name in ("minority", "rejected", *_LEFT_OUT):
-        del data[name]
     if not result.spec.variant:
         del data["base"], data["variant"], data["base_scores"]
     # Only where there is something to say, so that other lines stay as short as they were.
-    if minority is not None:
-        data["minority"] = _fields(minority)
-    if rejected is not None:
-        data["rejected"] = _fields(rejected)
-    for name in _LEFT_OUT:
-        if value := getattr(result, name):
-            data[name] = value
+    for name, as_json in _SELDOM.items():
+        if value := data.pop(name):
+            data[name] = as_json(value)
     data["spending"] = _spending_data(result.spending)
     data["judge_spending"] = None if judge is None else _spending_data(judge)
     data["shared"] = None
@@ -122,7 +116,7 @@ def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
     judge, shared = data.get("judge_spending"), data.get("shared")
-    minority, rejected = data.get("minority"), data.get("rejected")
+    minority, rejected, realism = map(data.get, ("minority", "rejected", "realism"))
     spendings: dict[str, Any] = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
@@ -138,8 +132,17 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
             "base_scores": tuple(data.get("base_scores", ())),
             "minority": None if minority is None else Verdict(**minority),
             "rejected": None if rejected is None else Rejection(**rejected),
+            "realism": None if realism is None else _realism_type().validate_python(realism),
         }
     )
+
+
+@lru_cache(maxsize=1)
+def _realism_type() -> TypeAdapter[Realism]:
+    # Imported where a suite asks.
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Realism)
 
 
 def _of_values(values: Mapping[str, Any]) -> CaseResult:
@@ -175,6 +178,19 @@ def _fields(
     value: Rejection | SharedCall | Spending | Usage | Verdict,
 ) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+# What most results do not have, and how it is written.
+_SELDOM: Mapping[str, Callable[[Any], Any]] = {
+    "minority": _fields,
+    "reworded": bool,
+    "altered": bool,
+    "rejected": _fields,
+    "skip_kind": str,
+    "edit_note": str,
+    "cites": str,
+    "realism": lambda realism: _realism_type().dump_python(realism, mode="json"),
+}
 
 
 class StoredResult(NamedTuple):
@@ -342,8 +358,11 @@ def _odd_scores(result: CaseResult) -> Iterator[str]:
 
 
 def _amounts(result: CaseResult) -> Iterator[float]:
-    shared = result.shared.spending if result.shared is not None else None
-    for spending in (result.spending, result.judge_spending, shared):
+    spendings = [result.spending, result.judge_spending]
+    of_run = result.realism.shared if result.realism is not None else None
+    for shared in (result.shared, of_run):
+        spendings.append(None if shared is None else shared.spending)
+    for spending in spendings:
         if spending is not None:
             yield from (
                 value for value in _fields(spending).values() if not isinstance(value, Usage)

@@ -30,7 +30,7 @@ _TRANSCRIPT = re.compile(r"^<transcript\b.*^</transcript>", re.MULTILINE | re.DO
 
 @dataclass(frozen=True, slots=True)
 class Obedient:
-    """The scripted answers of all five stages.
+    """The scripted answers of all six stages.
 
     The planner edits the last `edits` assistant turns (lines that start with `[index] `); where the
     rubric shall be satisfied it plans nothing, or one step with `repair`; with `keep_fitting` also
@@ -50,6 +50,7 @@ class Obedient:
             "summary": _summarize,
             "verifier": self._verify,
             "judge": self._judge,
+            "realism": _notice,
         }
         if request.stage not in answers:
             return "Understood."
@@ -136,6 +137,20 @@ def _summarize(_request: Request) -> Mapping[str, Any]:
         "outstanding_items": [],
         "risks": ["None seen"],
     }
+
+
+def _notice(request: Request) -> dict[str, Any]:
+    """Call every transcript altered that has a marker, which runs do not have, and no other."""
+    shown = _TRANSCRIPT.search(request.text)
+    lines = (shown[0] if shown else "").splitlines()
+    turns: list[int] = []
+    header = -1
+    for line in lines:
+        if turn := _TURN.match(line):
+            header = int(turn[1])
+        elif _MARKER.search(line):
+            turns.append(header)
+    return {"altered": bool(turns), "turns": turns, "reason": "It closes with odd words."}
 
 
 def _wanted_marker(prompt: str) -> str:
