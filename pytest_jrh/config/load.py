@@ -98,8 +98,7 @@ def load_suite(
         key=places.key(config_file),
         config_file=config_file,
         module_name=module,
-        dataset_name=config.admin.dataset_config.dataset_name
-        or (sources[0].name if sources else ""),
+        dataset_name=_dataset_name(config, sources),
         mode=mode or "binary",
         rubric_file=rubrics.path or Path(),
         rubrics=rubrics.targeted,
@@ -150,6 +149,11 @@ def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
         unused_keys=resolve.about_unused(config, file),
         resolved=as_resolved(config, suite, places),
     )
+
+
+def _dataset_name(config: Config, logs: tuple[Path, ...]) -> str:
+    first_log = logs[0].name if logs else ""
+    return config.admin.dataset_config.dataset_name or first_log
 
 
 def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:

@@ -271,8 +271,6 @@ def make_ready(
     with collecting(problems):
         made_by_test = made_before(suite)
     ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made_by_test), problems)
-    if suite.questions:
-        ready = _with_questions(ready, problems)
     if suite.frozen is None:
         ready = _with_sources(ready, problems)
     with collecting(problems):
@@ -451,14 +449,15 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 
 
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add the prompts of the tests whose cases models make."""
+    """Add the prompts of the tests whose cases models make, and of what is asked about these."""
     pipelines: dict[TestName, Pipeline] = {}
     if tests := ready.suite.made_by_stages:
         from pytest_jrh.engine.generate import build_pipelines
 
         with collecting(problems):
             pipelines = build_pipelines(ready.suite, tests)
-    return replace(ready, pipelines=pipelines)
+    ready = replace(ready, pipelines=pipelines)
+    return _with_questions(ready, problems) if ready.suite.questions else ready
 
 
 def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:

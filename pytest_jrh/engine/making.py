@@ -125,6 +125,7 @@ async def asked_realism(
     """Ask a model whether the transcript of a made case was altered, and that of its run as it was;
     None where there is no such case, or another judge of the panel has asked.
     """
+    from pytest_jrh.cases.acts import edited_turns
     from pytest_jrh.cases.realism import ask_realism
 
     case = attempt.case
@@ -154,8 +155,8 @@ async def asked_realism(
             await tape.finish()
     await tape.settle(completed=True)
     edits = case.outcome.edits
-    turns = sorted({edit.message_index for edit in edits})
-    return Realism(of_case, of_run, tuple(turns), ("say",), shared)
+    kinds = dict.fromkeys(edit.kind for edit in edits)
+    return Realism(of_case, of_run, tuple(sorted(edited_turns(edits))), tuple(kinds), shared)
 
 
 def _is_final(answer: RealismAnswer) -> bool:

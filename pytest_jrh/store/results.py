@@ -30,6 +30,7 @@ from pytest_jrh.core.model import (
     JUDGED,
     MADE,
     UNEDITED,
+    UNSCORED,
     CaseResult,
     CaseSpec,
     Realism,
@@ -291,6 +292,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
     yield from _odd_rejection(result)
+    yield from _odd_realism(result)
     yield from _odd_scores(result)
     if outcome not in JUDGED:
         return
@@ -330,6 +332,23 @@ def _odd_rejection(result: CaseResult) -> Iterator[str]:
         yield f"rejected must be absent where outcome is {result.outcome}"
     if not _HEX.fullmatch(digest := result.rejected.case_digest):
         yield f"rejected.case_digest must be 64 hexadecimal digits, got {shown(digest)}"
+
+
+def _odd_realism(result: CaseResult) -> Iterator[str]:
+    realism = result.realism
+    if realism is None:
+        return
+    turns = [*realism.edited_turns, *realism.case.turns, *realism.run.turns]
+    if min(turns, default=0) < 0:
+        yield f"turns of realism must be 0 or more, got {min(turns)}"
+    for answer in (realism.case, realism.run):
+        if bool(answer.trouble) != (answer.altered is None):
+            yield "realism says why there is no answer exactly where there is none"
+        elif answer.trouble and answer.trouble not in UNSCORED:
+            yield (
+                f"a trouble of realism must be one of {', '.join(UNSCORED)}, got "
+                f"{shown(answer.trouble)}"
+            )
 
 
 def _odd_scores(result: CaseResult) -> Iterator[str]:

@@ -1,9 +1,8 @@
-"""Whether made cases look real: a model is asked of each, and of its run as it was (rule D8)."""
+"""Whether made cases look real: a model is asked of each, and of its run as it was (rule D11)."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,8 @@ def test_each_transcript_is_asked_once_and_a_replay_is_free(
     pytester: pytest.Pytester, server: ModelServer, workers: tuple[str, ...]
 ) -> None:
     # Three runs under two rubrics: six cases, and three untouched transcripts.
-    files = write_suite(pytester.path, runs=3, rubrics=2, overrides=ASKS)
+    one_folder = {"test_agent_perturbation_config": {"output": {"dir": "made"}}}
+    files = write_suite(pytester.path, runs=3, rubrics=2, overrides={**ASKS, **one_folder})
     pytester.runpytest_inprocess(files.option, RECORD, *workers).assert_outcomes(passed=12)
     assert server.count("realism") == 6 + 3
     asked = server.count()
@@ -196,9 +196,10 @@ def test_hostile_answers_are_shown_as_text_and_merge_keeps_them(
         assert "<script>alert" not in text
     assert "](http://x)" not in Path("summary.md").read_text("utf-8")
     assert "\x1b[31m" not in done.stdout.str()
-    lines = files.results / "state" / "case_results.jsonl"
-    assert main(["merge", str(lines.parent.parent), "--into", "merged"]) in (0, 1)
-    sys.stdout.write(capsys.readouterr().out)
+    files.results.rename("shard")
+    assert main(["merge", files.option, "-v", "shard"]) == 0
+    assert report(files)["realism"] == realism
+    assert "told from untouched runs in 50.0%" in words(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(

@@ -224,9 +224,9 @@ def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
     assert {constant.path for constant in constants() if constant.text == name} == {home}
 
 
-# Stages and judges whose names are other things as well, such as columns of a report, or a way to
+# Stages and judges whose names are other things as well, such as keys of a report, or a way to
 # replay.
-COLUMNS = {"http", "judge", "prompt", "summary"}
+COLUMNS = {"http", "judge", "prompt", "realism", "summary"}
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))
