@@ -82,8 +82,7 @@ def test_a_suite_that_does_not_ask_has_no_call_no_line_no_key_and_no_import(
     pytester.makeconftest(
         "import sys\n"
         "def pytest_unconfigure():\n"
-        "    print('imported', [name for name in sys.modules if 'realism' in name or "
-        "'made_cases' in name])\n"
+        "    print('imported', [name for name in sys.modules if 'realism' in name])\n"
     )
     done = run_pytest(pytester.path, files.option, RECORD, "-s", env=server.environment)
     assert "imported []" in done.stdout
