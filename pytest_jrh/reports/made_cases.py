@@ -39,8 +39,9 @@ def cited_blocks(session: Session) -> list[Block]:
             continue
         verdicts = counted(len(found), "right verdict")
         sentence = (
-            f"{of}Of {verdicts} on violations, {counts['cited']:,} cite a turn of the violation, "
-            f"{counts['another']:,} blame another one, and of {counts['none']:,} it cannot be told."
+            f"{of}What {verdicts} on violations cite: a turn of the violation in "
+            f"{counts['cited']:,}, another one in {counts['another']:,}, none that can be told in "
+            f"{counts['none']:,}."
         )
         blocks.append(Sentence(sentence))
         if others := [result for result in found if result.cites == "another"]:

@@ -193,8 +193,8 @@ def test_reports_count_what_is_cited_where_anything_is() -> None:
     assert cited_data(results(0, 0, 9)) == {}
     [fold] = cited_blocks(Session(results(5, 1, 3)))
     assert fold.blocks[0].text == (  # type: ignore[union-attr]
-        "Of 9 right verdicts on violations, 5 cite a turn of the violation, 1 blame another one, "
-        "and of 3 it cannot be told."
+        "What 9 right verdicts on violations cite: a turn of the violation in 5, another one in 1, "
+        "none that can be told in 3."
     )
     data = cited_data(results(5, 1, 3))["cited_turns"]
     assert (data["cited"], data["another"], data["none"], len(data["cases"])) == (5, 1, 3, 1)
