@@ -287,15 +287,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "title": _title(session),
         "heading": session_title(session),
         "subtitle": subtitle(session),
-        "head": block_values(
-            [
-                *_read_first(session),
-                *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
-                *topics.extent_blocks(session),
-                *topics.unsettled_blocks(session),
-                *cited_doubts(session),
-            ]
-        ),
+        "head": block_values(_head(session)),
         "decisions": block_values(decisions),
         "recording": block_values(topics.recording_blocks(session)),
         "warnings": _of_judges(every_section, section_warnings),
@@ -329,6 +321,17 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     shown |= {"first_cases": cases[:_FIRST_CASES], "has_more_cases": len(cases) > _FIRST_CASES}
     ours["rows"] = packed({"cases": cases})
     return render_page(_TEMPLATES, "report.html", {**shown, **ours})
+
+
+def _head(session: Session) -> list[Block]:
+    """What comes before the decisions: the cases to read first, and what makes figures doubtful."""
+    return [
+        *_read_first(session),
+        *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
+        *topics.extent_blocks(session),
+        *topics.unsettled_blocks(session),
+        *cited_doubts(session),
+    ]
 
 
 def _read_first(session: Session) -> list[Block]:
