@@ -124,9 +124,9 @@ def shown_edits(case: Case) -> Iterator[ShownEdit]:
 
 def compared_texts(edit: Edit) -> tuple[str, str]:
     """What an edit is shown by, before and after: the words of a turn, or calls with results."""
-    if is_splice(edit):
-        return text_to_compare(edit.before), text_to_compare(edit.after)
-    return edit.original_content, edit.edited_content
+    if edit.kind == "say":
+        return edit.original_content, edit.edited_content
+    return text_to_compare(edit.before), text_to_compare(edit.after)
 
 
 def edited_role(case: Case, edit: Edit) -> str:

@@ -250,16 +250,23 @@ def _edits(case: Case, width: int) -> list[str]:
         return []
     lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
     for edit in edits[:_MOST_EDITS]:
-        title = f"turn {edit.message_index} ({edited_role(case, edit)})"
-        facts = [act_note(edit), f"since {edit.follows}" if edit.follows else ""]
-        facts_text = ", ".join([title, *filter(None, facts)])
-        lines += wrapped(one_line(facts_text), width, _INDENT)
+        lines += wrapped(one_line(_edit_heading(case, edit)), width, _INDENT)
         lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
     if len(edits) > _MOST_EDITS:
         lines.append(
             f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
         )
     return lines
+
+
+def _edit_heading(case: Case, edit: Edit) -> str:
+    """The turn of an edit, what was done to a call there, and what the edit follows from."""
+    facts = [f"turn {edit.message_index} ({edited_role(case, edit)})"]
+    if note := act_note(edit):
+        facts.append(note)
+    if edit.follows:
+        facts.append(f"since {shortened(edit.follows, _LONGEST_FIRST)}")
+    return ", ".join(facts)
 
 
 def _turns(case: Case, judgment: Judgment, width: int) -> list[str]:

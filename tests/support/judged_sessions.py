@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from pytest_jrh.core.model import Message, Rubric
+    from pytest_jrh.core.model import Case, Message, Rubric
     from pytest_jrh.stats.gate import GateDecision
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
@@ -183,6 +183,16 @@ def spooled(
             spool.append(replace(case, rubric=replace(case.rubric, id=result.spec.rubric_id)))
     spool.close()
     return read_spools([spool.path], frozenset(ids)).made
+
+
+def session_about(folder: Path, case: Case) -> Session:
+    """A session with one case, which the judge got wrong, and its record."""
+    result = make_result(case.spec, "disagree", 0, reasoning="It was refunded once.")
+    spool = Spool(folder / "spool", Redactor())
+    spool.append(case)
+    spool.close()
+    records = read_spools([spool.path], frozenset({generation_id(case.spec)})).made
+    return replace(session_of([result]), records=records)
 
 
 def kept_of(results: Iterable[CaseResult], prompt: str, reasoning: str) -> KeptVerdicts:

@@ -140,6 +140,10 @@ def make_case(
     )
 
 
+HOSTILE_CALL = (
+    "<script>window.ran=1</script><img src=x onerror='window.ran=2'>\"'`</textarea></pre>"
+    "\x1b[31m\u202e\x07\n::error file=x::owned\n[3] assistant calls refund\n# h {{ 7*7 }} @octocat"
+)
 ACT_RUN: tuple[Message, ...] = (
     {"id": "m0", "role": "user", "content": "Order 17 came broken. I want my 56.00 back."},
     {
@@ -237,6 +241,36 @@ def make_act_case(spec: CaseSpec | None = None, run: Sequence[Message] = ACT_RUN
     case = make_case(spec, messages=run, edited=False)
     plan = Plan("Refund too much, twice, unchecked.", steps)
     return replace(case, outcome=replace(case.outcome, messages=made, plan=plan, edits=edits))
+
+
+def hostile_act_case(size: int = 1_000_000) -> Case:
+    """A case of which every call tries to be more than a call: its name, ids, results and
+    arguments, nested deeply and so many characters long.
+    """
+    deep: Any = HOSTILE_CALL
+    for _ in range(90):
+        deep = {HOSTILE_CALL[:20]: [deep]} if len(str(deep)) < 5_000 else [deep]
+    arguments = {
+        "order": 17,
+        "amount": 56.0,
+        "lines": [{"sku": HOSTILE_CALL, "sum": 56.0}],
+        HOSTILE_CALL: deep,
+        "long": "<b>" * (size // 3),
+    }
+    run = []
+    for message in ACT_RUN:
+        changed = {**message, "id": f"{message['id']}{HOSTILE_CALL}"}
+        if message["role"] == "tool":
+            changed["function"] = HOSTILE_CALL
+            changed["tool_call_id"] = f"{message['tool_call_id']}{HOSTILE_CALL}"
+            changed["content"] = f"{HOSTILE_CALL}{message['content']}"
+        for call in message.get("tool_calls", ()):
+            hostile = {"id": f"{call['id']}{HOSTILE_CALL}", "function": HOSTILE_CALL}
+            changed["tool_calls"] = [{**hostile, "arguments": arguments}]
+        run.append(changed)
+    case = make_act_case(run=run)
+    edits = [replace(edit, follows=HOSTILE_CALL) for edit in case.outcome.edits]
+    return replace(case, outcome=replace(case.outcome, edits=tuple(edits)))
 
 
 def make_result(

@@ -13,8 +13,16 @@ import pytest
 from pytest_jrh.cases.acts import undone
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case
+from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
-from pytest_jrh.review.views import Turn, call_texts, folds, review_row, review_values
+from pytest_jrh.review.views import (
+    Turn,
+    bare_values,
+    call_texts,
+    folds,
+    review_row,
+    review_values,
+)
 from pytest_jrh.store.decisions import (
     BY_HAND,
     CallEdit,
@@ -25,7 +33,14 @@ from pytest_jrh.store.decisions import (
     with_edits,
 )
 from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
-from tests.support.made_cases import ACT_RUN, make_act_case, make_case, make_spec, make_suite
+from tests.support.made_cases import (
+    ACT_RUN,
+    hostile_act_case,
+    make_act_case,
+    make_case,
+    make_spec,
+    make_suite,
+)
 
 CASE = make_act_case()
 ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}
@@ -202,3 +217,35 @@ def test_arguments_are_shown_in_lines_and_results_as_they_are() -> None:
     assert json.loads(call["arguments"]) == CASE.messages[1]["tool_calls"][0]["arguments"]
     assert call["arguments"].split("\n")[:2] == ["{", '  "order": 17,']
     assert (call["name"], call["result"]) == ("refund", CASE.messages[2]["content"])
+
+
+def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
+    """The page of a made case is that of a run that says the same, with ids of its own."""
+
+    def bare(case: Case) -> dict[str, object]:
+        entry = ReviewCase("id", "digest", case)
+        assigned = Assigned("k", 1, entry, None, busy=False, may_reveal=False, is_blind=True)
+        return bare_values(assigned, "/base")
+
+    others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]
+    for message in others:
+        message.pop("tool_call_id", None)
+        if "tool_calls" in message:
+            message["tool_calls"] = [{**call, "id": "x"} for call in message["tool_calls"]]
+    assert bare(CASE) == bare(make_case(messages=others, edited=False))
+
+
+def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
+    case = hostile_act_case(2_000)
+    board = ReviewBoard(open_stores([make_suite(tmp_path)]))
+    board.add(case)
+    (call,) = call_texts(case.messages, 1)
+    assert call["name"].startswith("<script>")
+    assert "\x1b" not in call["name"]
+    arguments = json.loads(call["arguments"])
+    arguments["lines"][0]["sku"] = "\ud800\x00</textarea>"
+    edit = CallEdit(call=0, arguments=arguments, result="\ud800\x00")
+    case = edited(board, 1, "", edit).case
+    assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
+    assert read_case(record_line(to_record(case))).outcome.edits == case.outcome.edits
+    assert undone(case.messages, case.outcome.edits) == case.run.messages

@@ -12,11 +12,18 @@ import pytest
 from pytest_jrh.cases.acts import turn_pairs, undone
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
+from pytest_jrh.engine.runner import _without_secrets
+from pytest_jrh.reports.case_facts import synthetic_row
+from pytest_jrh.reports.eval_log import _edit as described_edit
 from pytest_jrh.reports.evidence import shown_edits
 from pytest_jrh.reports.failures import disagreement_text
+from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
-from tests.support.made_cases import ACT_RUN, make_act_case, make_case
+from tests.support.judged_sessions import session_about
+from tests.support.made_cases import ACT_RUN, called, hostile_act_case, make_act_case, make_case
+from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
 
@@ -135,6 +142,75 @@ def test_a_call_left_out_at_the_end_is_shown_there() -> None:
     assert [shown_edit.title for shown_edit in shown_edits(with_edits(case, edit))] == [
         "turn 7 (the end), call of verify omitted before it"
     ]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Case:
+    return hostile_act_case()
+
+
+def test_a_hostile_call_is_text_in_a_failure(hostile: Case) -> None:
+    text = shown(hostile)
+    assert len(text) < 20_000
+    assert text.isprintable() or set(text) - {"\n"} == {c for c in text if c.isprintable()}
+    assert not [line for line in text.split("\n") if line.lstrip().startswith("::")]
+    titles = [line for line in text.split("\n") if line[:1].strip()]
+    assert [title.partition(":")[0] for title in titles[1:]] == [
+        "rubric",
+        "expected",
+        "given",
+        "4 edits made this case",
+        "run it again",
+    ]
+
+
+def test_a_hostile_call_is_text_in_markdown(hostile: Case, tmp_path: Path) -> None:
+    text = markdown_report(session_about(tmp_path, hostile))
+    assert len(text.encode()) < LIMIT
+    page = rendered(text)
+    assert {element.tag for element in page.elements} <= OURS
+    assert not set(text) & set("\x1b\u202e\x07")
+    assert "@octocat" not in text
+    quotes = "".join(quote.text for quote in page.all("blockquote"))
+    assert "assistant calls <script>window.ran=1</script>" in quotes
+
+
+def test_markdown_says_what_was_done_to_which_call(tmp_path: Path) -> None:
+    page = rendered(markdown_report(session_about(tmp_path, CASE)))
+    texts = [paragraph.text.replace("\u200b", "") for paragraph in page.all("p")]
+    assert "The edit of turn 1 (assistant), call of verify omitted before it: omit at 1" in texts
+    assert "The edit of turn 1 (assistant), call of refund changed: call at 1" in texts
+    assert "1 more edit: the HTML report shows them all." in texts
+
+
+def test_a_hostile_call_comes_back_from_its_record(hostile: Case) -> None:
+    again = read_case(record_line(to_record(hostile)))
+    assert again.outcome.edits == hostile.outcome.edits
+    assert undone(again.messages, again.outcome.edits) == again.run.messages
+
+
+def test_a_table_has_the_calls_in_rands_columns() -> None:
+    row = synthetic_row(CASE, temperature=None)
+    assert row["original_response"].startswith("[1] Let me see who you are.\nverify: {")
+    assert "[3] Once more.\nrefund: {" in row["generation_response"]
+    assert row["generation_prompt"].startswith("[1] omit: leave out the check (")
+
+
+def test_the_eval_log_tells_kinds_and_reasons() -> None:
+    edits = [described_edit(edit) for edit in CASE.outcome.edits]
+    assert [edit.get("kind") for edit in edits] == ["omit", "call", "insert", None]
+    assert edits[-1]["follows"] == "[5] still says 56.00"
+    assert set(described_edit(make_case().outcome.edits[0])) == {"message_index", "before", "after"}
+
+
+def test_a_secret_of_the_run_is_not_shown_in_a_call() -> None:
+    run = [dict(message) for message in ACT_RUN]
+    arguments = {"order": 17, "amount": 56.0, "lines": [{"sku": "k-0123456789abcdef", "sum": 1}]}
+    run[3] = called(ACT_RUN[3], arguments)
+    clean = _without_secrets(make_act_case(run=run), Redactor(("k-0123456789abcdef",)))
+    text = shown(clean)
+    assert "0123456789abcdef" not in text
+    assert '"sku": "[REDACTED]"' in text
 
 
 def test_the_audit_of_a_case_can_be_read_as_json(tmp_path: Path) -> None:

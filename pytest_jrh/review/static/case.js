@@ -206,7 +206,7 @@ export async function edit(index = place.querySelector("article")?.dataset.first
 function field(label, text, isData = false) {
   const area = element("textarea", { defaultValue: text, spellcheck: !isData, ariaLabel: label, dir: "auto", className: isData ? "data" : "" });
   const lines = isData ? text.split("\n").length : 0;
-  area.rows = Math.min(24, Math.max(isData ? 2 : 4, lines + 1, Math.ceil(text.length / 80) + 1));
+  area.rows = Math.min(24, Math.max(isData || !text ? 2 : 4, lines + 1, Math.ceil(text.length / 80) + 1));
   return area;
 }
 
