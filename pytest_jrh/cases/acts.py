@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.transcript import brief, message_text, render_tool_calls
+from pytest_jrh.core.transcript import brief, message_text, render_tool_calls, replace_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,6 +101,17 @@ def acts_text(messages: Iterable[Message]) -> str:
             parts.append(f"error: {error.get('message', '')}")
         parts += [message_text(message), render_tool_calls(message)]
     return "\n".join(part for part in parts if part.strip())
+
+
+def with_words(message: Message, words: str) -> tuple[Message, int]:
+    """A turn with other words, or without any as it was; its reasoning goes in either case."""
+    content = message.get("content")
+    if words.strip() and words.strip() != message_text(message).strip():
+        return replace_text(message, words)
+    if not isinstance(content, list):
+        return message, 0
+    blocks = [block for block in content if block.get("type") != "reasoning"]
+    return {**message, "content": blocks}, len(content) - len(blocks)
 
 
 def _replaced(
@@ -305,13 +316,15 @@ class Tool:
     """What a log shows of one tool: the shapes of its arguments and of its results, and some of its
     calls with their results.
 
-    Results that are no JSON object or list have the shape of text.
+    Results that are no JSON object or list have the shape of text. `error` is the first result that
+    is marked as one, which counts for neither shape nor examples.
     """
 
     name: str
     arguments: Shape = Shape()
     results: Shape = Shape()
     examples: tuple[tuple[Mapping[str, Any], Message], ...] = ()
+    error: Message | None = None
 
     def arguments_mistake(self, arguments: object) -> str | None:
         """Why no call of this tool can have these arguments; None where one can."""
@@ -361,13 +374,16 @@ def tools_of(
 
 
 def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) -> Tool:
-    shape, examples = tool.results, tool.examples
+    shape, examples, error = tool.results, tool.examples, tool.error
     for result in results:
+        if isinstance(result.get("error"), dict):
+            error = result if error is None else error
+            continue
         text = message_text(result)
         shape += shape_of(result_value(text))
         if len(examples) < _MOST_EXAMPLES and len(text) <= _LONGEST_EXAMPLE:
             examples = (*examples, (call, result))
-    return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples)
+    return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples, error)
 
 
 def structure_mistake(

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Literal, Protocol
 
 from pydantic import create_model, model_validator
 
+from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
 from pytest_jrh.core.model import (
     AgentRun,
@@ -309,10 +310,12 @@ class ConversationSummarizer:
         self._edited: frozenset[int] = frozenset()
         self._summary: asyncio.Task[str] | None = None
 
-    def update(self, messages: Sequence[Message], edited_index: int) -> None:
-        """Take the conversation after an edit; the summary held is dropped."""
+    def update(self, messages: Sequence[Message], edited: frozenset[int]) -> None:
+        """Take the conversation after an edit, and which turns are edited; the summary held is
+        dropped.
+        """
         self._messages = tuple(messages)
-        self._edited |= {edited_index}
+        self._edited = edited
         self._summary = None
 
     async def summary(self) -> str:
@@ -360,6 +363,12 @@ class ScoringVerifierResponse(Response):
     verdict: Literal["PASS", "FAIL"]
 
 
+class ActsVerifierResponse(VerifierResponse):
+    """The binary verifier's answer about a transcript whose calls may have been edited."""
+
+    contradiction: str
+
+
 class Verifier(Protocol):
     """Says whether a transcript satisfies a rubric, or which score it deserves."""
 
@@ -368,11 +377,14 @@ class Verifier(Protocol):
     ) -> Verification: ...
 
 
-def make_llm_verifier(complete: Complete, model: StageModel, template: Template) -> Verifier:
+def make_llm_verifier(
+    complete: Complete, model: StageModel, template: Template, *, of_acts: bool = False
+) -> Verifier:
     """Build a verifier that asks a model; it raises `Unscored` where no usable verdict comes.
 
     The verifier sees the rubric, the transcript and its summary, and nothing of the goal: the goal
-    only decides whether a score is asked for.
+    only decides whether a score is asked for. `of_acts` asks, too, where the transcript contradicts
+    itself.
     """
     stage = Stage(model, template, complete)
 
@@ -387,11 +399,13 @@ def make_llm_verifier(complete: Complete, model: StageModel, template: Template)
             "transcript": render_transcript(messages),
             **scale_values(levels),
         }
-        answer = (
-            await stage.ask(values, verifier_response(tuple(level.score for level in levels)))
-        ).parsed
+        scores = tuple(level.score for level in levels)
+        answer = (await stage.ask(values, verifier_response(scores, of_acts=of_acts))).parsed
         return Verification(
-            answer.verdict, answer.rationale.strip(), getattr(answer, "score", None)
+            answer.verdict,
+            answer.rationale.strip(),
+            getattr(answer, "score", None),
+            getattr(answer, "contradiction", "").strip(),
         )
 
     return verify
@@ -405,18 +419,134 @@ def confirms(verification: Verification, goal: Goal) -> bool:
 
 
 @cache
-def verifier_response(scores: tuple[int, ...]) -> type[VerifierResponse | ScoringVerifierResponse]:
+def verifier_response(
+    scores: tuple[int, ...], *, of_acts: bool = False
+) -> type[VerifierResponse | ScoringVerifierResponse]:
     """The shape of an answer on this scale, binary where there is none.
 
     A score of another value does not validate.
     """
     if not scores:
-        return VerifierResponse
-    return create_model(
+        return ActsVerifierResponse if of_acts else VerifierResponse
+    scaled = create_model(
         "ScaledVerifierResponse",
         __base__=ScoringVerifierResponse,
         score=(score_on_offer(scores), ...),
     )
+    if not of_acts:
+        return scaled
+    return create_model("ScaledActsVerifierResponse", __base__=scaled, contradiction=(str, ...))
+
+
+@dataclass(slots=True)
+class Work:
+    """What has been done so far on one case."""
+
+    messages: tuple[Message, ...]
+    plan: Plan | None = None
+    edits: list[Edit] = field(default_factory=list)
+    verification: Verification | None = None
+    confirmed: bool = False
+    final_summary: str | None = None
+
+    def add(self, edit: Edit, summarizer: ConversationSummarizer) -> None:
+        """Take an edit that `messages` already has."""
+        self.edits.append(edit)
+        summarizer.update(self.messages, edited_turns(self.edits))
+
+    def outcome(
+        self, *, no_case: Skip | None = None, original: tuple[Message, ...] | None = None
+    ) -> PerturbationOutcome:
+        return PerturbationOutcome(
+            messages=self.messages if original is None else original,
+            rejected=None if original is None or self.verification is None else self.messages,
+            plan=self.plan,
+            edits=tuple(self.edits),
+            verification=self.verification,
+            confirmed=self.confirmed,
+            final_summary=self.final_summary,
+            no_case=no_case,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What the edits of one case are made for, and with."""
+
+    run: AgentRun
+    rubric: Rubric
+    goal: Goal
+    plan: Plan
+    summarizer: ConversationSummarizer
+    editor: Stage
+
+
+class ActsEditor(Protocol):
+    """Carries out the steps of a plan of acts, and what follows from them."""
+
+    async def __call__(self, work: Work, task: Task, steps: Sequence[PlanStep]) -> None: ...
+
+
+async def edit_words(
+    work: Work, task: Task, step: PlanStep, position: int, follows: str | None = None
+) -> bool:
+    """Have the editor rewrite the words of the turn that stands at a position now.
+
+    `follows` is empty for a step of a plan of acts, the reason for an edit that none names, and
+    None in a suite of `edits: text`. An edit that follows may leave the turn as it is: then the
+    answer is False. Raises `NoVerdictCase` for another text that cannot be used.
+    """
+    if not 0 <= position < len(work.messages) or work.messages[position].get("role") != "assistant":
+        raise Unscored(
+            "invalid_response",
+            stage=PLANNER.name,
+            cause=f"the plan points at message {position}, which is not an assistant turn.",
+        )
+    summary = await task.summarizer.summary()
+    draft = await generate_single_edit(
+        task.editor,
+        run=task.run,
+        messages=work.messages,
+        rubric=task.rubric,
+        goal=task.goal,
+        plan=task.plan,
+        step=replace(step, message_index=position),
+        earlier=work.edits,
+        summary=summary,
+    )
+    message = work.messages[position]
+    original = message_text(message)
+    unusable = ""
+    if not draft.new_content.strip():
+        unusable = f"an empty text for turn {position}"
+    elif draft.new_content.strip() == original.strip():
+        if follows:
+            return False
+        unusable = f"turn {position} as it was"
+    if unusable:
+        text = f"unusable edit: the editor returned {unusable}"
+        raise NoVerdictCase("unusable_edit", text)
+    work.messages, dropped = apply_single_edit(work.messages, position, draft.new_content)
+    of_acts = follows is not None
+    work.add(
+        Edit(
+            message_index=position,
+            message_id=str(message.get("id") or ""),
+            round_index=len(work.edits),
+            original_content=original,
+            edited_content=draft.new_content,
+            selector_reason=step.rationale,
+            editor_reason=draft.reason,
+            editor_raw_response=draft.raw,
+            summary_snapshot=summary,
+            dropped_reasoning=dropped,
+            before=(message,) if of_acts else (),
+            after=(work.messages[position],) if of_acts else (),
+            follows=follows or "",
+        ),
+        task.summarizer,
+    )
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,7 +554,7 @@ class ConversationPerturber:
     """Makes one case from one run, or says why there is none.
 
     `verifier` is None where verification is off; `pass_required` False keeps positives that the
-    verifier does not confirm, unverified.
+    verifier does not confirm, unverified. `acts` makes the edits of a suite of `edits: acts`.
     """
 
     planner: Planner
@@ -434,6 +564,7 @@ class ConversationPerturber:
     max_edit_rounds: int = 3
     max_summary_messages: int = 20
     pass_required: bool = True
+    acts: ActsEditor | None = None
 
     async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
         """Plan, edit and verify.
@@ -443,7 +574,7 @@ class ConversationPerturber:
         """
         if not assistant_indices(run.messages):
             return PerturbationOutcome(run.messages, no_case=Skip("no_assistant_turn"))
-        work = _Work(run.messages)
+        work = Work(run.messages)
         summarizer = ConversationSummarizer(
             self.summary, run.messages, max_messages=self.max_summary_messages
         )
@@ -456,7 +587,7 @@ class ConversationPerturber:
 
     async def _edit(
         self,
-        work: _Work,
+        work: Work,
         run: AgentRun,
         rubric: Rubric,
         goal: Goal,
@@ -476,71 +607,16 @@ class ConversationPerturber:
                     "no_plan", "no plan: the planner found no edit that would violate the rubric"
                 )
             return
-        for round_index, step in enumerate(plan.steps[: self.max_edit_rounds]):
-            edit = await self._edit_once(
-                work, run, rubric, goal, plan, step, round_index, summarizer
-            )
-            work.edits.append(edit)
-
-    async def _edit_once(
-        self,
-        work: _Work,
-        run: AgentRun,
-        rubric: Rubric,
-        goal: Goal,
-        plan: Plan,
-        step: PlanStep,
-        round_index: int,
-        summarizer: ConversationSummarizer,
-    ) -> Edit:
-        if step.message_index not in assistant_indices(work.messages):
-            raise Unscored(
-                "invalid_response",
-                stage=PLANNER.name,
-                cause=f"the plan points at message {step.message_index}, which is not an "
-                "assistant turn.",
-            )
-        summary = await summarizer.summary()
-        draft = await generate_single_edit(
-            self.editor,
-            run=run,
-            messages=work.messages,
-            rubric=rubric,
-            goal=goal,
-            plan=plan,
-            step=step,
-            earlier=work.edits,
-            summary=summary,
-        )
-        message = work.messages[step.message_index]
-        original = message_text(message)
-        unusable = ""
-        if not draft.new_content.strip():
-            unusable = f"an empty text for turn {step.message_index}"
-        elif draft.new_content.strip() == original.strip():
-            unusable = f"turn {step.message_index} as it was"
-        if unusable:
-            text = f"unusable edit: the editor returned {unusable}"
-            raise NoVerdictCase("unusable_edit", text)
-        work.messages, dropped = apply_single_edit(
-            work.messages, step.message_index, draft.new_content
-        )
-        summarizer.update(work.messages, step.message_index)
-        return Edit(
-            message_index=step.message_index,
-            message_id=str(message.get("id") or ""),
-            round_index=round_index,
-            original_content=original,
-            edited_content=draft.new_content,
-            selector_reason=step.rationale,
-            editor_reason=draft.reason,
-            editor_raw_response=draft.raw,
-            summary_snapshot=summary,
-            dropped_reasoning=dropped,
-        )
+        steps = plan.steps[: self.max_edit_rounds]
+        task = Task(run, rubric, goal, plan, summarizer, self.editor)
+        if self.acts is not None:
+            await self.acts(work, task, steps)
+            return
+        for step in steps:
+            await edit_words(work, task, step, step.message_index)
 
     async def _verify(
-        self, work: _Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
+        self, work: Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
     ) -> None:
         pass_waived = goal.mode == "binary" and goal.objective == "pass" and not self.pass_required
         if self.verifier is None:
@@ -554,34 +630,14 @@ class ConversationPerturber:
         work.final_summary = await summarizer.summary()
         work.verification = await self.verifier(work.messages, rubric, goal, work.final_summary)
         work.confirmed = confirms(work.verification, goal)
+        contradiction = work.verification.contradiction
+        # A run that nobody edited may contradict itself.
+        if contradiction and work.edits:
+            work.confirmed = False
+            text = f"the transcript contradicts itself: {' '.join(contradiction.split())}"
+            raise NoVerdictCase("contradiction", text)
         if not work.confirmed and not pass_waived:
             raise NoVerdictCase("not_confirmed", _not_confirmed(work.verification, goal))
-
-
-@dataclass(slots=True)
-class _Work:
-    """What has been done so far on one case."""
-
-    messages: tuple[Message, ...]
-    plan: Plan | None = None
-    edits: list[Edit] = field(default_factory=list)
-    verification: Verification | None = None
-    confirmed: bool = False
-    final_summary: str | None = None
-
-    def outcome(
-        self, *, no_case: Skip | None = None, original: tuple[Message, ...] | None = None
-    ) -> PerturbationOutcome:
-        return PerturbationOutcome(
-            messages=self.messages if original is None else original,
-            rejected=None if original is None or self.verification is None else self.messages,
-            plan=self.plan,
-            edits=tuple(self.edits),
-            verification=self.verification,
-            confirmed=self.confirmed,
-            final_summary=self.final_summary,
-            no_case=no_case,
-        )
 
 
 def _not_confirmed(verification: Verification, goal: Goal) -> str:

@@ -24,7 +24,7 @@ from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
 from pytest_jrh.cases.tests import BASES, KINDS, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.model import DEFAULT_SEED, Objective, RecordMode
+from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,
@@ -434,6 +434,9 @@ class AgentConfig(ConfigSection):
     """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
     objective: Annotated[Objective, Takes("fail or pass")] = "fail"
     """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
+    edits: Annotated[EditsOf, Takes("text or acts")] = "text"
+    """What an edit may change. text: the words of the agent's turns. acts: its calls and their
+    results, too: one is changed, put in or left out, and what follows is made to agree."""
     pass_required: Flag = True
     """Whether a case with objective pass needs the verifier's PASS."""
     output: Output = Output.model_construct()

@@ -312,7 +312,8 @@ class AgentRun:
     """One sample of an agent log at one epoch, with text made storable.
 
     `input` is the sample's input as text; `sample_id` keeps the type it has in the log;
-    `notes` says in words what loading had to change.
+    `notes` says in words what loading had to change. `tools` are the definitions of tools that the
+    log has for it, each with a `name` and `parameters`, a JSON schema.
     """
 
     run_id: str
@@ -323,6 +324,7 @@ class AgentRun:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     sample_id: int | str = ""
     notes: tuple[str, ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

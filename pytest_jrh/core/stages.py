@@ -24,12 +24,14 @@ NO_CALL, ONE_CALL = CallRange(0, 0), CallRange(1, 1)
 
 class Workload(NamedTuple):
     """What is known of a case before its calls are made: how many edits it has or may have, whether
-    it is verified, and the calls of its judge.
+    it is verified, the calls of its judge, and how many of the edits take a summary where not all
+    do.
     """
 
     edits: CallRange
     verifies: bool
     judge_calls: CallRange
+    summarized: CallRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,11 @@ class StageSpec:
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
-    edits_in: Callable[[str], int | None] | None = None
-    """How many edits an answer of it leads to; None for an answer that does not say."""
+    edits_in: Callable[[str, int], int | None] | None = None
+    """How many edits of an editor an answer of it leads to, of at most so many; None for an answer
+    that does not say."""
+    prompt_of_acts: bool = False
+    """Whether a suite of `edits: acts` has another built-in prompt for it."""
 
 
 EDITOR = StageSpec(
@@ -108,11 +113,17 @@ JUDGE = StageSpec(
 )
 
 
-def _steps(answer: str) -> int | None:
+MOST_FOLLOWING_EDITS = 6
+"""How often the editor is asked about what follows from the acts that a plan changes."""
+
+
+def _steps(answer: str, most: int) -> int | None:
     try:
-        return len(json.loads(answer)["steps"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        kinds = [step.get("kind") for step in json.loads(answer)["steps"][:most]]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    # What is left out, nobody writes.
+    return len(kinds) - kinds.count("omit")
 
 
 PLANNER = StageSpec(
@@ -123,6 +134,7 @@ PLANNER = StageSpec(
             "rubric_id",
             "rubric_instructions",
             "assistant_transcript",
+            "tools",
             "max_steps",
             "ordinal_guidance",
         }
@@ -131,14 +143,14 @@ PLANNER = StageSpec(
     prompt_per="objective",
     calls=lambda _case: ONE_CALL,
     edits_in=_steps,
+    prompt_of_acts=True,
 )
 
 
 def _calls(case: Workload) -> CallRange:
     """One before each edit, and one more for the verifier; the first is made in any case."""
-    return CallRange(
-        max(1, case.edits.low + case.verifies), max(1, case.edits.high + case.verifies)
-    )
+    edits = case.edits if case.summarized is None else case.summarized
+    return CallRange(max(1, edits.low + case.verifies), max(1, edits.high + case.verifies))
 
 
 SUMMARY = StageSpec(
@@ -173,6 +185,7 @@ VERIFIER = StageSpec(
     prompt_per="mode",
     calls=lambda case: CallRange(int(case.verifies), int(case.verifies)),
     model_from=EDITOR.name,
+    prompt_of_acts=True,
 )
 
 

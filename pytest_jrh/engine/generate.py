@@ -18,10 +18,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from pytest_jrh.cases.acts import Tool, tools_of
 from pytest_jrh.cases.pipeline import (
     ConversationPerturber,
     EditorResponse,
@@ -30,6 +31,7 @@ from pytest_jrh.cases.pipeline import (
     make_llm_planner,
     make_llm_verifier,
 )
+from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
 from pytest_jrh.core.model import (
@@ -38,6 +40,7 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpec,
     Complete,
+    EditsOf,
     Judgment,
     Mode,
     Objective,
@@ -73,7 +76,8 @@ class Pipeline:
     """Everything that making the cases of one test needs, but the way to the models.
 
     `models` and `templates` are keyed by stage; a missing verifier is off. `mode` and `objective`
-    say what the templates are written for.
+    say what the templates are written for, and `edits` what may be changed; `tools` are those of
+    the log, for acts: without any, of a run those that it calls.
     """
 
     models: Mapping[StageName, StageModel]
@@ -83,6 +87,8 @@ class Pipeline:
     max_edit_rounds: int = 3
     max_summary_messages: int = 20
     pass_required: bool = True
+    edits: EditsOf = "text"
+    tools: Mapping[str, Tool] = field(default_factory=dict)
 
     @classmethod
     def default(
@@ -93,6 +99,7 @@ class Pipeline:
         objective: Objective = "fail",
         temperature: float | None = None,
         max_edit_rounds: int = 3,
+        edits: EditsOf = "text",
     ) -> Pipeline:
         """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its
         stages.
@@ -101,13 +108,16 @@ class Pipeline:
         templates: dict[StageName, Template] = {}
         for stage in MAKING:
             models[stage.name] = StageModel(stage.name, model, temperature=temperature)
-            templates[stage.name] = load_template(stage.name, mode=mode, objective=objective)
+            templates[stage.name] = load_template(
+                stage.name, mode=mode, objective=objective, edits=edits
+            )
         return cls(
             models=models,
             templates=templates,
             mode=mode,
             objective=objective,
             max_edit_rounds=max_edit_rounds,
+            edits=edits,
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
@@ -118,19 +128,37 @@ class Pipeline:
             return (Goal(self.objective),)
         return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
 
+    def for_run(self, run: AgentRun) -> Pipeline:
+        """The pipeline for a run: where no tools are known, acts are held to those of the run."""
+        if self.edits == "text" or self.tools:
+            return self
+        return replace(self, tools=tools_of([run.messages], run.tools))
+
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
-        verifier = None
+        verifier, of_acts = None, self.edits == "acts"
         if VERIFIER.name in self.models:
-            verifier = make_llm_verifier(complete, *self._parts(VERIFIER))
-        return ConversationPerturber(
-            planner=make_llm_planner(complete, *self._parts(PLANNER)),
+            verifier = make_llm_verifier(complete, *self._parts(VERIFIER), of_acts=of_acts)
+        planner_parts = self._parts(PLANNER)
+        perturber = ConversationPerturber(
+            planner=make_llm_planner(complete, *planner_parts),
             editor=Stage(*self._parts(EDITOR), complete),
             summary=Stage(*self._parts(SUMMARY), complete),
             verifier=verifier,
             max_edit_rounds=self.max_edit_rounds,
             max_summary_messages=self.max_summary_messages,
             pass_required=self.pass_required,
+        )
+        if not of_acts:
+            return perturber
+        # No other suite takes the import.
+        from pytest_jrh.cases.act_edits import ACT_VARIABLES, ActEditor, make_acts_planner
+
+        act_template = built_in("editor.acts", allowed=ACT_VARIABLES, required=frozenset())
+        return replace(
+            perturber,
+            planner=make_acts_planner(complete, *planner_parts, self.tools),
+            acts=ActEditor(act_template, self.tools),
         )
 
     def _parts(self, stage: StageSpec) -> tuple[StageModel, Template]:
@@ -144,6 +172,8 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """
     templates: dict[StageName, Template] = {}
     problems: list[Problem] = []
+    # A probe changes cases in ways of its own.
+    edits = "text" if test.name in PROBES else suite.generation.edits
     for name, model in suite.stages.items():
         try:
             templates[name] = load_template(
@@ -152,6 +182,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
                 objective=test.objective,
                 prompt_path=Path(model.prompt_path) if model.prompt_path else None,
                 override=override_path(suite.custom_prompts_dir, test.name, name),
+                edits=edits,
             )
         except InputError as error:
             problems += error.problems
@@ -165,6 +196,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         max_edit_rounds=suite.generation.max_edit_rounds,
         max_summary_messages=suite.generation.max_summary_messages,
         pass_required=suite.generation.pass_required,
+        edits=edits,
     )
 
 
@@ -195,7 +227,7 @@ async def generate_case(
     Raises `NoVerdictCase` with the reason where there is none, and with the case where the verifier
     rejected it; `Unscored` where a model could not be had or understood.
     """
-    outcome = await pipeline.perturber(complete).perturb(run, rubric, goal)
+    outcome = await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None and outcome.rejected is None:
         raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)
     messages = outcome.messages if outcome.rejected is None else outcome.rejected
@@ -245,7 +277,10 @@ async def generate_agent_perturbations(
 
     async def make(run: AgentRun, rubric: Rubric, goal: Goal) -> Perturbation:
         return Perturbation(
-            run, rubric, goal, await pipeline.perturber(complete).perturb(run, rubric, goal)
+            run,
+            rubric,
+            goal,
+            await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal),
         )
 
     at_work: list[asyncio.Task[Perturbation]] = []

@@ -20,7 +20,7 @@ from pytest_jrh.config.options import ALONE
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import expand
 from pytest_jrh.core.documents import listed, printable, read_document, shown
-from pytest_jrh.core.errors import InputError, Problem, collecting
+from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.redact import read_dotenv
@@ -38,8 +38,10 @@ from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_case
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
+    from pytest_jrh.cases.acts import Tool
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite, SuiteTest
     from pytest_jrh.core.model import (
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         CaseSpec,
         Label,
         LabelKey,
+        Message,
         Preprocessor,
         RecordMode,
         Rubric,
@@ -235,6 +238,29 @@ class ReadySuite:
         """
         assert self.source is not None
         return self.source.run(spec.run_id, spec.epoch, self.preprocessors)
+
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools of the whole log, whatever cases are selected: a prompt must not depend on it.
+
+        A run that cannot be read has none.
+        """
+        from pytest_jrh.cases.acts import tools_of
+
+        definitions: dict[str, Mapping[str, Any]] = {}
+
+        def transcripts() -> Iterator[Sequence[Message]]:
+            assert self.source is not None
+            for summary in self.runs:
+                try:
+                    run = self.source.run(summary.run_id, summary.epoch, self.preprocessors)
+                except Unscored:
+                    continue
+                for definition in run.tools:
+                    definitions.setdefault(str(definition.get("name")), definition)
+                yield run.messages
+
+        # The definitions are those of the runs, which have been read by then.
+        return tools_of(transcripts(), definitions.values())
 
 
 def make_ready(

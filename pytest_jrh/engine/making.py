@@ -37,8 +37,9 @@ from pytest_jrh.llm.calls import Stage, make_complete
 from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from pytest_jrh.cases.acts import Tool
     from pytest_jrh.cases.probes.probe import Derived
     from pytest_jrh.core.model import AgentRun, CaseSpec, CitedTurns, Message, Verdict
     from pytest_jrh.engine.attempts import Attempt, EngineSettings
@@ -63,6 +64,7 @@ class CaseMaker:
         self._calls = calls
         self._keep = keep
         self._generations: OrderedDict[str, SharedWork[Case]] = OrderedDict()
+        self._tools: dict[str, asyncio.Task[Mapping[str, Tool]]] = {}
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case of an attempt; raises what prevents it."""
@@ -106,8 +108,21 @@ class CaseMaker:
         attempt.shared_tapes = tuple(tape for tape in maker.tapes if tape is not maker.judging)
         return case
 
+    async def _tools_of(self, ready: ReadySuite) -> Mapping[str, Tool]:
+        """The tools of a suite's log, for which all of it is read once."""
+        name = ready.suite.name
+        if name not in self._tools:
+            self._tools[name] = asyncio.create_task(asyncio.to_thread(ready.tools))
+        try:
+            # One of those who wait may be cancelled.
+            return await asyncio.shield(self._tools[name])
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
+
     async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
-        bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks)
+        bench = _Bench(
+            self._settings, self._calls, attempt, ready, asks=self._asks, tools=self._tools_of
+        )
         try:
             case: Case = await KINDS[attempt.spec.test].make(bench)
         except NoVerdictCase as reason:
@@ -173,6 +188,7 @@ class _Bench:
     ready: ReadySuite
     asks: bool
     base: Case | None = None
+    tools: Callable[[ReadySuite], Awaitable[Mapping[str, Tool]]] | None = None
 
     async def edited(self) -> Case:
         # A frozen suite makes no case, and is spared the import.
@@ -184,6 +200,8 @@ class _Bench:
         async with self.calls.tape(self.attempt, ready, judging=False) as tape:
             complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
             pipeline = ready.pipelines[spec.test]
+            if pipeline.edits == "acts" and self.tools is not None:
+                pipeline = replace(pipeline, tools=await self.tools(ready))
             return await to_its_end(
                 tape,
                 renewing(

@@ -91,7 +91,8 @@ class Survey:
     and `renewed` that such are asked again. `scores` are those that are recorded, where none is
     missing. `beside` is a case that is no item of the session, and that a probe changes. `asks`
     are the calls with which a probe makes the case, once it has begun, and `questions` those that
-    are still to be made of what is asked about the case.
+    are still to be made of what is asked about the case. `most_following` is how many edits may
+    follow from those of a plan of acts.
     """
 
     spec: CaseSpec
@@ -114,6 +115,7 @@ class Survey:
     beside: bool = False
     asks: Mapping[StageName, CallRange] | None = None
     questions: Mapping[StageName, CallRange] = field(default_factory=dict)
+    most_following: int = 0
 
     @property
     def is_judged(self) -> bool:
@@ -136,11 +138,10 @@ class Survey:
             stage = STAGES.get(lookup.stage)
             if stage is None or stage.edits_in is None or lookup.answer is None:
                 continue
-            planned = stage.edits_in(lookup.answer)
+            planned = stage.edits_in(lookup.answer, self.most_edits)
             if planned is not None:
-                edits = min(planned, self.most_edits)
-                return CallRange(edits, edits)
-        return CallRange(0, self.most_edits)
+                return CallRange(planned, planned + self.most_following if planned else planned)
+        return CallRange(0, self.most_edits + self.most_following)
 
     def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
@@ -158,7 +159,9 @@ class Survey:
         if self.asks is not None and not self.made:
             # There may be no case: models are asked whether there is one.
             judging = CallRange(0, judging.high)
-        workload = Workload(self.edits, self.verifies, judging)
+        # An editor of calls sees the transcript, and takes no summary.
+        summarized = CallRange(0, self.edits.high) if self.most_following else None
+        workload = Workload(self.edits, self.verifies, judging, summarized)
         calls = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
             return {name: calls[name] for name in calls if not STAGES[name].makes_cases}

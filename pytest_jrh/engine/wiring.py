@@ -19,7 +19,14 @@ from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, StageModel, StageName
-from pytest_jrh.core.stages import JUDGE, NO_CALL, REALISM, VERIFIER, CallRange
+from pytest_jrh.core.stages import (
+    JUDGE,
+    MOST_FOLLOWING_EDITS,
+    NO_CALL,
+    REALISM,
+    VERIFIER,
+    CallRange,
+)
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.core.user_code import SessionEnd
@@ -425,6 +432,7 @@ async def surveyed(
         ended=ended,
         made=attempt.case is not None,
         most_edits=ready.suite.generation.max_edit_rounds,
+        most_following=MOST_FOLLOWING_EDITS if ready.suite.generation.edits == "acts" else 0,
         verifies=VERIFIER.name in ready.suite.stages,
         evaluates=evaluates,
         letters=letters,

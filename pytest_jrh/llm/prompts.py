@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
+    from pytest_jrh.core.model import EditsOf, Mode, Objective, ScoreLevel, StageName
 
 
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
@@ -37,6 +37,7 @@ def load_template(
     objective: Objective,
     prompt_path: Path | None = None,
     override: Path | None = None,
+    edits: EditsOf = "text",
 ) -> Template:
     """Find a stage's prompt: `override` where that file exists, else `prompt_path`, else the
     built-in one.
@@ -48,7 +49,7 @@ def load_template(
         return parse_prompt(_read(override), str(override), stage=stage)
     if prompt_path is not None:
         return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
-    name = built_in_name(stage, mode=mode, objective=objective)
+    name = built_in_name(stage, mode=mode, objective=objective, edits=edits)
     return built_in(name, allowed=spec.variables, required=spec.required)
 
 
@@ -85,14 +86,17 @@ def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path
     return custom_prompts_dir / test / f"{stage}.md"
 
 
-def built_in_name(stage: StageName, *, mode: Mode, objective: Objective) -> str:
+def built_in_name(
+    stage: StageName, *, mode: Mode, objective: Objective, edits: EditsOf = "text"
+) -> str:
     """Name the prompt that ships with the package, such as `planner.binary.fail`."""
-    per = STAGES[stage].prompt_per
-    if not per:
-        return stage
-    if per == "mode" or mode == "ordinal":
-        return f"{stage}.{mode}"
-    return f"{stage}.{mode}.{objective}"
+    spec = STAGES[stage]
+    name = f"{stage}.acts" if edits == "acts" and spec.prompt_of_acts else stage
+    if not spec.prompt_per:
+        return name
+    if spec.prompt_per == "mode" or mode == "ordinal":
+        return f"{name}.{mode}"
+    return f"{name}.{mode}.{objective}"
 
 
 def messages(

@@ -208,8 +208,10 @@ def test_an_override_wins_where_it_exists_then_the_prompt_path_then_the_built_in
     path = tmp_path / "mine.md"
     path.write_text("mine {{ rubric_instructions }} {{ assistant_transcript }}")
 
-    def origin(**paths: Path) -> str:
-        return prompts.load_template("planner", mode="binary", objective="pass", **paths).origin
+    def origin(override: Path | None = None, prompt_path: Path | None = None) -> str:
+        return prompts.load_template(
+            "planner", mode="binary", objective="pass", override=override, prompt_path=prompt_path
+        ).origin
 
     assert origin(override=override) == "built-in planner.binary.pass"
     assert origin(override=override, prompt_path=path) == str(path)

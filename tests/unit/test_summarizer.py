@@ -52,7 +52,7 @@ def test_changed_turn_is_marked_and_asked_for_anew() -> None:
 
     async def work() -> None:
         await rolling.summary()
-        rolling.update(apply_single_edit(MESSAGES, 4, "I refund it.")[0], 4)
+        rolling.update(apply_single_edit(MESSAGES, 4, "I refund it.")[0], frozenset({4}))
         await rolling.summary()
 
     wait_for(work())

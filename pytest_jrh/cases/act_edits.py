@@ -1,0 +1,621 @@
+"""How the edits of a suite of `edits: acts` are planned and made.
+
+The planner sees calls and results; the editor writes arguments and results, shown real ones of the
+same tool. What later turns still say of what was changed is edited in its turn, or ends the case.
+Nothing is repaired: an answer that cannot stand in the transcript is the reason of a `no_case`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from pytest_jrh.cases.acts import (
+    Act,
+    Tool,
+    acts_of,
+    acts_text,
+    structure_mistake,
+    with_words,
+)
+from pytest_jrh.cases.following import Following
+from pytest_jrh.cases.pipeline import (
+    Goal,
+    Planner,
+    Task,
+    Work,
+    edit_words,
+)
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.model import (
+    Complete,
+    Edit,
+    Message,
+    Plan,
+    PlanStep,
+    Rubric,
+    StageModel,
+)
+from pytest_jrh.core.templates import Template
+from pytest_jrh.core.text import shortened
+from pytest_jrh.core.transcript import (
+    assistant_indices,
+    indented,
+    json_in_one_line,
+    message_text,
+    parts_of,
+    render_transcript,
+    replace_text,
+    storable,
+)
+from pytest_jrh.llm.calls import Response, Stage
+
+_LONGEST_SAMPLE = 300
+_MOST_ARGUMENTS = 40
+_SAME_LENGTH_ATTEMPTS = 100
+ACT_VARIABLES = frozenset(
+    {
+        *("rubric", "ordinal_guidance", "plan_thesis", "goal", "rationale", "earlier_edits"),
+        *("kind", "message_index", "act", "examples", "tools", "transcript"),
+    }
+)
+"""Those of the editor's prompt for calls and results."""
+
+
+class PlannedAct(Response):
+    """One step as the planner of acts writes it."""
+
+    kind: Literal["say", "call", "insert", "omit"]
+    message_index: int
+    call: str
+    goal: str
+    rationale: str
+
+
+class ActsPlannerResponse(Response):
+    """The answer of the planner of acts."""
+
+    thesis: str
+    steps: list[PlannedAct]
+
+
+def make_acts_planner(
+    complete: Complete, model: StageModel, template: Template, tools: Mapping[str, Tool]
+) -> Planner:
+    """Build a planner of acts that asks a model.
+
+    It sees the whole transcript, with calls and results, and the tools of the log. It raises
+    `Unscored` where the model gives no usable plan.
+    """
+    stage = Stage(model, template, complete)
+
+    async def plan(
+        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
+    ) -> Plan | None:
+        guidance = goal.guidance(rubric)
+        instructions = rubric.instructions
+        if guidance and "ordinal_guidance" not in template.variables:
+            instructions = f"{instructions}\n\n{guidance}"
+        transcript, known_tools = acts_transcript(messages), tools_text(tools)
+        if "tools" not in template.variables:
+            transcript = f"{transcript}\n\nTools:\n{known_tools}"
+        values = {
+            "rubric_id": rubric.id,
+            "rubric_instructions": instructions,
+            "assistant_transcript": transcript,
+            "tools": known_tools,
+            "max_steps": max_steps,
+            "ordinal_guidance": guidance,
+        }
+        places = Places.of(messages)
+        answer = (await stage.ask(values, response_for(places))).parsed
+        planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
+        return planned if planned.thesis or planned.steps else None
+
+    return plan
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a plan of acts may point: assistant turns, and calls that have one result.
+
+    `calls` has for each turn the names of its calls: the id, and the number from 1.
+    """
+
+    turns: tuple[int, ...]
+    calls: tuple[tuple[int, tuple[str, str]], ...]
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Places:
+        """The places of a transcript."""
+        calls = []
+        for act in acts_of(messages):
+            if len(act.results) == 1:
+                calls.append((act.turn, (act.call_id, str(act.number + 1))))
+        return cls(assistant_indices(messages), tuple(calls))
+
+    def call_of(self, step: PlannedAct) -> str:
+        """The number in its turn of the call that a step names; empty where it names none."""
+        names_of_turn = [names for turn, names in self.calls if turn == step.message_index]
+        name = step.call.strip()
+        if not name and len(names_of_turn) == 1:
+            return names_of_turn[0][1]
+        for names in names_of_turn:
+            if name and name in names:
+                return names[1]
+        return ""
+
+    def sanitized(self, steps: Sequence[PlannedAct]) -> tuple[PlanStep, ...]:
+        """Drop steps that point at nothing or repeat another, and put the rest in order.
+
+        A turn has one edit of its words, or of one or several of its calls, or loses one call; a
+        call can be put in before it beside that. What is put in comes first.
+        """
+        taken: dict[tuple[int, str], PlanStep] = {}
+        for step in steps:
+            if step.message_index not in self.turns:
+                continue
+            call = self.call_of(step) if step.kind in ("call", "omit") else ""
+            if step.kind in ("call", "omit") and not call:
+                continue
+            turn = step.message_index
+            others = [kept for kept in taken.values() if kept.message_index == turn]
+            others = [kept for kept in others if (kept.kind == "insert") == (step.kind == "insert")]
+            if any(not (step.kind == kept.kind == "call") for kept in others):
+                continue
+            taken.setdefault(
+                (turn, f"{step.kind} {call}"),
+                PlanStep(turn, step.goal.strip(), step.rationale.strip(), step.kind, call),
+            )
+        return tuple(
+            sorted(taken.values(), key=lambda step: (step.message_index, step.kind != "insert"))
+        )
+
+
+@lru_cache(maxsize=256)
+def response_for(places: Places) -> type[ActsPlannerResponse]:
+    """The planner's answer for a transcript with these places.
+
+    Steps of which sanitizing leaves nothing are an invalid response, as in a plan of words.
+    """
+
+    class CheckedActsPlannerResponse(ActsPlannerResponse):
+        @model_validator(mode="after")
+        def _leaves_steps(self) -> CheckedActsPlannerResponse:
+            if self.steps and not places.sanitized(self.steps):
+                turns = ", ".join(map(str, places.turns))
+                calls = ", ".join(f"{turn} call {names[1]}" for turn, names in places.calls)
+                raise ValueError(
+                    "no step points at an assistant turn, or at a call with a result; the "
+                    f"assistant turns are {turns}; the calls are {calls or 'none'}"
+                )
+            return self
+
+    return CheckedActsPlannerResponse
+
+
+def acts_transcript(messages: Sequence[Message]) -> str:
+    """The whole transcript, in which each call has its number in the turn, and its id."""
+    lines: list[str] = []
+    for index, message in enumerate(messages):
+        parts = list(parts_of(messages[: index + 1], index))
+        calls = message.get("tool_calls") or ()
+        first_call = len(parts) - len(calls)
+        for number, (_index, role, title, body) in enumerate(parts):
+            mark = ""
+            if number >= first_call:
+                call_number = number - first_call
+                call_id = _line(str(calls[call_number].get("id") or ""))
+                mark = f" (call {call_number + 1}{f', id {call_id}' if call_id else ''})"
+            lines += [f"[{index}] {role}{title}{mark}", *indented(body)]
+    return "\n".join(lines)
+
+
+def tools_text(tools: Mapping[str, Tool]) -> str:
+    """The tools of a log: a line each, with the arguments of its calls, and one call's."""
+    lines: list[str] = []
+    for tool in tools.values():
+        names: list[str] = []
+        for key, shape in list((tool.arguments.keys or {}).items())[:_MOST_ARGUMENTS]:
+            left_out = "" if key in tool.arguments.required else ", may be left out"
+            names.append(f"{_line(key)} ({' or '.join(sorted(shape.types)) or 'any'}{left_out})")
+        lines.append(f"- {_line(tool.name)}: {'; '.join(names) or 'no arguments'}")
+        for call, _result in tool.examples[:1]:
+            lines.append(f"  such as {shortened(_json(call.get('arguments')), _LONGEST_SAMPLE)}")
+    return "\n".join(lines) or "(none)"
+
+
+class CallResponse(Response):
+    """The editor's answer about a call and its result; arguments are JSON in a text, since no
+    schema can name the keys of every tool.
+    """
+
+    words: str
+    arguments: str
+    result: str
+    result_is_error: bool
+    reason: str
+
+
+class InsertResponse(CallResponse):
+    """The editor's answer about a call that is put in."""
+
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class ActEditor:
+    """Makes the edits of a plan of acts, and those that follow from them.
+
+    `act_template` is the prompt for calls and results; words are written by the task's own editor.
+    `tools` are those of the log.
+    """
+
+    act_template: Template
+    tools: Mapping[str, Tool]
+
+    async def __call__(self, work: Work, task: Task, steps: Sequence[PlanStep]) -> None:
+        """Carry out the steps, which stand in the order of the transcript, then what follows."""
+        making = _Making(work, task, self.act_template, self.tools)
+        for step in steps:
+            await making.carry_out(step)
+        await making.follow()
+        work.edits.sort(key=lambda edit: edit.message_index)
+
+
+@dataclass(slots=True)
+class _Making:
+    """The edits of one case while they are made.
+
+    `moves` has for each splice that changed the length the position in the run behind which it
+    counts, and by how much. `planned` are the positions of what the plan's steps have edited.
+    """
+
+    work: Work
+    task: Task
+    template: Template
+    tools: Mapping[str, Tool]
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    planned: set[int] = field(default_factory=set)
+
+    async def carry_out(self, step: PlanStep) -> None:
+        position = step.message_index
+        position += sum(by for behind, by in self.moves if behind <= step.message_index)
+        if step.kind == "say":
+            await edit_words(self.work, self.task, step, position, "")
+        elif step.kind == "insert":
+            await self._insert(step, position)
+        else:
+            act = self._act(position, step.call_id)
+            if step.kind == "omit":
+                self._omit(step, act)
+            else:
+                await self.change(step, act, "")
+        edit = self.work.edits[-1]
+        by = len(edit.after) - len(edit.before)
+        if by:
+            self.moves.append((step.message_index + (step.kind != "insert"), by))
+        self.planned |= set(range(position, position + len(edit.after)))
+
+    def _act(self, turn: int, number: str) -> Act:
+        for act in acts_of(self.work.messages):
+            if act.turn == turn and str(act.number + 1) == number:
+                return act
+        raise AssertionError("a sanitized plan points at calls that are there")
+
+    def _omit(self, step: PlanStep, act: Act) -> None:
+        """Leave a call out, without a model: with its turn, where it is the turn's only call."""
+        message, end = self.work.messages[act.turn], act.results[0] + 1
+        before = self.work.messages[act.turn : end]
+        after: tuple[Message, ...] = ()
+        calls = list(message["tool_calls"])
+        if len(calls) > 1:
+            del calls[act.number]
+            others = before[1 : act.results[0] - act.turn]
+            after = ({**message, "tool_calls": calls}, *others)
+        self._splice(step, act.turn, before, after, reason="the call is left out")
+
+    async def change(self, step: PlanStep, act: Act, follows: str) -> bool:
+        """Have the editor write the arguments and the result of a call anew."""
+        messages = self.work.messages
+        message, result = messages[act.turn], messages[act.results[0]]
+        stage, values = self._asked(step, act.turn, acts_text((message, result)), act.name)
+        answer = await stage.ask(values, CallResponse)
+        draft, raw = answer.parsed, answer.text
+        changed_call = {
+            key: value for key, value in act.call.items() if key not in ("view", "parse_error")
+        }
+        changed_call["arguments"] = self._arguments(draft, act.turn, act.name)
+        calls = [*message["tool_calls"]]
+        calls[act.number] = changed_call
+        words = storable(draft.words)[0]
+        changed, dropped = with_words({**message, "tool_calls": calls}, words)
+        tool = self.tools.get(act.name, Tool(act.name))
+        new_result = self._result(draft, tool, result, act.results[0])
+        before = messages[act.turn : act.results[0] + 1]
+        after = (changed, *before[1:-1], new_result)
+        same_text = acts_text((changed, new_result)) == acts_text((message, result))
+        if same_text or tuple(before) == after:
+            if follows:
+                return False
+            raise NoVerdictCase(
+                "unusable_edit",
+                f"unusable edit: the editor returned the call of turn {act.turn} as it was",
+            )
+        self._splice(
+            step,
+            act.turn,
+            before,
+            after,
+            reason=draft.reason.strip(),
+            raw=raw,
+            dropped=dropped,
+            follows=follows,
+        )
+        return True
+
+    async def _insert(self, step: PlanStep, position: int) -> None:
+        """Have the editor write a call and its result, which come before the turn."""
+        stage, values = self._asked(step, position, "", "")
+        answer = await stage.ask(values, InsertResponse)
+        draft = answer.parsed
+        name = storable(draft.tool)[0].strip()
+        tool = self.tools.get(name)
+        if tool is None or not tool.examples:
+            raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
+        arguments = self._arguments(draft, position, name)
+        call, result, message = self._models(tool)
+        call_id = _new_id(str(call.get("id") or ""), self._ids("tool_calls"))
+        changed_call = {
+            key: value for key, value in call.items() if key not in ("view", "parse_error")
+        } | {"arguments": arguments}
+        if call_id:
+            changed_call["id"] = call_id
+        new_message = {**_bare(message), "tool_calls": [changed_call]}
+        words: Any = storable(draft.words)[0].strip()
+        if words and isinstance(message.get("content"), list):
+            words = [{"type": "text", "text": words}]
+        new_message["content"] = words
+        new_result = dict(self._result(draft, tool, _bare(result), position + 1))
+        if "tool_call_id" in result:
+            new_result["tool_call_id"] = call_id
+        after = self._with_ids(new_message, new_result)
+        self._splice(
+            step,
+            position,
+            (),
+            after,
+            reason=draft.reason.strip(),
+            raw=answer.text,
+        )
+
+    def _models(self, tool: Tool) -> tuple[Mapping[str, Any], Message, Message]:
+        """A call, a result and a turn whose fields a call that is put in takes over: of this run,
+        where it has a call with a result, and of the same tool, where it calls that.
+        """
+        run = self.task.run.messages
+        acts = [act for act in acts_of(run) if act.results]
+        acts.sort(key=lambda act: act.name != tool.name)
+        call, result = tool.examples[0]
+        message: Message = {"role": "assistant", "content": ""}
+        if acts:
+            act = acts[0]
+            message, call = run[act.turn], {**act.call, "function": tool.name}
+            result = dict(run[act.results[0]])
+            if "function" in result:
+                result["function"] = tool.name
+        return call, result, message
+
+    def _with_ids(self, message: Message, result: Message) -> tuple[Message, ...]:
+        """The two messages with ids that no other message has, where they have any."""
+        used = self._ids("id")
+        made: list[Message] = []
+        for entry in (message, result):
+            new_id = _new_id(str(entry.get("id") or ""), used)
+            used.add(new_id)
+            made.append({**entry, "id": new_id} if new_id else entry)
+        return tuple(made)
+
+    def _ids(self, field_name: Literal["id", "tool_calls"]) -> set[str]:
+        """The ids of messages, or of calls, in the run and in what has been made of it."""
+        ids: set[str] = set()
+        for message in (*self.task.run.messages, *self.work.messages):
+            if field_name == "id":
+                ids.add(str(message.get("id") or ""))
+            else:
+                ids |= {str(call.get("id") or "") for call in message.get("tool_calls") or ()}
+        return ids
+
+    def _asked(
+        self, step: PlanStep, position: int, act: str, tool_name: str
+    ) -> tuple[Stage, dict[str, object]]:
+        """The stage for calls, and what its prompt is filled with."""
+        task, editor = self.task, self.task.editor
+        examples: list[str] = []
+        tools = [self.tools[tool_name]] if tool_name in self.tools else []
+        for tool in tools or self.tools.values():
+            shown = tool.examples if tools else tool.examples[:1]
+            for call, result in shown:
+                examples.append(_example(call, result))
+            if tool.error is not None:
+                examples.append(f"(a result that is an error)\n{acts_text([tool.error])}")
+        earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in self.work.edits]
+        values: dict[str, object] = {
+            "kind": step.kind,
+            "message_index": position,
+            "act": act,
+            "transcript": render_transcript(self.work.messages),
+            "examples": "\n\n".join(examples),
+            "tools": tools_text({tool.name: tool for tool in tools} or self.tools),
+            "rubric": task.rubric.instructions,
+            "plan_thesis": task.plan.thesis,
+            "goal": step.goal,
+            "rationale": step.rationale,
+            "earlier_edits": "\n\n".join(earlier),
+            "ordinal_guidance": task.goal.guidance(task.rubric),
+        }
+        return Stage(editor.model, self.template, editor.complete), values
+
+    def _arguments(self, draft: CallResponse, turn: int, name: str) -> dict[str, Any]:
+        """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
+        try:
+            arguments = json.loads(draft.arguments)
+        except (ValueError, RecursionError):
+            arguments = None
+        if not isinstance(arguments, dict):
+            raise _broken(f"[{turn}] the new arguments of {name} are no JSON object")
+        tool = self.tools.get(name, Tool(name))
+        if mistake := tool.arguments_mistake(arguments):
+            raise _broken(f"[{turn}] the new call of {name}: {mistake}")
+        plain: dict[str, Any] = storable(arguments)[0]
+        return plain
+
+    def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:
+        """The message of a result as the editor wrote it, in the form that this tool's have."""
+        text = storable(draft.result)[0]
+        subject = f"[{position}] the new result of {tool.name}"
+        if draft.result_is_error:
+            example = self._error_example(tool)
+            if example is None:
+                raise _broken(f"{subject} is an error, and no result in the log is marked as one")
+            return _as_error(current, example, text)
+        if mistake := tool.result_mistake(text):
+            raise _broken(f"{subject}: {mistake}")
+        without_error = {key: value for key, value in current.items() if key != "error"}
+        return replace_text(without_error, text)[0]
+
+    def _error_example(self, tool: Tool) -> Message | None:
+        """A real result that is marked as an error: of the same tool, or else of another."""
+        for candidate in (tool, *self.tools.values()):
+            if candidate.error is not None:
+                return candidate.error
+        return None
+
+    def _splice(
+        self,
+        step: PlanStep,
+        position: int,
+        before: Sequence[Message],
+        after: Sequence[Message],
+        *,
+        reason: str,
+        raw: str = "",
+        dropped: int = 0,
+        follows: str = "",
+    ) -> None:
+        messages = self.work.messages
+        end = position + len(before)
+        self.work.messages = (*messages[:position], *after, *messages[end:])
+        first = next(iter((*before, *after)))
+        self.work.add(
+            Edit(
+                message_index=position,
+                message_id=str(first.get("id") or ""),
+                round_index=len(self.work.edits),
+                original_content=acts_text(before),
+                edited_content=acts_text(after),
+                selector_reason=step.rationale,
+                editor_reason=reason,
+                editor_raw_response=raw,
+                # The editor of calls sees the transcript instead.
+                summary_snapshot="",
+                dropped_reasoning=dropped,
+                kind=step.kind,
+                before=tuple(before),
+                after=tuple(after),
+                follows=follows,
+            ),
+            self.task.summarizer,
+        )
+        mistake = structure_mistake(self.work.messages, self.tools, self.task.run.messages)
+        if mistake is not None:
+            raise _broken(mistake)
+
+    def leave_reasoning_out(self, step: PlanStep, position: int, follows: str) -> None:
+        """Drop the reasoning of a turn whose words say nothing of what was changed."""
+        message = self.work.messages[position]
+        changed, dropped = with_words(message, "")
+        reason = "its reasoning is left out"
+        self._splice(
+            step, position, (message,), (changed,), reason=reason, dropped=dropped, follows=follows
+        )
+
+    async def follow(self) -> None:
+        """Edit what later turns still say of what acts changed, or end the case.
+
+        What a step of the plan has edited is left to it: words may contradict an act on purpose.
+        Of values that stand earlier in the transcript too, the editor is asked, and may leave them.
+        """
+        following = Following(self)
+        for edit in list(self.work.edits):
+            if edit.kind in ("call", "omit"):
+                following.start(edit)
+        await following.search()
+
+
+def _bare(message: Message) -> dict[str, Any]:
+    """A message without what belongs to the one call that it was made of."""
+    kept = ("role", "id", "source", "model", "content", "tool_call_id", "function", "error")
+    return {key: message[key] for key in kept if key in message}
+
+
+def _as_error(current: Message, example: Message, text: str) -> Message:
+    """A result as an error, in the form of a real one: its message may stand in `content` too."""
+    error = {**example["error"]}
+    if error.get("message"):
+        error["message"] = text
+    content = text if message_text(example).strip() or not error.get("message") else ""
+    return {**replace_text(current, content)[0], "error": error}
+
+
+def _new_id(example: str, used: set[str]) -> str:
+    """An id like the example, of the same length and kinds of characters, that is not used.
+
+    The same in every session; empty where the example is.
+    """
+    if not example:
+        return ""
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    start = max(example.rfind(char) for char in "_-:") + 1
+    fixed, free = example[:start], example[start:] or example
+    fixed = "" if not example[start:] else fixed
+    for attempt in count():
+        digest = hashlib.sha256(f"{example}:{attempt}:{len(used)}".encode()).digest()
+        made = fixed
+        for position, char in enumerate(free):
+            number = digest[position % len(digest)] + position // len(digest)
+            if char.isdigit():
+                made += str(number % 10)
+            elif char.isalpha():
+                letter = letters[number % len(letters)]
+                made += letter.upper() if char.isupper() else letter
+            else:
+                made += char
+        if attempt >= _SAME_LENGTH_ATTEMPTS:
+            made += str(attempt)
+        if made not in used:
+            return made
+    raise AssertionError("unreachable")
+
+
+def _broken(text: str) -> NoVerdictCase:
+    return NoVerdictCase("broken_structure", f"an edit breaks the structure: {text}")
+
+
+def _example(call: Mapping[str, Any], result: Message) -> str:
+    return acts_text(({"role": "assistant", "content": "", "tool_calls": [call]}, result))
+
+
+def _json(value: object) -> str:
+    return json_in_one_line(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,277 @@
+"""Cases of `edits: acts`, made by the real perturber with scripted stages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pytest_jrh.cases.acts import edited_turns, tools_of, undone
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
+from pytest_jrh.engine.generate import Pipeline
+from tests.support.conversations import wait_for
+from tests.support.scripted import Asked, ScriptedModel
+from tests.unit.test_acts import call, result, says
+
+USER: Message = {"role": "user", "content": "My lamp A-7731 came broken.", "id": "m0"}
+MESSAGES: tuple[Message, ...] = (
+    USER,
+    {**says("I check who you are.", call("identify", "c1", mail="kim@example.org")), "id": "m1"},
+    {**result('{"name": "Kim Brown", "verified": true}', "c1", function="identify"), "id": "m2"},
+    {**says("I look it up.", call("find_order", "c2", order="A-7731")), "id": "m3"},
+    {**result('{"order": "A-7731", "price": 80.5}', "c2", function="find_order"), "id": "m4"},
+    {**says("", call("refund", "c3", order="A-7731", amount=56.0)), "id": "m5"},
+    {**result('{"refund": "RF-19", "amount": 56.0}', "c3", function="refund"), "id": "m6"},
+    {**says("I have refunded $56.00 for A-7731, as RF-19."), "id": "m7"},
+    {"role": "user", "content": "Thanks.", "id": "m8"},
+    {**says("You are welcome."), "id": "m9"},
+)
+RUN = AgentRun("r1", 1, MESSAGES)
+RUBRIC = Rubric("refunds", "The agent refunds at most 70.")
+FAIL = Goal("fail")
+CONFIRMED = {"rationale": "Too much.", "verdict": "FAIL", "contradiction": ""}
+
+
+def step(kind: str, turn: int, call_name: str = "", goal: str = "Do so.") -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "message_index": turn,
+        "call": call_name,
+        "goal": goal,
+        "rationale": "Why.",
+    }
+
+
+def plan(*steps: dict[str, Any]) -> dict[str, Any]:
+    return {"thesis": "The thesis.", "steps": list(steps)}
+
+
+def act(arguments: Any, answer: str, **more: Any) -> dict[str, Any]:
+    fields = {"words": "", "result": answer, "result_is_error": False, "reason": "So."}
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {**fields, "arguments": written, **more}
+
+
+def words(text: str) -> dict[str, Any]:
+    return {"new_content": text, "reason": "So."}
+
+
+NINETY = act({"order": "A-7731", "amount": 90.0}, '{"refund": "RF-19", "amount": 90.0}')
+
+
+def made(
+    planned: dict[str, Any],
+    *editor: dict[str, Any] | Callable[[Asked], dict[str, Any]],
+    **more: Any,
+) -> tuple[PerturbationOutcome, ScriptedModel]:
+    verifier = more.pop("verifier", CONFIRMED)
+    run = more.pop("run", RUN)
+    model = ScriptedModel(planner=planned, editor=list(editor) or words("x"), verifier=verifier)
+    pipeline = Pipeline.default("scripted/model", edits="acts", **more).for_run(run)
+    outcome = wait_for(pipeline.perturber(model).perturb(run, RUBRIC, FAIL))
+    if outcome.no_case is None:
+        assert json.dumps(undone(outcome.messages, outcome.edits)) == json.dumps(run.messages)
+    return outcome, model
+
+
+def test_changed_call_changes_with_its_result_and_with_what_follows() -> None:
+    outcome, model = made(
+        plan(step("call", 5)), NINETY, words("I have refunded $90.00 for A-7731, as RF-19.")
+    )
+    assert outcome.no_case is None
+    first, second = outcome.edits
+    assert outcome.messages[5]["tool_calls"][0]["arguments"]["amount"] == 90.0
+    assert outcome.messages[5]["tool_calls"][0]["id"] == "c3"
+    assert json.loads(outcome.messages[6]["content"])["amount"] == 90.0
+    assert (first.kind, first.message_index, first.follows) == ("call", 5, "")
+    assert first.original_content == (
+        'refund: {"order": "A-7731", "amount": 56.0}\n{"refund": "RF-19", "amount": 56.0}'
+    )
+    assert (second.kind, second.message_index) == ("say", 7)
+    assert second.follows == "[7] still says 56.00"
+    assert edited_turns(outcome.edits) == {5, 6, 7}
+    assert "Real" not in model.asked("editor")[0].text
+    assert '{"refund": "RF-19", "amount": 56.0}' in model.asked("editor")[0].text
+
+
+def test_value_that_stays_behind_ends_the_case() -> None:
+    outcome, _model = made(plan(step("call", 5)), NINETY, words("It was 56 dollars for A-7731."))
+    assert outcome.no_case is not None
+    assert (outcome.no_case.kind, outcome.no_case.text) == ("stale_value", "[7] still says 56")
+    assert outcome.messages == MESSAGES
+
+
+def test_words_that_the_plan_names_may_contradict_the_act() -> None:
+    promise = words("I have refunded the full $56.00 for A-7731, as RF-19.")
+    outcome, model = made(plan(step("say", 7), step("call", 5)), NINETY, promise)
+    assert outcome.no_case is None
+    assert [(edit.kind, edit.message_index) for edit in outcome.edits] == [("call", 5), ("say", 7)]
+    assert len(model.asked("editor")) == 2
+
+
+def test_call_that_is_put_in_looks_like_those_of_the_run() -> None:
+    again = act(
+        {"order": "A-7731", "amount": 56.0}, '{"refund": "RF-20", "amount": 56.0}', tool="refund"
+    )
+    outcome, _model = made(plan(step("insert", 7)), again)
+    assert outcome.no_case is None
+    call_message, result_message = outcome.messages[7:9]
+    assert set(call_message) == set(MESSAGES[5])
+    [new_call] = call_message["tool_calls"]
+    assert set(new_call) == set(MESSAGES[5]["tool_calls"][0])
+    assert new_call["id"] == result_message["tool_call_id"]
+    assert new_call["id"] not in {"c1", "c2", "c3"}
+    assert len(new_call["id"]) == 2
+    ids = [message["id"] for message in outcome.messages]
+    assert len(set(ids)) == len(ids)
+    assert result_message["function"] == "refund"
+    assert outcome.edits[0].before == ()
+
+
+def test_call_that_is_left_out_goes_with_its_turn_and_asks_no_editor() -> None:
+    outcome, model = made(plan(step("omit", 1, "c1")))
+    assert outcome.no_case is None
+    assert outcome.messages == (USER, *MESSAGES[3:])
+    assert model.asked("editor") == []
+    assert outcome.edits[0].after == ()
+
+
+def test_one_of_several_calls_is_left_out_alone() -> None:
+    both = says("", call("find_order", "c2", order="A-1"), call("refund", "c3", amount=12.0))
+    run = AgentRun("r", 1, (USER, both, result("x", "c2"), result("ok", "c3"), says("Done.")))
+    outcome, _model = made(plan(step("omit", 1, "2")), run=run)
+    assert outcome.no_case is None
+    assert [len(message.get("tool_calls", ())) for message in outcome.messages] == [0, 1, 0, 0]
+    assert outcome.messages[2] == run.messages[2]
+
+
+def test_what_was_left_out_is_looked_for_in_every_later_turn() -> None:
+    messages = (*MESSAGES[:7], {**says("Dear Kim Brown, $56 is back."), "id": "m7"})
+    outcome, model = made(
+        plan(step("omit", 1)),
+        words("Your $56 is back."),
+        run=AgentRun("r1", 1, messages),
+    )
+    assert outcome.no_case is None
+    assert [edit.follows for edit in outcome.edits] == ["", "[5] still says Kim Brown"]
+    assert outcome.edits[1].message_index == 5
+    assert "(left out)" in model.only("editor").text
+
+
+def test_user_who_repeats_what_was_changed_ends_the_case() -> None:
+    messages = (*MESSAGES[:7], {"role": "user", "content": "Why RF-19?"}, says("So."))
+    changed = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-77", "amount": 56.0}')
+    outcome, _model = made(plan(step("call", 5)), changed, run=AgentRun("r1", 1, messages))
+    assert str(outcome.no_case) == "[7] still says RF-19"
+
+
+def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
+    messages = (
+        {"role": "user", "content": "I paid 56.00 for A-7731."},
+        *MESSAGES[5:7],
+        says("Your 56.00 came off the price of A-7731."),
+    )
+    same = words("Your 56.00 came off the price of A-7731.")
+    outcome, model = made(plan(step("call", 1)), NINETY, same, run=AgentRun("r1", 1, messages))
+    assert outcome.no_case is None
+    assert len(outcome.edits) == 1
+    assert len(model.asked("editor")) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (act([1], "x"), "[5] the new arguments of refund are no JSON object"),
+        (act("{", "x"), "[5] the new arguments of refund are no JSON object"),
+        (
+            act({"order": "A-7731"}, "x"),
+            "[5] the new call of refund: 'amount' is missing from its arguments",
+        ),
+        (
+            act({"order": "A-7731", "amount": "90"}, "x"),
+            "[5] the new call of refund: its arguments.amount is text, not a number",
+        ),
+        (
+            act({"order": "A-7731", "amount": 90}, "done"),
+            "[6] the new result of refund: its result is text, not an object",
+        ),
+        (
+            act({"order": "A-7731", "amount": 90}, "no", result_is_error=True),
+            "[6] the new result of refund is an error, and no result in the log is marked as one",
+        ),
+    ],
+)
+def test_what_breaks_the_structure_is_no_case(answer: dict[str, Any], reason: str) -> None:
+    outcome, _model = made(plan(step("call", 5)), answer)
+    assert outcome.no_case is not None
+    assert outcome.no_case.kind == "broken_structure"
+    assert outcome.no_case.text == f"an edit breaks the structure: {reason}"
+
+
+def test_result_is_an_error_as_others_in_the_log_are() -> None:
+    failed = result("", "c2", function="find_order", error={"type": "timeout", "message": "slow"})
+    messages = (*MESSAGES[:4], {**failed, "id": "m4"}, *MESSAGES[5:])
+    unpaid = act({"order": "A-7731", "amount": 56.0}, "no funds", result_is_error=True)
+    outcome, _model = made(
+        plan(step("call", 5), step("say", 7)),
+        unpaid,
+        words("It is paid."),
+        run=AgentRun("r1", 1, messages),
+    )
+    assert outcome.no_case is None
+    assert outcome.messages[6]["error"] == {"type": "timeout", "message": "no funds"}
+    assert outcome.messages[6]["content"] == ""
+
+
+def test_unknown_tool_is_no_case() -> None:
+    outcome, _model = made(plan(step("insert", 7)), act({}, "x", tool="pay"))
+    assert str(outcome.no_case) == (
+        "an edit breaks the structure: [7] the call put in is of 'pay', which no run calls"
+    )
+
+
+def test_unchanged_act_is_an_unusable_edit() -> None:
+    same = act({"order": "A-7731", "amount": 56.0}, '{"refund": "RF-19", "amount": 56.0}')
+    outcome, _model = made(plan(step("call", 5)), same)
+    assert outcome.no_case is not None
+    assert outcome.no_case.kind == "unusable_edit"
+
+
+def test_contradiction_that_the_verifier_names_rejects_the_case() -> None:
+    says_so = {**CONFIRMED, "contradiction": "[6] is not what [5]\nasks for."}
+    outcome, _model = made(
+        plan(step("call", 5)), NINETY, words("I refunded $90 for A-7731."), verifier=says_so
+    )
+    assert outcome.no_case is not None
+    assert (outcome.no_case.kind, outcome.no_case.text) == (
+        "contradiction",
+        "the transcript contradicts itself: [6] is not what [5] asks for.",
+    )
+    assert outcome.rejected is not None
+    assert not outcome.confirmed
+
+
+def test_planner_sees_calls_results_and_the_tools_of_the_log() -> None:
+    outcome, model = made(plan())
+    assert str(outcome.no_case).startswith("no plan")
+    text = model.only("planner").text
+    assert "[5] assistant calls refund (call 1, id c3)\n  " in text
+    assert '[6] tool refund\n  {"refund": "RF-19", "amount": 56.0}' in text
+    assert "- refund: order (text); amount (a number)" in text
+    assert 'such as {"order": "A-7731", "amount": 56.0}' in text
+
+
+def test_steps_that_point_nowhere_are_dropped() -> None:
+    outcome, _model = made(
+        plan(step("call", 0), step("omit", 5, "c9"), step("insert", 2), step("omit", 1))
+    )
+    assert [edit.kind for edit in outcome.edits] == ["omit"]
+
+
+def test_tools_of_the_whole_log_hold_a_call() -> None:
+    others = (says("", call("refund", "x", order="B", amount=1.0, note="n")), result("{}", "x"))
+    tools = tools_of([MESSAGES, others])
+    assert tools["refund"].arguments_mistake({"order": "A", "amount": 2, "note": "n"}) is None
