@@ -261,6 +261,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         width=shutil.get_terminal_size().columns,
         verbosity=arguments.verbose,
         reports=asked(options),
+        pages=options.report is None,
         judge=arguments.judge or "",
     )
     try:

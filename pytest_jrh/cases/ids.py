@@ -199,7 +199,8 @@ def short_digest(text: str, length: int) -> str:
 
 def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     """Name a case by what was done: `refund_within_policy: A promise of £15.00 more
-    (damaged-kettle)`, of an ordinal one with `→ level 2` behind it.
+    (damaged-kettle)`, of an ordinal one with `→ level 2` behind it; where runs are judged as they
+    are: `refund_within_policy (damaged-kettle)`.
 
     One line of at most `width` columns, or of about 90 where ids are long. Titles may be the same
     for cases with different ids.
@@ -212,6 +213,10 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     if result.judge:
         of_run.append(one_line(result.judge))
     rubric, run = one_line(spec.rubric_id), ", ".join(of_run)
+    if KINDS[spec.test].natural:
+        # Nothing was done to any case of this kind.
+        rubric = shortened(rubric, max(width - columns(f"{level} ({run})"), _RUBRIC_ROOM))
+        return f"{rubric}{level} ({run})"
     room = width - columns(f"{rubric}: {level} ({run})")
     if room < _NOTE_ROOM:
         rubric, run = shortened(rubric, _RUBRIC_ROOM), cut_in_the_middle(run, _RUN_ROOM)

@@ -46,7 +46,7 @@ _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:F
 @dataclass(frozen=True, slots=True)
 class MergeSettings:
     """What a merge is held against and what it writes beside the suite's own files, as pytest's
-    options say it.
+    options say it. With `pages` a suite that is not green has an HTML report in its results folder.
 
     `folder` is where it was started: paths are named relative to it. `judge` names the function
     that the project's code supplied to the shards, if it did.
@@ -58,6 +58,7 @@ class MergeSettings:
     width: int = 80
     verbosity: int = 0
     judge: str = ""
+    pages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         EndSettings(
             baseline=settings.baseline,
             reports=settings.reports,
+            pages=settings.pages,
             redactor=_redactor(ready),
             folder=settings.folder,
             origin=session_origin([run], settings.folder, recordings_of([ready])),

@@ -186,7 +186,12 @@ class Options:
         merged=True,
     )
     report: Path | None = _option(
-        "path", "write a report as one HTML file", "FILE.html", merged=True, daily=True
+        "path",
+        "write a report as one HTML file (default: report.html in the results folder of a suite "
+        "that is not green; none: no file)",
+        "FILE.html",
+        merged=True,
+        daily=True,
     )
     summary: Path | None = _option(
         "path",

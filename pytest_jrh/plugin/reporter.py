@@ -9,6 +9,7 @@ plugins get those, with the whole texts.
 from __future__ import annotations
 
 import copy
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import counted, log_line, one_line, shortened
+from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem, properties_of_others
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session, SuiteRun
 
 
+# A session of such cases alone leaves no HTML report, unless its gate fails.
+_WENT_WELL = ("agree", "no_case", "unlabelled")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -302,12 +305,13 @@ class Reporter:
             EndSettings(
                 baseline=self._baseline,
                 reports=asked(self._options),
+                pages=self._options.report is None,
                 redactor=self._session.redactor,
                 folder=folder,
                 origin=session_origin(
                     runs,
                     folder,
-                    recordings_of(suites) if self._reports_more() else {},
+                    recordings_of(suites) if self._reports_more(ordered) else {},
                 ),
                 update_command=commands.update_baseline,
                 record_command=commands.record_all(
@@ -327,11 +331,18 @@ class Reporter:
                 self._kept_spools.add(self._handover.folder(run.suite))
         return concluded.passed
 
-    def _reports_more(self) -> bool:
-        """Whether a report is asked for beside the terminal's."""
+    def _reports_more(self, results: Iterable[CaseResult]) -> bool:
+        """Whether a report is written beside the terminal's."""
         from _pytest.junitxml import xml_key
 
-        return bool(asked(self._options)) or xml_key in self._config.stash
+        is_asked = bool(asked(self._options)) or xml_key in self._config.stash
+        return is_asked or self._has_page(results)
+
+    def _has_page(self, results: Iterable[CaseResult]) -> bool:
+        """Whether an HTML report is asked for, or may be written because something has failed."""
+        if self._options.report is None:
+            return not all(result.outcome in _WENT_WELL for result in results)
+        return "report" in asked(self._options)
 
     def _add_to_junit(self, session: Session) -> None:
         """Add the figures to the file of `--junitxml`, which pytest has written by now."""
@@ -365,10 +376,10 @@ class Reporter:
         """
         ran = {case: spec for case, spec in specs.items() if case in results}
         commands = {}
+        # Every case of the HTML report has its command; elsewhere those that went well need none.
+        has_page = self._has_page(results.values())
         for case, spec in ran.items():
-            # Every case of the HTML report has its command; elsewhere those that went well need
-            # none.
-            if self._options.report is not None or results[case].outcome != "agree":
+            if has_page or results[case].outcome != "agree":
                 commands[case] = self._commands.again(spec, results[case])
         folder = self._config.invocation_params.dir
         return replace(
@@ -448,8 +459,33 @@ class BriefFailures:
                 shown = [_short_skip(report, width) for report in ours]
             else:
                 most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
-                shown = [*ours[:most], *_others(ours[most:])]
+                shown = [*self._named(ours[:most], terminalreporter), *_others(ours[most:])]
             terminalreporter.stats[category] = [*other_reports, *shown]
+
+    def _named(
+        self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
+    ) -> list[Any]:
+        """The reports as they are where a line has room for the node ids and what was done, as in
+        the log of a CI job; elsewhere what was done stands in place of the node id.
+        """
+        room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
+        if any(map(os.environ.get, _CI)) or all(
+            columns(report.nodeid) <= room for report in reports
+        ):
+            return [*reports]
+        folder = terminalreporter.config.invocation_params.dir
+        named = []
+        for report in reports:
+            result = self.results[report.nodeid]
+            title = log_line(case_title(result))
+            shown = copy.copy(report)
+            # pytest takes it for a path, which it prints relative to where it was started.
+            in_root = folder == terminalreporter.config.rootpath
+            shown.nodeid = title if in_root else str(folder / title)
+            if result.outcome not in UNSCORED:
+                shown.longrepr = _Text(title, "")
+            named.append(shown)
+        return named
 
     def _is_ours(self, report: Any) -> bool:
         """Whether a report is of a case, with the case's text and no traceback, and was not shown
@@ -528,6 +564,10 @@ class ShortSummary:
 
 _MOST_NAMED = 5
 _NARROWEST_REASON = 60
+# What pytest's short summary needs beside a node id: `FAILED`, and what was done.
+_LEAST_MESSAGE = 50
+# Where they are set, pytest cuts no line of its short summary.
+_CI = ("CI", "BUILD_NUMBER")
 
 
 def _others(reports: Sequence[Any]) -> Iterator[Any]:
@@ -573,9 +613,11 @@ def _stand_in(ours: Sequence[Any], text: BriefText, style: Style, *, is_error: b
     report = copy.copy(ours[text.cases[0]])
     line = style == "line" and not is_error
     report.longrepr = _Text(text.text, text.text if line else "")
+    heading = text.heading
     if len(text.cases) > 1:
+        heading = heading or counted(len(text.cases), "case")
+    if heading:
         path, number, _ = report.location
-        heading = text.heading or counted(len(text.cases), "case")
         report.location = (path, number, f"{heading} ")
     if line:
         report.sections = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.cases.ids import case_title
+from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cases, Cell, Row, Sentence, Table
@@ -132,8 +133,9 @@ class JudgeCard:
 
     `rows` are the rubrics, of an ordinal judge the levels, the worst first; of a single rubric
     there is only the `total`. `title` says in a few words what is wrong with the judge, or what
-    it came to, and `flaw` what makes its verdicts worth nothing, empty where nothing does. `kappa`
-    is its agreement with the labels, weighted for an ordinal judge.
+    it came to, `flaw` what makes its verdicts worth nothing, and `failure` for what, and by how
+    much, it fails the gate; both are empty where nothing does. `kappa` is its agreement with the
+    labels, weighted for an ordinal judge.
     """
 
     suite: str
@@ -143,6 +145,7 @@ class JudgeCard:
     word: Word
     title: str
     flaw: str
+    failure: str
     total: CardRow
     rows: tuple[CardRow, ...]
     kappa: Estimate = field(default_factory=Estimate)
@@ -284,6 +287,7 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
         word=word,
         title=_title(section, total, word, flaw, session),
         flaw=flaw,
+        failure="" if word in ("PASS", "") or decision is None else _failure_by(section, decision),
         total=total,
         rows=tuple(rows) if len(rows) > 1 else (),
         kappa=_kappa(section),
@@ -378,12 +382,16 @@ def _count_title(judge: str, total: CardRow) -> str:
 def _subject(section: figures.Section, session: Session) -> str:
     """Who is spoken of: a new prompt, one judge of several, or the judge."""
     if section.judge:
-        return f"Judge {shortened(one_line(section.judge), _LONGEST_JUDGE)}"
+        return _judge_name(section)
     for change in session.prompt_changes:
         is_of_suite = (change.now.suite, change.now.judge or "") == (section.suite, section.judge)
         if is_of_suite and change.before not in (None, change.now.text):
             return "The new prompt"
     return "The judge"
+
+
+def _judge_name(section: figures.Section) -> str:
+    return f"Judge {shortened(one_line(section.judge), _LONGEST_JUDGE)}"
 
 
 _LONGEST_JUDGE = 40
@@ -392,12 +400,7 @@ _LONGEST_JUDGE = 40
 def _failure(judge: str, section: figures.Section, decision: GateDecision) -> str:
     """What the gate failed for, the worst first; empty where only other judges failed."""
     missing = len(decision.unscored) + len(decision.never_reported)
-    regressions = set(decision.regressions) | set(decision.new_disagreements)
-    lost = Counter(
-        result.expected
-        for result in section.total.judged
-        if result.case_id in regressions and result.outcome == "disagree"
-    )
+    lost = _lost(section, decision)
     if section.mode == "ordinal" and lost:
         return f"{judge} gives wrong levels"
     parts = []
@@ -415,6 +418,37 @@ def _failure(judge: str, section: figures.Section, decision: GateDecision) -> st
                 return f"{one_line(threshold.test)} turns right verdicts"
             if threshold.rule in ("min_accuracy", "lower_bound"):
                 return f"{judge} is below min_accuracy"
+    return ""
+
+
+def _lost(section: figures.Section, decision: GateDecision) -> Counter[int | None]:
+    """How many cases of each label a judge has newly wrong."""
+    regressions = set(decision.regressions) | set(decision.new_disagreements)
+    return Counter(
+        result.expected
+        for result in section.total.judged
+        if result.case_id in regressions and result.outcome == "disagree"
+    )
+
+
+def _failure_by(section: figures.Section, decision: GateDecision) -> str:
+    """For what one judge of several fails the gate, and by how much; empty where others did."""
+    lost = _lost(section, decision)
+    more = "" if decision.comparison is None else "more "
+    parts = []
+    if section.mode == "ordinal" and lost:
+        parts.append(f"gives {counted(lost.total(), f'{more}wrong level')}")
+    elif lost:
+        if lost[1]:
+            parts.append(f"misses {counted(lost[1], f'{more}violation')}")
+        if lost[0]:
+            parts.append(f"raises {counted(lost[0], f'{more}false alarm')}")
+    if parts:
+        return f"{_judge_name(section)} {' and '.join(parts)}"
+    for threshold in decision.thresholds:
+        if not threshold.passed and section.judge and threshold.judge == section.judge:
+            text = threshold_text(threshold, decision).partition(":")[0]
+            return f"{text[0].upper()}{text[1:]}"
     return ""
 
 
@@ -471,11 +505,12 @@ def worst_results(session: Session) -> list[CaseResult]:
     return sorted(wrong, key=order)
 
 
-def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
+def answer_blocks(session: Session, *, brief: bool = False, page: str = "") -> list[Block]:
     """The answer in the order of every report: of each suite the decision, what is missed and what
     is a false alarm, what the gate holds against it beside that; what probes turned; whether the
-    labels can be trusted; the cases to read first; the next step. With `brief` a finding of a probe
-    is a line, and the gate's reasons are not given beside what it decided.
+    labels can be trusted; the cases to read first; where the report is; the next step. With `brief`
+    the labels and a finding of a probe are a line each, and the gate's reasons are not given beside
+    what it decided. `page` is the HTML report, where there is one.
     """
     blocks: list[Block] = [*topics.extent_blocks(session)]
     for suite, cards in cards_by_suite(session).items():
@@ -487,8 +522,11 @@ def answer_blocks(session: Session, *, brief: bool = False) -> list[Block]:
     findings = brief_findings(session.probes) if brief else findings_first(session.probes)
     is_finding = any(table.is_finding for table in session.probes)
     blocks += [Sentence(finding, "warning" if is_finding else "") for finding in findings]
-    blocks += trust_blocks(session)
-    return [*blocks, *worst_cases(session), *next_blocks(session)]
+    blocks += trust_blocks(session, brief=brief)
+    blocks += worst_cases(session)
+    if page:
+        blocks.append(Sentence(f"Report: {page}"))
+    return [*blocks, *next_blocks(session)]
 
 
 def cards_by_suite(session: Session) -> dict[str, list[JudgeCard]]:
@@ -509,7 +547,7 @@ def session_title(session: Session) -> str:
         return "No case was judged"
     failed = [suite for suite, word, _ in titles if word in ("FAIL", "INCONCLUSIVE")]
     if len(titles) > 1 and failed:
-        return f"FAIL: {', '.join(failed[:_MOST_SUITES])}"
+        return f"FAIL: {listed(failed, _MOST_SUITES)}"
     if len(titles) > 1:
         passed = sum(word == "PASS" for _, word, _ in titles)
         return f"PASS: {counted(passed, 'suite')}" if passed else counted(len(titles), "suite")
@@ -531,6 +569,11 @@ def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tup
     """
     if len(cards) == 1:
         return cards[0].word, cards[0].title
+    # Cards begin with the judge that agrees best.
+    failures = [card.failure for card in reversed(cards) if card.failure]
+    if failures:
+        more = f", {counted(len(failures) - 1, 'more judge')} too" if len(failures) > 1 else ""
+        return cards[0].word, f"{failures[0]}{more}"
     if cards:
         return cards[0].word, panel_title(suite, cards, session)
     decision = session.decisions.get(suite)
@@ -612,11 +655,20 @@ def _other_reasons(decision: GateDecision) -> Iterator[str]:
         yield f"{counted(missing, 'case')} without a verdict."
 
 
-def trust_blocks(session: Session) -> list[Block]:
-    """Of each suite whether its labels can be trusted."""
+def is_told(decision: GateDecision, cards: Sequence[JudgeCard]) -> bool:
+    """Whether title and sentences of a suite's only judge say all that has failed the gate: more
+    mistakes than before, where none is allowed and nothing got better.
+    """
+    if decision.passed or decision.fixes or len(cards) != 1 or any(_other_reasons(decision)):
+        return False
+    return not any(threshold.limit for threshold in decision.thresholds if not threshold.passed)
+
+
+def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
+    """Of each suite whether its labels can be trusted; with `brief` in a line."""
     blocks: list[Block] = []
     for suite in session.grounds:
-        sentence, is_doubtful = trust_sentence(session, suite)
+        sentence, is_doubtful = trust_sentence(session, suite, brief=brief)
         if sentence:
             of = f"{suite}: " if len(session.grounds) > 1 else ""
             blocks.append(Sentence(f"{of}{sentence}", "warning" if is_doubtful else ""))
@@ -633,7 +685,9 @@ def worst_cases(session: Session) -> list[Cases]:
     named = []
     for results in wrong_judges.values():
         first = results[0]
-        why = f"{mistake(first)}: {one_line(first.reasoning) or '(no reasoning)'}"
+        why = mistake(first)
+        if reason := one_line(first.reasoning):
+            why = f"{why}: {reason}"
         case = session.named(first.case_id)
         if first.judge:
             made = replace(first, spec=replace(first.spec, judge=None))
@@ -667,16 +721,20 @@ def next_blocks(session: Session) -> list[Block]:
         return [Sentence(f"{text} {turning[0]}.")]
     if not wrong:
         return [Sentence(text) for text in _nothing_wrong(session)]
+    # A part of a suite is not what a baseline is updated from.
+    is_whole = not topics.extent_sentences(session)
     regressed = any(decision.regressions for decision in session.decisions.values())
-    cases = "the case" if len(wrong) == 1 else f"the {len(wrong):,} cases"
+    cases, labels = f"the {len(wrong):,} cases", "wrong labels"
+    if len(wrong) == 1:
+        cases, labels = "the case", "a wrong label"
     if session.is_table:
         return [Sentence(f"Next: read {cases}, and correct the table where a label is wrong.")]
-    text = (
-        f"Next: read {cases}. Label wrong: reject it with --jrh-review. Judge wrong: change its "
-        "prompt and run again"
-    )
-    accept = ", or, to go on with these mistakes, --jrh-update-baseline" if regressed else ""
-    return [Sentence(f"{text}{accept}.")]
+    text = f"Next: read {cases}; reject {labels} (--jrh-review), "
+    if regressed and is_whole:
+        text += "fix the judge, or accept its mistakes (--jrh-update-baseline)"
+    else:
+        text += "or fix the judge"
+    return [Sentence(f"{text}.")]
 
 
 def _nothing_wrong(session: Session) -> Iterator[str]:
@@ -687,7 +745,7 @@ def _nothing_wrong(session: Session) -> Iterator[str]:
         return
     doubtful = [suite for suite in session.grounds if trust_sentence(session, suite)[1]]
     if doubtful:
-        yield "Next: have people label cases without seeing the answers, with --jrh-review=blind."
+        yield "Next: have people label cases without the answers, with --jrh-review=blind."
     elif not any(decision.active for decision in session.decisions.values()):
         yield (
             "Next: keep these verdicts, so that a change of the judge shows, with "

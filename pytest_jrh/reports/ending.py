@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.model import MADE
+from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled
 from pytest_jrh.reports.history import HistoryReport
+from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Written, write_suite_outputs
-from pytest_jrh.reports.writing import REPORTS, write_reports
+from pytest_jrh.reports.writing import PAGE, REPORTS, write_reports
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.store.baseline import clean_prompt
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
@@ -51,7 +52,8 @@ class EndSettings:
     `folder` is where it was started: paths are named relative to it. `stopped` says that it was
     ended before its time; `unreported` are cases that took calls and whose items did not run.
     `update_command` gives the command that updates the baseline of a suite.
-    `origin` says where the figures come from.
+    `origin` says where the figures come from. With `pages` what failed has an HTML report in its
+    results folder, unless `reports` names another file.
     """
 
     baseline: BaselineFile
@@ -64,12 +66,13 @@ class EndSettings:
     stopped: bool = False
     unreported: Sequence[CaseResult] = ()
     origin: SessionOrigin = NO_ORIGIN
+    pages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What a session came to. `written` are the reports, `folders` those of the suites' own files,
-    `updates` and `problems` sentences for the user.
+    """What a session came to. `written` are the reports, the HTML `page` among them, `folders`
+    those of the suites' own files, `updates` and `problems` sentences for the user.
 
     `kept_spools` names the suites some of whose cases are in their spools alone.
     """
@@ -77,6 +80,7 @@ class Concluded:
     session: Session
     passed: bool
     written: tuple[Path, ...] = ()
+    page: Path | None = None
     folders: tuple[Path, ...] = ()
     updates: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -102,11 +106,15 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session = replace(_session(runs, decisions, settings), records=records)
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
+    page = None
     if session.results or settings.stopped:
         asked = dict(settings.reports)
         if not session.results:
             # Without a figure there is no run to add.
             asked.pop(HistoryReport.option, None)
+        if settings.pages and HtmlReport.option not in asked:
+            problems += _ask_for_page(asked, runs, session)
+        page = asked.get(HtmlReport.option)
         written, missing = write_reports(asked, session)
         problems += missing
         unwritten = unwritten or bool(missing)
@@ -123,6 +131,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         session,
         passed=gates_pass and judged and not refused and not unwritten,
         written=tuple(written),
+        page=page if page in written else None,
         folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
         updates=(*settings.baseline.unread_sentences(), *updates),
         problems=tuple(problems),
@@ -145,18 +154,51 @@ def ending_lines(
     lines: list[Styled] = []
     last: list[Styled] = []
     if concluded is not None:
+        if concluded.page is not None:
+            display = replace(display, page=str(relative_path(concluded.page, display.folder)))
         for report in REPORTS:
             lines += report.lines(concluded.session, display)
             last += report.last_lines(concluded.session, display)
-        written = [relative_path(path, display.folder) for path in concluded.written]
         lines += map(Styled, concluded.updates)
-        lines += [Styled(f"report: {path}") for path in written]
-        folders = [str(relative_path(path, display.folder)) for path in concluded.folders]
-        if folders:
+        # The answer names the page.
+        named = concluded.page if last else None
+        for path in concluded.written:
+            if path != named:
+                lines.append(Styled(f"report: {relative_path(path, display.folder)}"))
+        folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
+        if folders and not (named is not None and concluded.folders == (named.parent,)):
             lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, unused)
     return lines + last
+
+
+def _ask_for_page(
+    asked: dict[str, Path], runs: Iterable[SuiteRun], session: Session
+) -> Iterator[str]:
+    """Ask for the HTML report in the folder of the first suite that is not green, and remove what
+    an earlier session left of suites that ran whole and are; gives what could not be removed.
+    """
+    for run in runs:
+        path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
+        if _is_red(run, session):
+            asked.setdefault(HtmlReport.option, path)
+        elif extent.cases == extent.of:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                yield f"{path}, of an earlier session, was not removed: {error.strerror}."
+
+
+def _is_red(run: SuiteRun, session: Session) -> bool:
+    """Whether a case has failed or has no verdict, or the gate is not passed."""
+    if not session.decisions[run.name].passed:
+        return True
+    for result in run.results:
+        is_tolerated = result.case_id in session.tolerated
+        if result.outcome in UNSCORED or (result.outcome == "disagree" and not is_tolerated):
+            return True
+    return False
 
 
 def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:

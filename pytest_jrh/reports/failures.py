@@ -410,13 +410,10 @@ def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
     """The texts to print for failed cases, in the order of the first case of each.
 
     `whole` says the rubric once for all its cases, which then stand together, `short` leaves it and
-    the reasons out, and `line` is one line a case. `brief` says what the first cases gave and what
-    was edited, two lines of some more, and what a probe has turned once; one case alone is whole.
-    Errors whose texts are
+    the reasons out, and `line` is one line a case. `brief` says what the first case gave and what
+    was edited, how many more there are, and what a probe has turned once. Errors whose texts are
     equal, but for the file and the command of the case, are said once whatever the style.
     """
-    if style == "brief" and len(failed) == 1:
-        style = "whole"
     if style == "brief":
         return _brief_texts(failed)
     equal: dict[str, list[int]] = {}
@@ -432,10 +429,9 @@ def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
     return [BriefText(tuple(group), text) for group, text in _texts(groups, failed, style)]
 
 
-# What is shown of disagreements in few words: so many with their edits, so many in two lines.
-_MOST_EXPLAINED = 1
-_MOST_LISTED = 9
 _MOST_CHANGED = 4
+# Of the only case that failed the reason is shown in so many lines, of one of several in one.
+_MOST_REASON_LINES = 5
 _NO_REASON = "(no reasoning)"
 _EXPECTED = "expected"
 _TRANSCRIPT = "transcript"
@@ -453,10 +449,14 @@ def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
             findings.setdefault(case.finding, []).append(number)
         else:
             wrong.append(number)
-    texts = [BriefText((number,), _explained(failed[number])) for number in wrong[:_MOST_EXPLAINED]]
-    if more := wrong[_MOST_EXPLAINED:]:
-        heading = f"{len(more):,} more, whole with -v:"
-        texts.append(BriefText(tuple(more), _listed([failed[number] for number in more]), heading))
+    texts = []
+    if wrong:
+        first = failed[wrong[0]]
+        text = _explained(first, _MOST_REASON_LINES if len(failed) == 1 else 1)
+        text += (
+            f"\n{len(wrong) - 1:,} more, whole with -v." if len(wrong) > 1 else "\nWhole with -v."
+        )
+        texts.append(BriefText((wrong[0],), text, log_line(first.title)))
     for finding, numbers in findings.items():
         heading = f"{finding}: {counted(len(numbers), 'case')}"
         text = _turned([failed[number] for number in numbers])
@@ -466,9 +466,9 @@ def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
     return texts
 
 
-def _explained(case: FailedCase) -> str:
-    """What the judge gave, with one line of its reason, what was edited, and the command; of a case
-    without edits also where its label stands, the turns that decide, and the transcript.
+def _explained(case: FailedCase, most_of_reason: int = 1) -> str:
+    """What the judge gave, with so many lines of its reason, what was edited, and the command; of a
+    case without edits also where its label stands, the turns that decide, and the transcript.
     """
     lines: list[str] = []
     parts = _parts(case.detail)
@@ -479,7 +479,7 @@ def _explained(case: FailedCase) -> str:
         if part.title in whole or part.title.startswith(_TURNS):
             lines += filter(None, part.lines)
         elif part.title == _GIVEN:
-            lines += _beginning(part)
+            lines += _reason(part, most_of_reason)
         elif part.title.endswith(_MADE):
             changed = [line for line in part.lines if line.strip()[:2] in ("- ", "+ ")]
             lines += changed[:_MOST_CHANGED]
@@ -488,23 +488,16 @@ def _explained(case: FailedCase) -> str:
     return _text(lines)
 
 
-def _beginning(given: _Part) -> list[str]:
-    """The beginning of a judge's reason in one line; none where it gave no reason."""
-    reason = " ".join(line.strip() for line in given.lines[1:]).strip()
-    return [shortened(f"{_INDENT}{reason}", WIDTH)] if reason not in ("", _NO_REASON) else []
-
-
-def _listed(cases: Sequence[FailedCase]) -> str:
-    """Each of some cases by what was done, with one line of the judge's reason."""
-    lines: list[str] = []
-    for case in cases[:_MOST_LISTED]:
-        lines.append(log_line(case.title or case.name))
-        reasons = [part for part in _parts(case.detail) if part.title == _GIVEN]
-        if reasons:
-            lines += _beginning(reasons[0])
-    if len(cases) > _MOST_LISTED:
-        lines.append(f"and {len(cases) - _MOST_LISTED:,} more")
-    return _text(lines)
+def _reason(given: _Part, most: int) -> list[str]:
+    """The beginning of a judge's reason in at most so many lines; none where it gave no reason."""
+    lines = list(filter(None, given.lines[1:]))
+    reason = " ".join(line.strip() for line in lines)
+    if reason in ("", _NO_REASON):
+        return []
+    if len(lines) <= most:
+        return lines
+    rest = " ".join(line.strip() for line in lines[most - 1 :])
+    return [*lines[: most - 1], shortened(f"{_INDENT}{rest}", WIDTH)]
 
 
 def _turned(cases: Sequence[FailedCase]) -> str:

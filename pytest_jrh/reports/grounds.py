@@ -189,54 +189,60 @@ def _ground(result: CaseResult) -> str:
 def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     """What the labels rest on; nothing where no case was made."""
     counts = rest_counts(results, grounds)
-    texts = {
-        "confirmed": f"confirmed by {grounds.verifier or 'the verifier'}",
-        "people": "given or accepted by people",
-        "program": "given by a program",
-        "unverified": "unverified (the verifier is off, or did not confirm them)",
-        "altered": "unconfirmed (changed on the disk since they were made)",
-    }
-    parts = [f"{counts[key]:,} {text}" for key, text in texts.items() if counts[key]]
-    if not parts:
-        return ""
+    remarks = {"unverified": " (the verifier is off, or did not confirm them)"}
     refused = set()
     for result in grounds.with_rejected(results):
         if result.rejected is not None and not result.spec.derived:
             refused.add(made_case_id(result))
-    if refused and counts["confirmed"]:
-        parts[0] += f" ({len(refused):,} rejected)"
+    if refused:
+        remarks["confirmed"] = f" ({len(refused):,} rejected)"
+    parts = _rest_texts(counts, f"by {grounds.verifier or 'the verifier'}", remarks)
+    if not parts:
+        return ""
     blind = f"; {counts['blind']:,} also labelled blind by people" if counts["blind"] else ""
     return f"Labels: {', '.join(parts)}{blind}."
 
 
-def trust_sentence(session: Session, suite: str) -> tuple[str, bool]:
+def _rest_texts(counts: Mapping[str, int], by: str, remarks: Mapping[str, str]) -> list[str]:
+    """How many labels rest on what, each with a remark behind it; `by` says who confirmed."""
+    texts = {
+        "confirmed": f"confirmed {by}",
+        "people": "given or accepted by people",
+        "program": "given by a program",
+        "unverified": "unverified",
+        "altered": "unconfirmed (changed on the disk since they were made)",
+    }
+    return [
+        f"{counts[key]:,} {text}{remarks.get(key, '')}"
+        for key, text in texts.items()
+        if counts[key]
+    ]
+
+
+def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tuple[str, bool]:
     """What the labels of a suite rest on, and how far people agree with them, in one sentence; and
-    whether that is a reason to doubt the figures. Empty where no case was made.
+    whether that is a reason to doubt the figures. Empty where no case was made. With `brief` it
+    fits a line of a terminal, without the verifier's name where that is the judge's.
     """
     grounds = session.grounds[suite]
     results = _made_results(session, suite)
     counts = rest_counts(results, grounds)
-    parts = []
     same = any(kin.same for kin in grounds.kin)
-    if counts["confirmed"]:
-        by = grounds.verifier or "the verifier"
-        whose = ""
-        if grounds.kin:
-            whose = ", which is also the judge" if same else ", of the judge's model family"
-        parts.append(f"{counts['confirmed']:,} confirmed by {by}{whose}")
-    if counts["people"]:
-        parts.append(f"{counts['people']:,} given or accepted by people")
-    if counts["program"]:
-        parts.append(f"{counts['program']:,} given by a program")
-    if counts["unverified"]:
-        parts.append(f"{counts['unverified']:,} unverified")
-    if counts["altered"]:
-        parts.append(f"{counts['altered']:,} changed on the disk since they were made")
+    by, whose = f"by {grounds.verifier or 'the verifier'}", ""
+    if grounds.kin and brief:
+        by = "by the judge's own model" if same else "by a model of the judge's family"
+    elif grounds.kin:
+        whose = ", which is also the judge" if same else ", of the judge's model family"
+    parts = _rest_texts(counts, by, {"confirmed": whose})
     if not parts:
         return "", False
     text = f"Labels: {', '.join(parts)}"
     wrong = _found_wrong(results, grounds)
-    if counts["blind"]:
+    if counts["blind"] and brief:
+        text += f"; {counts['blind']:,} checked blind"
+        if wrong is not None:
+            text += f", {f'{wrong:,}' if wrong else 'none'} wrong"
+    elif counts["blind"]:
         text += f"; people checked {_checked(counts['blind'], wrong)}"
     doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
     if same and counts["blind"] < FEWEST_LABELS:

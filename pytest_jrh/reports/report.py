@@ -74,7 +74,7 @@ class Display:
 
     Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
     not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out.
+    made are left out. `page` is the HTML report of the session, where one was written.
     """
 
     folder: Path
@@ -82,6 +82,7 @@ class Display:
     width: int = 80
     verbosity: int = 0
     skips: bool = True
+    page: str = ""
 
 
 class Report:

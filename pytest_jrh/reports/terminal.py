@@ -35,11 +35,13 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.card import MOST_WORST, answer_blocks, cards_by_suite
+from pytest_jrh.reports.card import MOST_WORST, answer_blocks, cards_by_suite, is_told
 from pytest_jrh.reports.failures import text_diff
 from pytest_jrh.reports.gate import (
+    FEW_CASES,
     MOST_NAMED,
     change_sentences,
+    coverage_sentences,
     decision_sentence,
     gate_blocks,
     gate_cases,
@@ -66,6 +68,7 @@ from pytest_jrh.stats.statistics import flickering
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.card import JudgeCard
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.gate import GateDecision
@@ -259,7 +262,7 @@ class TerminalReport(Report):
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if session.results and display.verbosity >= 0:
             yield Styled("")
-            yield from answer_lines(session, display.width)
+            yield from answer_lines(session, display.width, display.page)
 
 
 def session_lines(
@@ -277,16 +280,13 @@ def session_lines(
         lines = list(_whole_lines(session, width, skips=skips))
     else:
         lines = list(block_lines(_short_blocks(session), width))
-    for change in session.prompt_changes:
-        lines += _prompt_lines(change, session, width)
+    if verbosity > 0 or not topics.extent_sentences(session):
+        for change in session.prompt_changes:
+            lines += _prompt_lines(change, session, width)
     if session.is_table:
         return lines
     blank = [Styled("")] if verbosity > 0 else []
     return [*lines, *blank, *map(Styled, spending_lines(session.spending, width))]
-
-
-# Fewer cases have no table: the sentences of the answer say it all.
-_FEWEST_CASES = 5
 
 
 def _short_blocks(session: Session) -> list[Block]:
@@ -294,22 +294,26 @@ def _short_blocks(session: Session) -> list[Block]:
     and what makes them doubtful.
     """
     blocks: list[Block] = []
-    for cards in cards_by_suite(session).values():
+    cards_of_suites = cards_by_suite(session)
+    for cards in cards_of_suites.values():
         for card in cards if len(cards) == 1 else ():
-            if card.rows and card.total.wrong and card.total.cases >= _FEWEST_CASES:
+            # Of few cases the sentences of the answer say it all.
+            if card.rows and card.total.wrong and card.total.cases >= FEW_CASES:
                 blocks.append(card.table)
     every_section = sections(session.table)
     for section in every_section:
         blocks += _doubts(section, every_section)
-    if session.table.overall.counts.n:
+    overall = session.table.overall
+    # pytest says by itself how many cases could not be made.
+    if overall.counts.n and len(left_out(overall)) > bool(overall.counts.no_case):
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
     blocks += topics.realism_blocks(session, brief=True)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += cited_doubts(session)
-    for decision in session.decisions.values():
+    for suite, decision in session.decisions.items():
         if decision.is_reported:
-            blocks += _decided_blocks(decision, session)
+            blocks += _decided_blocks(decision, cards_of_suites[suite], session)
     for panel in session.panels:
         blocks.append(Sentence(f"Panel of {panel.suite}: {topics.majority_text(panel)}."))
     return blocks
@@ -324,15 +328,25 @@ def _doubts(section: figures.Section, every_section: Sequence[figures.Section]) 
     return [Section(heading, tuple(blocks))] if blocks and heading else blocks
 
 
-def _decided_blocks(decision: GateDecision, session: Session) -> Iterator[Block]:
-    """What the gate compared and decided, and the cases that the answer does not name."""
+def _decided_blocks(
+    decision: GateDecision, cards: Sequence[JudgeCard], session: Session
+) -> Iterator[Block]:
+    """What the gate compared and decided, and the cases that the answer does not name; of a part of
+    a suite what failed alone.
+    """
     for cases in gate_cases(decision, session):
         if cases.title not in _AMONG_THE_WORST:
             # pytest says nothing of what never came.
             is_lost = cases.title == "never reported"
             yield cases if is_lost else replace(cases, most=MOST_WORST)
-    yield from map(Sentence, change_sentences(decision))
-    yield Sentence(decision_sentence(decision), "good" if decision.passed else "bad")
+    is_card_enough = is_told(decision, cards)
+    is_part = bool(topics.extent_sentences(session))
+    if not (is_card_enough and is_part):
+        yield from map(Sentence, change_sentences(decision))
+    if not is_card_enough:
+        yield Sentence(decision_sentence(decision), "good" if decision.passed else "bad")
+    elif not is_part:
+        yield from map(Sentence, coverage_sentences(decision))
 
 
 # The answer names these cases, and pytest those without a verdict.
@@ -363,11 +377,11 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     yield from block_lines(blocks, width, verbose=True)
 
 
-def answer_lines(session: Session, width: int = 80) -> Iterator[Styled]:
+def answer_lines(session: Session, width: int = 80, page: str = "") -> Iterator[Styled]:
     """The answer: the decision, what is missed and what is a false alarm, whether the labels can be
-    trusted, the worst cases, and what to do next.
+    trusted, the worst cases, the `page` with all of them, and what to do next.
     """
-    for block in answer_blocks(session, brief=True):
+    for block in answer_blocks(session, brief=True, page=page):
         if isinstance(block, Cases):
             yield from _worst_lines(block, width)
         elif isinstance(block, Sentence) and block.weight in ("good", "bad"):
@@ -403,12 +417,17 @@ def _prompt_lines(change: PromptChange, session: Session, width: int) -> Iterato
 
 
 def _worst_lines(worst: Cases, width: int) -> Iterator[Styled]:
-    """The cases to read first, each with one line of the judge's reason."""
+    """The cases to read first, of the first one with a line of the judge's reason."""
     yield Styled(f"{worst.heading}:", "bold")
-    for case in worst.cases[: worst.most]:
-        yield Styled(shortened(f"{GAP}{one_line(case.title)}", width), "red")
-        if case.why:
-            yield Styled(shortened(f"{GAP}{GAP}{one_line(case.why)}", width))
+    for number, case in enumerate(worst.cases[: worst.most]):
+        title, why = f"{GAP}{one_line(case.title)}", one_line(case.why)
+        mistake, _, reason = why.partition(": ")
+        is_explained = bool(reason) and not number
+        if not is_explained and columns(f"{title} - {mistake}") <= width:
+            title = f"{title} - {mistake}"
+        yield Styled(shortened(title, width), "red")
+        if is_explained:
+            yield Styled(shortened(f"{GAP}{GAP}{why}", width))
 
 
 def _section(

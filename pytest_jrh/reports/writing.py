@@ -42,7 +42,14 @@ REPORTS: tuple[Report, ...] = (
 def asked(options: object) -> AskedFiles:
     """The files of reports that options name, each under the name of its option."""
     named = {report.option: getattr(options, report.option, None) for report in REPORTS}
-    return {option: path for option, path in named.items() if option and path is not None}
+    files = {option: path for option, path in named.items() if option and path is not None}
+    return {option: path for option, path in files.items() if path.name != NO_FILE}
+
+
+NO_FILE = "none"
+"""What an option names in place of a report that is not to be written."""
+PAGE = "report.html"
+"""The HTML report in a results folder, of a session that was not told where to write one."""
 
 
 def write_reports(asked: AskedFiles, session: Session) -> tuple[list[Path], list[str]]:

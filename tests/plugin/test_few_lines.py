@@ -19,7 +19,7 @@ def printed(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("demo", 42), ("prompt_change", 85), ("probes", 90), ("merge", 45), ("conversations", 30)],
+    [("demo", 38), ("prompt_change", 66), ("probes", 90), ("merge", 40), ("conversations", 28)],
 )
 def test_a_session_prints_few_lines(name: str, limit: int) -> None:
     assert len(printed(name)) <= limit
@@ -31,9 +31,9 @@ def test_the_last_lines_answer_a_stranger() -> None:
         "FAIL: The new prompt misses violations",
         "Misses 6 of 25 violations (24%, 10-47), before 0.",
         "No false alarm on 29 clean runs",
-        "54 confirmed by openai/gpt-4.1-mini, which is also the judge; people checked 12 blind",
+        "54 confirmed by the judge's own model; 12 checked blind, none wrong.",
         "(double-charge)",
-        "Next: read the 6 cases.",
+        "Next: read the 6 cases;",
     ):
         assert answer in last
 
@@ -45,8 +45,8 @@ def test_37_disagreements_take_few_lines() -> None:
     ]
     texts = brief_texts(failed, "brief")
     lines = [line for text in texts for line in text.text.splitlines()]
-    assert len(lines) <= 40
-    assert lines[-1] == "and 27 more"
+    assert len(lines) <= 12
+    assert lines[-1] == "36 more, whole with -v."
     assert sum(line.startswith("run it again: pytest ") for line in lines) == 1
 
 

@@ -111,7 +111,7 @@ def test_the_printed_command_runs_the_same_case(
     again = pytester.runpytest(*arguments)
     again.assert_outcomes(failed=1)
     [failure] = [line for line in again.outlines if line.startswith("FAILED ")]
-    assert f"{PERTURBATION}run-3[e1]" in failure
+    assert failure == "FAILED rubric-1: As planned (run-3)"
     assert command in again.outlines
 
 

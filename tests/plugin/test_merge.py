@@ -205,8 +205,10 @@ def test_reports_and_annotations_tell_of_all_shards(
         "--jrh-eval-log=all.eval",
         *shards,
     )
-    assert [line for line in merge.lines if line.startswith("report: ")] == [
-        f"report: all.{suffix}" for suffix in ("html", "md", "eval")
+    assert [line for line in merge.lines if line.lower().startswith("report: ")] == [
+        "report: all.md",
+        "report: all.eval",
+        "Report: all.html",
     ]
     assert "Gate failed: misses 3 of 3 violations" in Path("all.md").read_text("utf-8")
     assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")

@@ -26,7 +26,7 @@ REFUSING = override(Obedient(), planner={"thesis": "", "steps": []})
 
 
 def test_each_outcome_is_pytests_own(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rA")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "-rA", "-v")
     result.assert_outcomes(passed=4, failed=1, skipped=2, errors=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = outcomes(result.outlines)
@@ -36,7 +36,18 @@ def test_each_outcome_is_pytests_own(pytester: pytest.Pytester, recorded: Record
 
 
 def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE)
+    brief = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE)
+    brief.stdout.fnmatch_lines(
+        [
+            "*_ rubric-1: As planned (run-2) *_",
+            "The judge gave 0 (satisfied); the right answer is 1 (violated).",
+            "    Nothing is wrong with this.",
+            "    + I have thought about it again and did it that way: ok-marker-violation",
+            "run it again: pytest *",
+            "Whole with -v.",
+        ]
+    )
+    result = pytester.runpytest_inprocess(recorded.tiny.option, DISAGREE, "-v")
     result.stdout.fnmatch_lines(
         [
             "*= FAILURES =*",
@@ -120,7 +131,7 @@ def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
     first = pytester.runpytest_inprocess(*arguments)
     again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
     again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["FAILED ../orders.jrh.yml::*"])
+    again.stdout.fnmatch_lines(["FAILED rubric-1: As planned (run-2)"])
 
 
 def test_a_rerun_with_stand_ins_uses_them_again(

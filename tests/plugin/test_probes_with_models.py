@@ -58,7 +58,7 @@ def test_cases_that_models_make_are_paid_once_and_replayed(
     server.answer = answer
     suite = write_asking(pytester.path, SPECIFICITY, PRESSURE)
     cases = RUNS * 2
-    done = pytester.runpytest_subprocess(suite.option, NEW, *workers)
+    done = pytester.runpytest_subprocess(suite.option, NEW, "-v", *workers)
     done.assert_outcomes(passed=cases * 5, failed=cases)
     done.stdout.fnmatch_lines([f"FAILED *{PRESSURE}::*[[]e1-claim-credulous]*"] * cases)
     # Its own case, two of the other rubric, and one of the claim.

@@ -89,7 +89,7 @@ def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> N
         "No false alarm on 29 clean runs (0%, ",
         "| `refund_within_policy` | 7/10 (was 10/10) | 0/9 (was 0/9) |",
         "which is also the judge; people checked 12 blind",
-        "Next: read the 6 cases.",
+        "Next: read the 6 cases;",
     ):
         assert text in shown
 
@@ -166,7 +166,7 @@ def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
 def test_it_fails_also_where_a_drop_is_tolerated(project: Path, limit: str) -> None:
     config = project / CHANGED
     config.write_text(f"{config.read_text('utf-8')}\ngate:\n  max_drop: {limit}\n", "utf-8")
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "-v")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert f"Gate failed: {MISSED}." in " ".join(done.lines)
 
@@ -240,7 +240,7 @@ def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
     done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     shown = readme.split("```text\n")[1].split("```")[0]
-    assert "Gate failed: misses 6 of 25 violations" in shown
+    assert "FAIL: The new prompt misses violations\nMisses 6 of 25 violations" in shown
     assert shown in "\n".join(done.lines)
 
 

@@ -92,7 +92,7 @@ def test_the_answer_is_decision_figures_labels_cases_and_next_step() -> None:
     blocks = answer_blocks(session)
     sentences = [block.text for block in blocks if isinstance(block, Sentence)]
     assert sentences[0] == "FAIL: The judge misses violations"
-    assert sentences[-1].startswith("Next: read the 6 cases.")
+    assert sentences[-1].startswith("Next: read the 6 cases;")
     (cases,) = (block for block in blocks if isinstance(block, Cases))
     assert len(cases.cases) == 6
     assert not any(isinstance(block, Table) for block in blocks)

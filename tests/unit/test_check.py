@@ -102,7 +102,8 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
     assert main(["check", str(path), "--baseline", "old"]) == 1
     printed = capsys.readouterr().out
-    assert "Gate failed: misses 8 of 9 violations that it found before" in printed
+    assert "FAIL: The judge misses violations" in printed
+    assert "Misses 8 of 9 violations" in printed
     assert "baseline: old\n" in printed
     path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
     assert main(["check", str(path), "--baseline", "old"]) == 0
