@@ -343,6 +343,20 @@ def _head(turn: Made, parts: Parts) -> Made:
     return head
 
 
+def definitions_of(value: Any) -> list[dict[str, Any]]:
+    """The definitions of tools in `tools` of a conversation, as OpenAI's API has them or
+    Anthropic's: each with a name and the JSON schema of its arguments.
+    """
+    listed_tools = value.get("tools") if isinstance(value, dict) else None
+    definitions: list[dict[str, Any]] = []
+    for entry in listed_tools if isinstance(listed_tools, list) else ():
+        definition = entry.get("function", entry) if isinstance(entry, dict) else None
+        if isinstance(definition, dict) and isinstance(definition.get("name"), str):
+            parameters = definition.get("parameters", definition.get("input_schema"))
+            definitions.append({"name": definition["name"], "parameters": parameters})
+    return definitions
+
+
 def _error(turn: Made, message: Made) -> Made:
     """The error of a tool: Inspect's, or a result that Anthropic marks as one."""
     error = turn.get("error")
@@ -541,6 +555,7 @@ class Conversations(Source):
             metadata=clean["metadata"],
             sample_id=row.identity.sample_id,
             notes=(*unusual, *changed_note(changed)),
+            tools=tuple(storable(definitions_of(value))[0]),
         )
 
     def _index(self) -> dict[Key, _Row]:

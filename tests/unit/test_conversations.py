@@ -15,7 +15,7 @@ from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.conversations import WITHOUT_RESULT, Conversations
+from pytest_jrh.sources.conversations import WITHOUT_RESULT, Conversations, definitions_of
 from pytest_jrh.sources.json_items import elements, guessed_format
 from tests.support.chat import tau_bench
 
@@ -418,3 +418,20 @@ def test_files_of_other_tools_are_named_with_the_way_in(
         open_source(path).summaries()
     assert f"is {name}" in str(caught.value)
     assert "Inspect Scout imports such files" in str(caught.value)
+
+
+def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> None:
+    schema = {"type": "object", "properties": {"order": {"type": "string"}}}
+    value = {
+        "tools": [
+            {"type": "function", "function": {"name": "find", "parameters": schema}},
+            {"name": "refund", "input_schema": schema},
+            {"type": "function", "function": 3},
+            "no tool",
+        ]
+    }
+    assert definitions_of(value) == [
+        {"name": "find", "parameters": schema},
+        {"name": "refund", "parameters": schema},
+    ]
+    assert definitions_of([]) == []
