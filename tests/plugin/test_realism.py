@@ -229,3 +229,22 @@ def test_a_model_of_the_editors_provider_is_named(
         pytester.path, name="other", runs=1, overrides={"realism": {"model": "ollama/looker"}}
     )
     assert "of the editor's provider" not in pytester.runpytest_inprocess(files.option).stdout.str()
+
+
+def test_all_records_each_question_anew_once_and_probes_are_not_asked_about(
+    pytester: pytest.Pytester, server: ModelServer
+) -> None:
+    tests = ["agent_perturbation", "verdict_pressure"]
+    files = write_suite(pytester.path, runs=1, rubrics=2, tests=tests, overrides=ASKS)
+    pytester.runpytest_inprocess(files.option, RECORD, "-k", "not pressure")
+    assert server.count("realism") == 3
+    pytester.runpytest_inprocess(files.option, "--jrh-record-mode=all")
+    assert server.count("realism") == 6
+    assert len(list(files.cassettes.rglob("*.realism.yaml"))) == 2
+    asked = server.count()
+    pytester.runpytest_inprocess(files.option)
+    assert len(report(files)["realism"]["cases"]) == 2
+    assert server.count() == asked
+    # Without a recording every answer is asked for, and that of a run once.
+    pytester.runpytest_inprocess(files.option, "--jrh-disable-recording", "-k", "not pressure")
+    assert server.count("realism") == 9
