@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import anchoring, live, offline, reasons, reports, review, tables, validity
+from benchmarks import anchoring, live, offline, realism, reasons, reports, review, tables, validity
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "labels": anchoring.lines,
     "tables": tables.lines,
     "reasons": reasons.lines,
+    "realism": realism.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
