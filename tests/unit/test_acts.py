@@ -219,3 +219,10 @@ def test_keys_that_no_two_objects_share_are_data() -> None:
     assert user.result_mistake('{"cards": {"card_3": {"first": 4}}}') == (
         "'last' is missing from its result.cards.card_3"
     )
+
+
+def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
+    failed = result("", "a2", error={"type": "timeout", "message": "took too long"})
+    calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
+    tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
+    assert tools["find"].result_mistake("It is paid.") == "its result is text, not an object"

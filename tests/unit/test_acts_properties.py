@@ -1,20 +1,36 @@
 """Properties of edits that are acts: whatever planner and editor answer, a case holds together and
-is its run once its edits are undone.
+is its run once its edits are undone (issue 26, part 1).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args, get_origin
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
-from pytest_jrh.cases.acts import structure_mistake, tools_of
-from pytest_jrh.core.model import Message
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.cases.acts import acts_of, edited_turns, structure_mistake, tools_of, undone
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.model import (
+    AgentRun,
+    Completion,
+    Message,
+    Objective,
+    PerturbationOutcome,
+    ResponseT,
+    StageModel,
+)
+from pytest_jrh.core.transcript import assistant_indices, message_text
+from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.llm.calls import parse
 from tests.support.accepted import refusal
-from tests.support.random_conversations import conversations
+from tests.support.conversations import RUBRIC, wait_for
+from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
 
 FEW = settings(max_examples=60, deadline=None)
 
@@ -60,3 +76,212 @@ def test_providers_take_what_the_check_of_structure_takes(
     made = data.draw(spoiled(started))
     if structure_mistake(made, tools, started) is None and made[0]["role"] in ("system", "user"):
         assert refusal(made) is None
+
+
+def says(content: Any, *calls: tuple[str, str, Mapping[str, Any]]) -> Message:
+    tool_calls = [
+        {"id": call_id, "function": name, "arguments": arguments, "type": "function"}
+        for call_id, name, arguments in calls
+    ]
+    return {"role": "assistant", "content": content, "tool_calls": tool_calls or None}
+
+
+def gives(call_id: str, name: str, content: str, **more: Any) -> Message:
+    return {"role": "tool", "content": content, "tool_call_id": call_id, "function": name, **more}
+
+
+FAILED = {"error": {"type": "timeout", "message": "nothing was sent"}}
+SHOP: tuple[Message, ...] = (
+    {"role": "user", "content": "My lamp A-7731 is broken."},
+    says("I look.", ("c1", "find", {"order": "A-7731"}), ("c2", "find", {"order": "A-7732"})),
+    gives("c1", "find", '{"order": "A-7731", "paid": 56.0}'),
+    gives("c2", "find", '{"order": "A-7732", "paid": 9.5}'),
+    says(
+        [{"type": "reasoning", "reasoning": "56 it is."}, {"type": "text", "text": "I pay."}],
+        ("c3", "refund", {"order": "A-7731", "amount": 56.0}),
+    ),
+    gives("c3", "refund", "", **FAILED),
+    says("Once more.", ("c4", "refund", {"order": "A-7731", "amount": 56.0})),
+    gives("c4", "refund", '{"id": "RF-19", "amount": 56.0}'),
+    says("You get 56.00, as RF-19."),
+    {"role": "user", "content": "Thanks for the 56."},
+    says("You are welcome."),
+)
+"""A run whose calls a planner finds something to change in."""
+
+
+class HostileStages:
+    """A `Complete` whose answers have the shape that is asked for, and any content.
+
+    Most of that is from the run, or near it, which is more dangerous than noise: it passes the
+    first checks.
+    """
+
+    def __init__(self, data: st.DataObject, run: Sequence[Message]) -> None:
+        self._data = data
+        self._acts = [act for act in acts_of(run) if act.results]
+        self._run = run
+        turns, texts = assistant_indices(run), [message_text(message) for message in run]
+        near = st.sampled_from([*turns, *[act.turn for act in self._acts] * 3])
+        ids = [act.call_id for act in self._acts]
+        self._of_field: dict[str, st.SearchStrategy[Any]] = {
+            "message_index": near | near | near | st.integers(-1, len(run)),
+            "call": st.sampled_from(["1", "1", "2", "", *ids]) | NAMES,
+            "words": st.sampled_from(["", "\x00", *texts]) | TEXT,
+            "new_content": st.sampled_from(["", "Done.", *texts]) | TEXT,
+            "result_is_error": st.sampled_from([False, False, False, True]),
+            "contradiction": st.sampled_from(["", "", "", "", "[1] and [2]"]),
+        }
+
+    def _aim(self, prompt: str) -> None:
+        """Answer near the act that is shown, or near any of the run."""
+        shown = prompt.partition("<act>")[2]
+        acts = [act for act in self._acts if json.dumps(act.call["arguments"]) in shown]
+        any_arguments = st.dictionaries(NAMES, JSON, max_size=3)
+        if not self._acts:
+            self._of_field |= {"tool": NAMES, "arguments": any_arguments.map(json.dumps)}
+            self._of_field |= {"result": TEXT}
+            return
+        act = self._data.draw(st.sampled_from(acts or self._acts), label="aim")
+        right, result = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
+        other_digits = result.translate(str.maketrans("156", "287"))
+        self._of_field |= {
+            "tool": st.sampled_from([act.name] * 5) | NAMES,
+            "arguments": (right | right | right | any_arguments).map(json.dumps),
+            "result": st.sampled_from([result, other_digits] * 3) | json_texts() | TEXT,
+        }
+
+    async def __call__(
+        self,
+        stage: StageModel,
+        messages: Sequence[Mapping[str, Any]],
+        response_model: type[ResponseT],
+    ) -> Completion[ResponseT]:
+        if stage.stage == "editor":
+            self._aim(messages[-1]["content"])
+        text = json.dumps(self._object(response_model, stage.stage))
+        try:
+            return Completion(text, parse(text, response_model))
+        except ValidationError as error:
+            raise Unscored("invalid_response", stage=stage.stage, cause=str(error)) from error
+
+    def _object(self, model: type[BaseModel], path: str) -> dict[str, Any]:
+        return {
+            name: self._value(name, field.annotation, f"{path}.{name}")
+            for name, field in model.model_fields.items()
+        }
+
+    def _value(self, name: str, kind: Any, path: str) -> Any:
+        if name in self._of_field:
+            return self._data.draw(self._of_field[name], label=path)
+        if get_origin(kind) is Literal:
+            return self._data.draw(st.sampled_from(get_args(kind)), label=path)
+        if get_origin(kind) is list:
+            (item,) = get_args(kind)
+            if not isinstance(item, type) or not issubclass(item, BaseModel):
+                return []
+            count = self._data.draw(st.integers(1, 3), label=f"{path}, how many")
+            return [self._object(item, path) for _ in range(count)]
+        return "So."
+
+
+def changed(arguments: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """These arguments, with values of the same type or as they are."""
+    values: dict[str, st.SearchStrategy[Any]] = {}
+    for key, value in arguments.items():
+        values[key] = st.just(value)
+        if isinstance(value, str):
+            values[key] |= TEXT
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            values[key] |= st.integers(0, 99)
+    return st.fixed_dictionaries(values)
+
+
+def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None:
+    """One result for each call before another role speaks, unique ids, arguments as the tool takes
+    them: said once more, without the code that makes the cases.
+    """
+    ids = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    assert len(ids) == len(set(ids))
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            waiting.remove(message["tool_call_id"])
+            continue
+        assert waiting == []
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    assert waiting == []
+    real: dict[str, list[Mapping[str, Any]]] = {}
+    for message in run:
+        for call in message.get("tool_calls") or ():
+            real.setdefault(call["function"], []).append(call["arguments"])
+    for message in messages:
+        for call in message.get("tool_calls") or ():
+            seen = real[call["function"]]
+            keys = call["arguments"].keys()
+            assert keys >= set.intersection(*(set(arguments) for arguments in seen))
+            for key, value in call["arguments"].items():
+                types = {json_type(arguments[key]) for arguments in seen if key in arguments}
+                assert json_type(value) in types
+
+
+def json_type(value: object) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message]) -> None:
+    """Each edit's messages stand where it says; with the old ones in their place, from the last
+    edit on, nothing is left but the run.
+    """
+    messages = list(outcome.messages)
+    for edit in reversed(outcome.edits):
+        end = edit.message_index + len(edit.after)
+        assert bytes_of(messages[edit.message_index : end]) == bytes_of(edit.after)
+        messages[edit.message_index : end] = edit.before
+    assert bytes_of(messages) == bytes_of(run)
+    assert bytes_of(undone(outcome.messages, outcome.edits)) == bytes_of(run)
+    assert [edit.message_index for edit in outcome.edits] == sorted(
+        edit.message_index for edit in outcome.edits
+    )
+    for position in range(len(outcome.messages)):
+        if position not in edited_turns(outcome.edits):
+            assert outcome.messages[position] in run
+
+
+@given(
+    data=st.data(),
+    run=st.just(SHOP) | conversations().filter(assistant_indices),
+    objective=st.sampled_from(["fail", "pass"]),
+    verified=st.booleans(),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_act_case_holds_together_and_is_its_run_once_undone(
+    data: st.DataObject, run: tuple[Message, ...], objective: Objective, verified: bool
+) -> None:
+    before = bytes_of(run)
+    agent_run = AgentRun("run", 1, run)
+    pipeline = Pipeline.default("scripted/model", objective=objective, edits="acts")
+    if not verified:
+        models = {name: model for name, model in pipeline.models.items() if name != "verifier"}
+        pipeline = replace(pipeline, models=models, pass_required=False)
+    perturber = pipeline.for_run(agent_run).perturber(HostileStages(data, run))
+    try:
+        outcome = wait_for(perturber.perturb(agent_run, RUBRIC, Goal(objective)))
+    except Unscored as reason:
+        event(reason.outcome)
+        return
+    finally:
+        assert bytes_of(run) == before
+    event(outcome.no_case.kind if outcome.no_case else "made")
+    if outcome.no_case is not None:
+        assert outcome.no_case.text
+        assert outcome.messages == run
+        if outcome.rejected is None:
+            return
+        outcome = replace(outcome, messages=outcome.rejected)
+    structure_holds(outcome.messages, run)
+    differences_are_recorded(outcome, run)
+    for edit in outcome.edits:
+        event(f"{edit.kind}{' follows' if edit.follows else ''}")
