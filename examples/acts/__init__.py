@@ -1,0 +1,1 @@
+"""A suite whose cases differ from the demo's runs in what the agent did."""
