@@ -144,8 +144,7 @@ def _check_file(options: argparse.Namespace) -> int:
     display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
     lines = [*_columns_lines(checked, width), "", *_ending(checked, written, problems, display)]
     sys.stdout.write("\n".join(lines) + "\n")
-    is_good = checked.passed or checked.is_unlabelled
-    return 0 if is_good and not problems else 1
+    return 0 if checked.is_good and not problems else 1
 
 
 def _safe(line: str) -> str:
@@ -353,8 +352,7 @@ def _ending(
 ) -> Iterator[str]:
     from pytest_jrh.reports.ending import Concluded, ending_lines
 
-    is_good = checked.passed or checked.is_unlabelled
-    concluded = Concluded(checked.session, is_good, tuple(written))
+    concluded = Concluded(checked.session, checked.is_good, tuple(written))
     lines: list[Styled] = ending_lines(concluded, display, notices=problems)
     yield from (line.text for line in lines)
     if lines and lines[-1].text:

@@ -109,6 +109,11 @@ class CheckedTable:
         return are_all and self.session.table.overall.counts.unlabelled > 0 and not self.baseline
 
     @property
+    def is_good(self) -> bool:
+        """Whether the gate is passed, or nothing could be wrong."""
+        return self.passed or self.is_unlabelled
+
+    @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
         return self.session.table.overall.counts.n > 0 and self.session.passed is not False

@@ -38,7 +38,7 @@ from pytest_jrh.plugin.session import (
     undecided,
 )
 from pytest_jrh.recording.cassettes import prune, unused_cassettes
-from pytest_jrh.reports.card import worst_results
+from pytest_jrh.reports.answer import worst_results
 from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
 from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
 from pytest_jrh.reports.grounds import label_properties

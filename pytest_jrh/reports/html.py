@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
+from pytest_jrh.reports.answer import session_title, worst_cases
 from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
-from pytest_jrh.reports.card import lowest_share, session_title, worst_cases
+from pytest_jrh.reports.card import lowest_share
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
     MEANINGS,

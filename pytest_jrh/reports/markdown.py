@@ -19,6 +19,17 @@ from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports import topics
+from pytest_jrh.reports.answer import (
+    cards_by_suite,
+    headline,
+    mistake,
+    next_blocks,
+    session_title,
+    suite_blocks,
+    suite_title,
+    trust_blocks,
+    worst_results,
+)
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
     Cases,
@@ -29,17 +40,6 @@ from pytest_jrh.reports.blocks import (
     Section,
     Sentence,
     Table,
-)
-from pytest_jrh.reports.card import (
-    cards_by_suite,
-    headline,
-    mistake,
-    next_blocks,
-    session_title,
-    suite_blocks,
-    suite_title,
-    trust_blocks,
-    worst_results,
 )
 from pytest_jrh.reports.case_facts import ReportedCase, case_lines
 from pytest_jrh.reports.evidence import (

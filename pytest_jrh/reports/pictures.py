@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import counted
-from pytest_jrh.reports.blocks import Command, Sentence
-from pytest_jrh.reports.card import (
-    MOST_ROWS,
+from pytest_jrh.reports.answer import (
     agreement_sentence,
     cards_by_suite,
     headline,
-    judge_cards,
     next_blocks,
     panel_title,
     suite_title,
 )
+from pytest_jrh.reports.blocks import Command, Sentence
+from pytest_jrh.reports.card import MOST_ROWS, judge_cards
 from pytest_jrh.reports.gate import decision_sentence
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.judge_map import draw_map, draw_table, map_rows, points_of, signed

@@ -23,6 +23,7 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.reports import topics
+from pytest_jrh.reports.answer import MOST_WORST, answer_blocks, cards_by_suite, is_told
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -35,7 +36,6 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.card import MOST_WORST, answer_blocks, cards_by_suite, is_told
 from pytest_jrh.reports.failures import text_diff
 from pytest_jrh.reports.gate import (
     FEW_CASES,

@@ -15,14 +15,14 @@ from tests.support.judged_sessions import (
     HOSTILE,
     always,
     judged,
+    misses,
+    panel,
     right,
     scored,
     session_of,
     wrong_on,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.unit.test_card import misses
-from tests.unit.test_pictures import panel
 from tests.unit.test_probe_figures import INJECTION, PLACES, derived
 
 if TYPE_CHECKING:

@@ -67,6 +67,16 @@ def wrong_on(*runs: str) -> Answer:
     return lambda spec, expected: 1 - expected if spec.run_id in runs else expected
 
 
+def misses(number: int) -> Answer:
+    """A judge that misses the violations of so many runs of `tone`."""
+
+    def answer(spec: CaseSpec, expected: int) -> int:
+        missed = spec.rubric_id == "tone" and int(spec.run_id.split("-")[-1]) < number
+        return 0 if missed else expected
+
+    return answer
+
+
 def judged(
     answer: Answer,
     runs: int = 12,
@@ -80,6 +90,14 @@ def judged(
             for run in range(runs):
                 spec = make_spec(f"run-{run:03}", test=test, rubric_id=rubric, **changes)
                 results.append(result_of(spec, answer))
+    return results
+
+
+def panel(answers: dict[str, Answer], runs: int = 12) -> list[CaseResult]:
+    """The results of several judges on the same cases."""
+    results = []
+    for judge, answer in answers.items():
+        results += judged(answer, runs=runs, judge=judge)
     return results
 
 

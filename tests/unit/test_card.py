@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_jrh.core.model import CaseSpec
-from pytest_jrh.reports.blocks import Cases, Sentence, Table
-from pytest_jrh.reports.card import (
+from pytest_jrh.reports.answer import (
     agreement_sentence,
     answer_blocks,
-    judge_cards,
     next_blocks,
     session_title,
     worst_results,
 )
+from pytest_jrh.reports.blocks import Cases, Sentence, Table
+from pytest_jrh.reports.card import judge_cards
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.formulas import Estimate
 from tests.support.judged_sessions import (
-    Answer,
     always,
     judged,
+    misses,
     right,
     scored,
     session_of,
     wrong_on,
 )
-
-
-def misses(number: int) -> Answer:
-    """A judge that misses the violations of so many runs of `tone`."""
-
-    def answer(spec: CaseSpec, expected: int) -> int:
-        missed = spec.rubric_id == "tone" and int(spec.run_id.split("-")[-1]) < number
-        return 0 if missed else expected
-
-    return answer
 
 
 def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:

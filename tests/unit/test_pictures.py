@@ -28,19 +28,18 @@ from tests.support.judged_sessions import (
     HOSTILE,
     always,
     judged,
+    misses,
+    panel,
     right,
     scored,
     session_of,
     wrong_on,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.unit.test_card import misses
 from tests.unit.test_probe_figures import INJECTION, PLACES, derived
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.session import Session
-    from tests.support.judged_sessions import Answer
 
 SVG = "{http://www.w3.org/2000/svg}"
 # The elements that pictures are made of, and no other.
@@ -51,13 +50,6 @@ ATTRIBUTES = {
     *("stroke-opacity", "stroke-width", "text-anchor", "textLength", "transform", "viewBox"),
     *("width", "x", "y"),
 }
-
-
-def panel(answers: dict[str, Answer], runs: int = 12) -> list[CaseResult]:
-    results = []
-    for judge, answer in answers.items():
-        results += judged(answer, runs=runs, judge=judge)
-    return results
 
 
 def texts(session: Session, width: int = WIDE) -> list[str]:

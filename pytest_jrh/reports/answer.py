@@ -1,0 +1,333 @@
+"""The answer that every report begins with: the decision, what is missed and what is a false alarm,
+whether the labels can be trusted, the cases to read first, and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import case_title
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports import topics
+from pytest_jrh.reports.blocks import Cases, Sentence, Table
+from pytest_jrh.reports.card import (
+    JudgeCard,
+    Word,
+    decision_word,
+    judge_cards,
+    table_row,
+    verdict_of,
+)
+from pytest_jrh.reports.gate import (
+    threshold_text,
+    unseen_sentences,
+    update_blocks,
+)
+from pytest_jrh.reports.grounds import trust_sentence
+from pytest_jrh.reports.probes import WHAT_PROBES_DO, brief_findings, findings_first
+from pytest_jrh.stats import figures
+from pytest_jrh.stats.panels import made_case_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.reports.blocks import Block, Weight
+    from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.gate import GateDecision
+
+
+_WEIGHTS: Mapping[Word, Weight] = {
+    "PASS": "good",
+    "FAIL": "bad",
+    "INCONCLUSIVE": "bad",
+    "": "strong",
+}
+
+
+MOST_WORST = 3
+_LONGEST_REASON = 160
+
+
+def worst_results(session: Session) -> list[CaseResult]:
+    """The cases that are judged wrong, in the order in which to read them: first those that were
+    right before, or that nothing accepts; then by how far off the verdict is, how many judges are
+    wrong, and how many repeats. Cases of probes are left out.
+    """
+    news: set[str] = set()
+    flickered: set[str] = set()
+    for decision in session.decisions.values():
+        news.update(decision.regressions, decision.new_disagreements)
+        flickered.update(decision.flickered)
+
+    wrong = []
+    for result in session.results:
+        if result.outcome == "disagree" and not result.spec.derived:
+            wrong.append(result)
+    judges = Counter(map(made_case_id, wrong))
+
+    def order(result: CaseResult) -> tuple[bool, bool, int, int, float]:
+        right = sum(score == result.expected for score in result.all_scores)
+        distance = 1
+        if result.score is not None and result.expected is not None:
+            distance = abs(result.score - result.expected)
+        return (
+            result.case_id not in news,
+            result.case_id in flickered,
+            -distance,
+            -judges[made_case_id(result)],
+            right / (len(result.scores) or 1),
+        )
+
+    return sorted(wrong, key=order)
+
+
+def answer_blocks(session: Session, *, brief: bool = False, page: str = "") -> list[Block]:
+    """The answer in the order of every report: of each suite the decision, what is missed and what
+    is a false alarm, what the gate holds against it beside that; what probes turned; whether the
+    labels can be trusted; the cases to read first; where the report is; the next step. With `brief`
+    the labels and a finding of a probe are a line each, and the gate's reasons are not given beside
+    what it decided. `page` is the HTML report, where there is one.
+    """
+    blocks: list[Block] = [*topics.extent_blocks(session)]
+    for suite, cards in cards_by_suite(session).items():
+        of = f"{suite}: " if len(session.decisions) > 1 else ""
+        word, title = suite_title(suite, cards, session)
+        if title:
+            blocks.append(Sentence(f"{of}{headline(word, title)}", _WEIGHTS[word]))
+        blocks += suite_blocks(suite, cards, session, brief=brief)
+    findings = brief_findings(session.probes) if brief else findings_first(session.probes)
+    is_finding = any(table.is_finding for table in session.probes)
+    blocks += [Sentence(finding, "warning" if is_finding else "") for finding in findings]
+    blocks += trust_blocks(session, brief=brief)
+    blocks += worst_cases(session)
+    if page:
+        blocks.append(Sentence(f"Report: {page}"))
+    return [*blocks, *next_blocks(session)]
+
+
+def cards_by_suite(session: Session) -> dict[str, list[JudgeCard]]:
+    """The cards of each suite; none of one in which no case has a verdict."""
+    by_suite: dict[str, list[JudgeCard]] = {suite: [] for suite in session.decisions}
+    for card in judge_cards(session):
+        by_suite.setdefault(card.suite, []).append(card)
+    return by_suite
+
+
+def session_title(session: Session) -> str:
+    """The decision about all suites in a few words."""
+    titles = []
+    for suite, cards in cards_by_suite(session).items():
+        titles.append((suite, *suite_title(suite, cards, session)))
+    titles = [(suite, word, title) for suite, word, title in titles if title]
+    if not titles:
+        return "No case was judged"
+    failed = [suite for suite, word, _ in titles if word in ("FAIL", "INCONCLUSIVE")]
+    if len(titles) > 1 and failed:
+        return f"FAIL: {listed(failed, _MOST_SUITES)}"
+    if len(titles) > 1:
+        passed = sum(word == "PASS" for _, word, _ in titles)
+        return f"PASS: {counted(passed, 'suite')}" if passed else counted(len(titles), "suite")
+    [(_, word, title)] = titles
+    return headline(word, title)
+
+
+def headline(word: Word, title: str) -> str:
+    """A title behind the decision, where there is one."""
+    return f"{word}: {title}" if word else title
+
+
+_MOST_SUITES = 3
+
+
+def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tuple[Word, str]:
+    """The decision about a suite in a word, and in a few; both empty where there is nothing to say
+    of it.
+    """
+    if len(cards) == 1:
+        return cards[0].word, cards[0].title
+    # Cards begin with the judge that agrees best.
+    failures = [card.failure for card in reversed(cards) if card.failure]
+    if failures:
+        more = f", {counted(len(failures) - 1, 'more judge')} too" if len(failures) > 1 else ""
+        return cards[0].word, f"{failures[0]}{more}"
+    if cards:
+        return cards[0].word, panel_title(suite, cards, session)
+    decision = session.decisions.get(suite)
+    if decision is None or not decision.is_reported:
+        return "", ""
+    return decision_word(decision), "No case has a verdict"
+
+
+def panel_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> str:
+    """How many judges of a suite are compared, and how many of them probes have turned."""
+    judges = counted(len(cards), "judge")
+    turned = set()
+    for table in session.probes:
+        if table.suite == suite and table.is_finding:
+            turned.add(table.judge)
+    if turned:
+        return f"Probes change verdicts of {len(turned):,} of {judges}"
+    return f"{judges} compared"
+
+
+def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
+    """Which judge of several agrees best with the labels; empty where that is not known, or some
+    are equal to the best.
+    """
+    best, second, last = cards[0], cards[1], cards[-1]
+    if best.kappa.value is None:
+        return ""
+    kappa = figures.ranged(figures.decimal(best.kappa.value), best.kappa, "number")
+    if best.kappa.value == last.kappa.value:
+        return f"All agree with the labels equally: kappa {kappa}."
+    if best.kappa.value == second.kappa.value:
+        return ""
+    return f"{one_line(best.judge)} agrees best with the labels: kappa {kappa}."
+
+
+def suite_blocks(
+    suite: str, cards: Sequence[JudgeCard], session: Session, *, brief: bool = False
+) -> list[Block]:
+    """What there is to say of a suite below its title; with `brief` without the gate's reasons."""
+    decision = session.decisions.get(suite)
+    blocks: list[Block] = []
+    if len(cards) > 1:
+        if sentence := agreement_sentence(cards):
+            blocks.append(Sentence(sentence))
+        if any(table.suite == suite and table.is_finding for table in session.probes):
+            blocks.append(Sentence(WHAT_PROBES_DO))
+        blocks.append(judges_table(cards))
+        blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
+    else:
+        for card in cards:
+            blocks += map(Sentence, card.sentences)
+    if decision is not None and decision.is_reported and not brief:
+        blocks += map(Sentence, _other_reasons(decision))
+        blocks += map(Sentence, unseen_sentences(decision))
+    return blocks
+
+
+def judges_table(cards: Sequence[JudgeCard]) -> Table:
+    """The judges of one suite below each other."""
+    rows = []
+    for card in cards:
+        rows.append(replace(table_row(card.total, "rubric"), name=card.judge or card.label))
+    return Table("judge", cards[0].table.titles, tuple(rows))
+
+
+# What the title and the sentences of the card say already.
+_SAID_ON_CARD = ("max_drop", "max_regressions")
+
+
+def _other_reasons(decision: GateDecision) -> Iterator[str]:
+    """What fails the gate, beside verdicts that are worse than before."""
+    for threshold in decision.thresholds:
+        is_said = threshold.rule in _SAID_ON_CARD and verdict_of(threshold) == "FAIL"
+        if not threshold.passed and not is_said:
+            text = threshold_text(threshold, decision)
+            yield f"{text[0].upper()}{text[1:]}."
+    missing = len(decision.unscored) + len(decision.never_reported)
+    if missing:
+        yield f"{counted(missing, 'case')} without a verdict."
+
+
+def is_told(decision: GateDecision, cards: Sequence[JudgeCard]) -> bool:
+    """Whether title and sentences of a suite's only judge say all that has failed the gate: more
+    mistakes than before, where none is allowed and nothing got better.
+    """
+    if decision.passed or decision.fixes or len(cards) != 1 or any(_other_reasons(decision)):
+        return False
+    return not any(threshold.limit for threshold in decision.thresholds if not threshold.passed)
+
+
+def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
+    """Of each suite whether its labels can be trusted; with `brief` in a line."""
+    blocks: list[Block] = []
+    for suite in session.grounds:
+        sentence, is_doubtful = trust_sentence(session, suite, brief=brief)
+        if sentence:
+            of = f"{suite}: " if len(session.grounds) > 1 else ""
+            blocks.append(Sentence(f"{of}{sentence}", "warning" if is_doubtful else ""))
+    return blocks
+
+
+def worst_cases(session: Session) -> list[Cases]:
+    """The cases to read first; one that several judges of a panel are wrong about is named once.
+    No list where no case is judged wrong.
+    """
+    wrong_judges: dict[str, list[CaseResult]] = {}
+    for result in worst_results(session):
+        wrong_judges.setdefault(made_case_id(result), []).append(result)
+    named = []
+    for results in wrong_judges.values():
+        first = results[0]
+        why = mistake(first)
+        if reason := one_line(first.reasoning):
+            why = f"{why}: {reason}"
+        case = session.named(first.case_id)
+        if first.judge:
+            made = replace(first, spec=replace(first.spec, judge=None))
+            case = replace(case, title=case_title(made))
+            why = f"{counted(len(results), 'judge')}, {why}"
+        named.append(replace(case, why=shortened(why, _LONGEST_REASON)))
+    return [Cases("wrong, worst first", tuple(named), "bad", MOST_WORST)] if named else []
+
+
+def mistake(result: CaseResult) -> str:
+    """What kind of mistake a wrong verdict is."""
+    if result.spec.target_score is not None or result.repeated:
+        return f"gave {result.scores_text}, right is {result.expected}"
+    return "missed" if result.expected else "false alarm"
+
+
+def next_blocks(session: Session) -> list[Block]:
+    """The one next step: to record what is missing, to update the baseline, or to read the cases
+    that are judged wrong, to probe the judge again; to check labels, or keep the verdicts, where
+    nothing is wrong.
+    """
+    if recording := topics.recording_blocks(session):
+        return recording
+    for decision in session.decisions.values():
+        if update := update_blocks(decision):
+            return update
+    wrong = {made_case_id(result) for result in worst_results(session)}
+    turning = [table.probe for table in session.probes if table.is_finding]
+    if not wrong and turning:
+        text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"
+        return [Sentence(f"{text} {turning[0]}.")]
+    if not wrong:
+        return [Sentence(text) for text in _nothing_wrong(session)]
+    # A part of a suite is not what a baseline is updated from.
+    is_whole = not topics.extent_sentences(session)
+    regressed = any(decision.regressions for decision in session.decisions.values())
+    cases, labels = f"the {len(wrong):,} cases", "wrong labels"
+    if len(wrong) == 1:
+        cases, labels = "the case", "a wrong label"
+    if session.is_table:
+        return [Sentence(f"Next: read {cases}, and correct the table where a label is wrong.")]
+    text = f"Next: read {cases}; reject {labels} (--jrh-review), "
+    if regressed and is_whole:
+        text += "fix the judge, or accept its mistakes (--jrh-update-baseline)"
+    else:
+        text += "or fix the judge"
+    return [Sentence(f"{text}.")]
+
+
+def _nothing_wrong(session: Session) -> Iterator[str]:
+    """What is next where no verdict is wrong: that people check labels that are in doubt, or that
+    the verdicts are kept for a gate; nothing where both is done.
+    """
+    if session.is_table or not session.table.overall.counts.n:
+        return
+    doubtful = [suite for suite in session.grounds if trust_sentence(session, suite)[1]]
+    if doubtful:
+        yield "Next: have people label cases without the answers, with --jrh-review=blind."
+    elif not any(decision.active for decision in session.decisions.values()):
+        yield (
+            "Next: keep these verdicts, so that a change of the judge shows, with "
+            "--jrh-baseline=FILE --jrh-update-baseline."
+        )
