@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import generate_single_edit, goal_of, make_llm_planner
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import unified
@@ -190,6 +191,7 @@ class _Prompt:
             mode=self.suite.mode,
             objective=self.test.objective,
             prompt_path=Path(path) if path else None,
+            edits=self.suite.generation.edits,
         )
 
     def read(self) -> str | None:
@@ -235,6 +237,12 @@ def _sent(prompt: _Prompt, template: Template, case: Case) -> tuple[Mapping[str,
 
 def _planner(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, Any, object]:
     plan = make_llm_planner(_capture, prompt.model, template)
+    if prompt.suite.generation.edits == "acts":
+        # No other suite takes the import.
+        from pytest_jrh.cases.act_edits import make_acts_planner
+
+        tools = tools_of([case.run.messages], case.run.tools)
+        plan = make_acts_planner(_capture, prompt.model, template, tools)
     goal = goal_of(prompt.test.objective, case.spec.target_score)
     return plan(
         case.run.messages, _scaled(case), goal, max_steps=prompt.suite.generation.max_edit_rounds
@@ -242,14 +250,15 @@ def _planner(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, 
 
 
 def _editor(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, Any, object]:
-    """The first edit of the case.
+    """The first edit of words of the case.
 
-    Where nothing was edited, as if its last assistant turn were to be.
+    Where there is none, as if its last assistant turn were to be edited.
     """
     plan = case.outcome.plan or Plan("(this case has no plan)")
-    steps = plan.steps or (
-        PlanStep(assistant_indices(case.run.messages)[-1], "(no goal)", "(no reason)"),
-    )
+    steps = [step for step in plan.steps if step.kind == "say"]
+    if not steps:
+        last_turn = assistant_indices(case.run.messages)[-1]
+        steps = [PlanStep(last_turn, "(no goal)", "(no reason)")]
     summary = case.outcome.final_summary or "(this case has no summary)"
     for edit in case.outcome.edits:
         if edit.message_index == steps[0].message_index:
