@@ -320,7 +320,7 @@ class _Making:
             del calls[act.number]
             others = before[1 : act.results[0] - act.turn]
             after = ({**message, "tool_calls": calls}, *others)
-        self._splice(step, act.turn, before, after, reason="the call is left out")
+        self._splice(step, act.turn, before, after, reason=f"the call of {act.name} is left out")
 
     async def change(self, step: PlanStep, act: Act, follows: str) -> bool:
         """Have the editor write the arguments and the result of a call anew."""

@@ -181,7 +181,11 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
     length.
     """
-    return text_diff(*compared_texts(edit), width)
+    before, after = compared_texts(edit)
+    if edit.kind in ("insert", "omit"):
+        mark, units = ("+", _units(after)) if edit.kind == "insert" else ("-", _units(before))
+        return _bounded(list(_marked(mark, units[:_MOST_DIFF_UNITS], width)), len(units))
+    return text_diff(before, after, width)
 
 
 def text_diff(old_text: str, new_text: str, width: int = WIDTH) -> list[str]:
@@ -191,9 +195,14 @@ def text_diff(old_text: str, new_text: str, width: int = WIDTH) -> list[str]:
     start = max(_shared(before, after) - 1, 0)
     old = before[start : start + _MOST_DIFF_UNITS]
     new = after[start : start + _MOST_DIFF_UNITS]
-    uncompared = max(len(before), len(after)) - start > _MOST_DIFF_UNITS
     lines = [_GAP] if start else []
     lines += _diff_lines(old, new, width)
+    return _bounded(lines, max(len(before), len(after)) - start)
+
+
+def _bounded(lines: list[str], units: int) -> list[str]:
+    """The first lines of a diff, and how many more there are; of so many sentences."""
+    uncompared = units > _MOST_DIFF_UNITS
     cut = len(lines) - _MOST_DIFF_LINES
     if cut <= 0 and not uncompared:
         return lines

@@ -293,8 +293,10 @@ def _with_turn(messages: tuple[Message, ...], turn: TurnEdit) -> tuple[tuple[Mes
         if act is None:
             continue
         if act.call.get("arguments") != edited.arguments:
-            # The arguments that could not be parsed are gone.
-            call = {key: value for key, value in act.call.items() if key != "parse_error"}
+            # What could not be parsed, and how the call was shown to people, was of the arguments
+            # before.
+            gone = ("parse_error", "view")
+            call = {key: value for key, value in act.call.items() if key not in gone}
             calls[edited.call] = {**call, "arguments": edited.arguments}
             changed[index] = {**changed[index], "tool_calls": list(calls)}
         for position in act.results[:1]:

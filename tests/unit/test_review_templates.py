@@ -15,7 +15,15 @@ from pytest_jrh.engine.generate import build_pipeline
 from pytest_jrh.llm.prompts import load_template, override_path
 from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
 from tests.support.conversations import wait_for
-from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_spec, make_suite, suite_with
+from tests.support.made_cases import (
+    LEVELS,
+    RUBRIC,
+    make_act_case,
+    make_case,
+    make_spec,
+    make_suite,
+    suite_with,
+)
 from tests.support.scripted import ScriptedModel
 
 PLANNER = "Plan it.\n{{ rubric_instructions }}\n<turns>\n{{ assistant_transcript }}\n</turns>\n"
@@ -199,3 +207,16 @@ def test_line_ends_of_browsers_do_not_reach_the_file(tmp_path: Path) -> None:
     templates.save(one(templates, "planner").key, PLANNER.rstrip().replace("\n", "\r\n"))
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_bytes() == PLANNER.encode()
+
+
+def test_a_suite_of_acts_shows_what_its_planner_is_sent(tmp_path: Path) -> None:
+    suite = suite_with(make_suite(tmp_path), edits="acts")
+    templates = AgentTemplates([suite])
+    planner = one(templates, "planner")
+    (case, editor) = make_act_case(), one(templates, "editor")
+    sent = templates.preview(planner.key, planner.text, case).messages[-1]["content"]
+    assert "[3] assistant calls refund (call 1, id c2)" in sent
+    assert "- verify: " in sent
+    # The plan has no step of words: the preview is of the last turn.
+    text = templates.preview(editor.key, editor.text, case).messages[-1]["content"]
+    assert "I have refunded 56.00." in text
