@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.realism import ask_realism
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import (
     CaseResult,
     Realism,
@@ -151,3 +151,25 @@ def test_turns_that_are_not_there_are_dropped(turns: list[int], altered: bool, r
     prompt = sent[0].messages[-1]["content"]
     assert "Was this transcript altered?" in prompt
     assert "[3] assistant" in prompt
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"reason": "r", "turns": [], "altered": "true"}',
+        '{"reason": "r", "turns": [], "altered": 1}',
+        '{"reason": "r", "turns": [1.0], "altered": true}',
+        '{"reason": "r", "turns": "all", "altered": true}',
+        '{"reason": "r", "turns": [], "altered": null}',
+        '{"reason": "r", "altered": true, "altered": false, "turns": []}',
+        "It was altered.",
+    ],
+)
+def test_what_is_no_answer_is_never_taken_for_one(content: str) -> None:
+    async def exchange(request: CallRequest) -> Answer:
+        return Answer(content)
+
+    template = load_template("realism", mode="binary", objective="fail")
+    stage = Stage(StageModel("realism", "m"), template, make_complete(exchange))
+    with pytest.raises(Unscored, match="invalid_response"):
+        asyncio.run(ask_realism(stage, MESSAGES))
