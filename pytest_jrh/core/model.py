@@ -728,6 +728,25 @@ class Realism:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownTurns:
+    """How many `turns` of a case were looked for in what its judge sent: those that were edited, or
+    where `is_whole` all turns of a case without edits.
+
+    `missing` are the positions of those that it did not send; of so many others it is `unknown`.
+    """
+
+    turns: int
+    missing: tuple[int, ...] = ()
+    unknown: int = 0
+    is_whole: bool = False
+
+    @property
+    def shown(self) -> int:
+        """How many of the turns the judge was shown."""
+        return self.turns - len(self.missing) - self.unknown
+
+
+@dataclass(frozen=True, slots=True)
 class CaseResult:
     """What the item of a spec came to: small, so that thousands fit in memory and travel between
     processes.
@@ -752,7 +771,9 @@ class CaseResult:
     first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
     an earlier version wrote the result. `cites` says whether the reasoning of a right verdict is
     about the violation, as far as it cites turns (`Judgment.cites`). `realism` is None where the
-    suite does not ask.
+    suite does not ask. `turns_shown` says whether the judge was shown what decides; None where it
+    was not asked, has its verdicts from a table, or judged a probe's case, and where an earlier
+    version wrote the result.
     """
 
     spec: CaseSpec
@@ -781,6 +802,7 @@ class CaseResult:
     edit_note: str = ""
     cites: CitedTurns | None = None
     realism: Realism | None = None
+    turns_shown: ShownTurns | None = None
 
     @property
     def judge(self) -> str:

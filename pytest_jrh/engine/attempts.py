@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Realism,
         RecordMode,
         SharedCall,
+        ShownTurns,
         Skip,
     )
     from pytest_jrh.core.redact import Redactor
@@ -84,6 +85,7 @@ class Attempt:
     shared_tapes: tuple[Tape, ...] = ()
     questions: list[Tape] = field(default_factory=list)
     realism: Realism | None = None
+    turns_shown: ShownTurns | None = None
 
     @property
     def renews_case(self) -> bool:
@@ -110,6 +112,7 @@ class Attempt:
         self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
         self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
         self.tapes, self.judging = other.tapes, other.judging
+        self.turns_shown = other.turns_shown
         self.counted = counted
 
     def result(
@@ -151,6 +154,7 @@ class Attempt:
             shared=shared,
             base_scores=self.base_scores,
             realism=self.realism,
+            turns_shown=self.turns_shown if judgment is not None else None,
         )
 
 

@@ -33,6 +33,7 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.recording.watch import threads_keep_context, trusted
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.store.outputs import debug_paths
@@ -232,6 +233,7 @@ class CaseRunner:
             unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)
             if spec.variant
             else "",
+            turns_shown=attempt.turns_shown,
         )
         return attempt.result("disagree", judgment=judgment, detail=detail)
 
@@ -350,6 +352,11 @@ class CaseRunner:
                 tape,
                 judgment_of(judge, case, repeats, calls, tape, attempt, self._settings),
             )
+        # A plan asks nobody, a table has its verdicts from elsewhere, and of a probe's case what
+        # the probe has changed is no edit.
+        if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
+            attempt.turns_shown = shown_turns(case, tape.sent)
+        tape.sent.requests.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
         asked = bool(judge.models or judge.runs_code)

@@ -76,7 +76,7 @@ class Exchanges:
     Each of the `recorded` ones answers one request, in order among equals. What is not there may
     be sent only while `live`; `room` keeps room for the answer to a request of so many bytes, or
     raises `OSError`, `admit` counts it, or says why it may not be sent, and `changed` is called for
-    each exchange that is to be kept.
+    each exchange that is to be kept. `asked` are the requests that were answered or sent.
     """
 
     def __init__(
@@ -97,6 +97,7 @@ class Exchanges:
         self.sent = 0
         self.replayed = 0
         self.unseen: dict[Opened, None] = {}
+        self.asked: list[HttpRequest] = []
         self._admit = admit
         self._changed = changed
         self._room = room
@@ -132,6 +133,7 @@ class Exchanges:
                     self._unused.remove(interaction)
                     self._used.append((interaction, True))
                     self.replayed += 1
+                    self.asked.append(request)
                     return interaction
             if not self.live:
                 self.halt = Halt("missing", str(request), request)
@@ -142,6 +144,7 @@ class Exchanges:
                 self.halt = refusal
                 raise Halted
             self.sent += 1
+            self.asked.append(request)
         return None
 
     def _is_recorded(self, interaction: Mapping[str, Any], request: HttpRequest) -> bool:

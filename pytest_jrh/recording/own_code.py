@@ -19,7 +19,7 @@ from pytest_jrh.judges.judge import is_huge, offered_text
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, Opened
+from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest, Opened
 from pytest_jrh.recording.misses import halted
 from pytest_jrh.recording.tapes import Lookup
 from pytest_jrh.recording.watch import threads_keep_context, watched
@@ -135,6 +135,7 @@ class KeptRequests:
     ) -> Verdict | None:
         recorded_key, present_key = _key(entry), judging.whole_key
         if verdict is not None and recorded_key == present_key:
+            self._note_recorded(judging)
             return self._replayed(judging, verdict)
         if live:
             return None
@@ -161,6 +162,16 @@ class KeptRequests:
             difference=difference,
             cassette=str(self._tape.path),
         )
+
+    def _note_recorded(self, judging: Judging) -> None:
+        """Note what the code sent when its verdict was recorded."""
+        entry = self._tape.recorded(judging.fingerprint, interactions=True)
+        requests = [interaction["request"] for interaction in entry.interactions] if entry else []
+        # Behind the first one there may be those of an earlier version of the code.
+        self._tape.sent.is_partial |= len(requests) > 1
+        for request in requests[:1]:
+            uri, body = request["uri"], request["body"] or ""
+            self._tape.sent.sent(HttpRequest(request["method"], uri, body))
 
     def _replayed(self, judging: Judging, verdict: Verdict) -> Verdict:
         """Give the recorded verdict in place of the code's; raises `Unscored` for one that is not
@@ -218,7 +229,10 @@ class KeptRequests:
                 replayed=exchanges.replayed,
                 unpriced=exchanges.sent + exchanges.replayed,
             )
+            for request in exchanges.asked:
+                tape.sent.sent(request)
             for unseen in exchanges.unseen:
+                tape.sent.is_partial = True
                 self._unseen(unseen)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.code.from_head or entry is None or _verdict(entry) is None

@@ -19,13 +19,14 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import RecordMode, SharedCall, Spending
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.locks import held
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.recorder import Capture, room_for, size_of, writing
+from pytest_jrh.recording.shown import SentTexts
 
 if TYPE_CHECKING:
     from pytest_jrh.core.errors import Unrecorded
@@ -173,6 +174,7 @@ class Tape:
         self.spending = Spending()
         self.shared: SharedCall | None = None
         self.lookups: list[Lookup] = []
+        self.sent = SentTexts(recording.redactor.of_code)
         self._mode = mode
         self._recording = recording
         self._shared = shared
@@ -306,6 +308,8 @@ class Tape:
 
     async def __call__(self, request: CallRequest) -> Answer:
         sequence = self.next_place()
+        if request.stage.stage == JUDGE.name:
+            self.sent.asked(request.messages)
         entry = self._cassette.find(request.fingerprint) or self._former_call(request.fingerprint)
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)

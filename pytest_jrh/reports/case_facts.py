@@ -15,6 +15,7 @@ from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import review_text
+from pytest_jrh.reports.made_cases import not_shown_line, state_text
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_jrh.store.tables import TableRow
 
 
-Tables: TypeAlias = Literal["", "all", "repeats", "probes"]
+Tables: TypeAlias = Literal["", "all", "repeats", "probes", "shown"]
 _CHANGE_KINDS = {"regression": "bad", "fix": "good"}
 _DECIDED = ("accepted", "edited", "rejected")
 
@@ -56,10 +57,10 @@ class Fact:
     another.
 
     `name` is its column in the `tables` of results: all, those of suites that judge each case more
-    than once, those of probes, or none. One with a `title`, which `meaning` explains, is shown to
-    people: in a column of the HTML report's table, of sessions for which it is `shown`, or where
-    `is_line` in a line of the case. `key` is the column's name in addresses, where that is not the
-    title, and `kind` the colour of its pill.
+    than once, those of probes, those of judges of which it is known what they sent, or none. One
+    with a `title`, which `meaning` explains, is shown to people: in a column of the HTML report's
+    table, of sessions for which it is `shown`, or where `is_line` in a line of the case. `key` is
+    the column's name in addresses, where that is not the title, and `kind` the colour of its pill.
     """
 
     name: str
@@ -113,11 +114,11 @@ def page_columns(session: Session) -> list[Fact]:
     return sorted(columns, key=lambda fact: (*order, fact.page_name).index(fact.page_name))
 
 
-def result_facts(*, repeated: bool, derived: bool) -> list[Fact]:
+def result_facts(*, repeated: bool, derived: bool, shown: bool = False) -> list[Fact]:
     """The facts with a column in a table of results: first what a reader looks for in it, then
     RAND's, then ours.
     """
-    tables = {"": False, "all": True, "repeats": repeated, "probes": derived}
+    tables = {"": False, "all": True, "repeats": repeated, "probes": derived, "shown": shown}
     facts = [fact for fact in FACTS if tables[fact.tables]]
     return sorted(facts, key=lambda fact: (*_FIRST_COLUMNS, fact.name).index(fact.name))
 
@@ -139,7 +140,9 @@ def result_row(
     if case is not None and transcript is None:
         transcript = render_transcript(case.messages)
     reported = ReportedCase(result, case, transcript, rubric)
-    facts = result_facts(repeated=result.repeated, derived=result.spec.derived)
+    facts = result_facts(
+        repeated=result.repeated, derived=result.spec.derived, shown=result.turns_shown is not None
+    )
     return {fact.name: fact.value(reported) for fact in facts}
 
 
@@ -199,6 +202,11 @@ def _is_reviewed(reported: ReportedCase) -> bool:
 
 def _decision(reported: ReportedCase) -> str | None:
     return reported.result.human_reviewed or reported.of_case(_case_decision)
+
+
+def _shown_word(result: CaseResult) -> str:
+    """One of few words, by which cases can be picked."""
+    return "not shown" if not_shown_line(result) else state_text(result)
 
 
 def _who_said(reported: ReportedCase) -> str:
@@ -324,7 +332,8 @@ _SYNTHETIC: Mapping[str, Callable[[Case], Any]] = {
 SYNTHETIC_COLUMNS: tuple[str, ...] = tuple(_SYNTHETIC)
 _FIRST_COLUMNS = ("idx", "rubric_id", "expected", "autograder_score", "outcome")
 _PAGE_ORDER = (
-    "outcome change suite rubric test run variant judge reasoning right given flicker review cost"
+    "outcome change suite rubric test run variant judge reasoning right given shown flicker "
+    "review cost"
 )
 FACTS: tuple[Fact, ...] = (
     # RAND's columns, in RAND's order.
@@ -439,6 +448,17 @@ FACTS: tuple[Fact, ...] = (
     ),
     Fact("base_test", lambda reported: reported.result.spec.base, tables="probes"),
     Fact("base_score", lambda reported: reported.result.base_score, tables="probes"),
+    Fact(
+        "shown",
+        lambda reported: state_text(reported.result) or None,
+        "shown",
+        "Whether what the judge sent holds the edited turns, or all turns of a run as it is.",
+        filtered=True,
+        text=lambda reported: _shown_word(reported.result),
+        shown=lambda session: any(map(not_shown_line, session.results)),
+        kind=lambda reported: "warn" if not_shown_line(reported.result) else "",
+        tables="shown",
+    ),
     # For people alone.
     Fact(
         "change",
@@ -471,6 +491,13 @@ FACTS: tuple[Fact, ...] = (
         filtered=True,
         shown=lambda session: any(map(reasoning_disagrees, session.results)),
         kind=lambda _: "warn",
+        tables="",
+    ),
+    Fact(
+        "not_shown",
+        lambda reported: not_shown_line(reported.result),
+        "Shown to the judge",
+        is_line=True,
         tables="",
     ),
     Fact("who_said", _who_said, "Who says what", is_line=True, tables=""),

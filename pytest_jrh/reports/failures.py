@@ -38,10 +38,11 @@ from pytest_jrh.reports.evidence import (
     label_votes,
     meant,
 )
+from pytest_jrh.reports.made_cases import turns_text
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Edit, Judgment, Message, Verdict
+    from pytest_jrh.core.model import Case, Edit, Judgment, Message, ShownTurns, Verdict
 
 
 WIDTH = 80
@@ -75,6 +76,7 @@ def disagreement_text(
     width: int = WIDTH,
     base: Path | None = None,
     unchanged: str = "",
+    turns_shown: ShownTurns | None = None,
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats that differ, one verdict of the majority and one of the minority.
@@ -82,15 +84,16 @@ def disagreement_text(
     Of a case without edits it shows where its label stands, and the turns around what decides.
     Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
     that of a case with edits, and `transcript` the file of one without. `unchanged` is what the
-    judge gave to the case that a probe changed.
+    judge gave to the case that a probe changed, and `turns_shown` says what it was shown.
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
     expected = _score(case, case.expected)
     judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
-    lines = wrapped(
-        f"{judge} gave {_given(case, judgment)}; the right answer is {expected}.", width
-    )
+    first = f"{judge} gave {_given(case, judgment)}; the right answer is {expected}."
+    if turns_shown is not None and turns_shown.missing:
+        first += f" {judge} was not shown {turns_text(turns_shown)}."
+    lines = wrapped(first, width)
     lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
     lines += ["", f"expected: {expected}, {_verified(case)}"]
     if case.reworded:

@@ -49,7 +49,12 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
-from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
+from pytest_jrh.reports.made_cases import (
+    cited_blocks,
+    cited_doubts,
+    not_shown_sentences,
+    shown_folds,
+)
 from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
 from pytest_jrh.reports.probes import findings_first, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
@@ -329,6 +334,7 @@ def _head(session: Session) -> list[Block]:
     return [
         *_read_first(session),
         *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
+        *(Sentence(text, "warning") for text in not_shown_sentences(session)),
         *topics.extent_blocks(session),
         *topics.unsettled_blocks(session),
         *cited_doubts(session),
@@ -383,6 +389,7 @@ def _remarks(session: Session) -> list[Block]:
         *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
         *cited_blocks(session),
+        *shown_folds(session),
     ]
 
 

@@ -59,7 +59,12 @@ from pytest_jrh.reports.gate import (
     gate_cases,
 )
 from pytest_jrh.reports.grounds import label_sentences
-from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
+from pytest_jrh.reports.made_cases import (
+    cited_blocks,
+    cited_doubts,
+    not_shown_sentences,
+    shown_folds,
+)
 from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
@@ -248,7 +253,8 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
             write_blocks(page, [of_suite[0].table])
     findings = [Sentence(finding, "warning") for finding in findings_first(session.probes)]
     write_blocks(page, findings)
-    doubts = [*topics.unsettled_blocks(session), *cited_doubts(session)]
+    not_shown = [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
+    doubts = [*not_shown, *topics.unsettled_blocks(session), *cited_doubts(session)]
     write_blocks(page, [*trust_blocks(session), *doubts])
     with session.records.reading() as read:
         case_blocks = CaseBlocks(page, session, read)
@@ -277,7 +283,7 @@ def _folds(session: Session) -> list[Block]:
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
-    blocks += cited_blocks(session)
+    blocks += [*shown_folds(session), *cited_blocks(session)]
     for title, folded in (
         ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
         ("Made cases", topics.realism_blocks(session)),

@@ -28,7 +28,7 @@ from pytest_jrh.reports.json_values import (
     panel_data,
     table_data,
 )
-from pytest_jrh.reports.made_cases import cited_data
+from pytest_jrh.reports.made_cases import cited_data, shown_count, shown_data
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
@@ -114,6 +114,7 @@ def judge_report(
         "altered": _ids(altered_cases(results)),
         "contradicting": list(map(_ids, contradicting_cases(results))),
         **cited_data(plain),
+        **shown_data(plain),
         **_realism(run.results),
         "session": material.session,
     }
@@ -253,9 +254,19 @@ class CaseTables(Report):
             derived = KINDS[test].derived
             for judge, name in judge_file_names(suite.suite).items():
                 path = folder / f"{test}_results_{name}.{suffix}"
-                facts = result_facts(repeated=suite.suite.repeats_of(judge) > 1, derived=derived)
+                facts = result_facts(
+                    repeated=suite.suite.repeats_of(judge) > 1,
+                    derived=derived,
+                    shown=_is_shown_known(suite.results, test, judge or ""),
+                )
                 columns = [fact.name for fact in facts]
                 yield CaseTable(path, columns, _results(test, judge, rubrics))
+
+
+def _is_shown_known(results: Iterable[CaseResult], test: str, judge: str) -> bool:
+    """Whether it is known of a case what its judge was shown."""
+    of_test = [result for result in results if (result.spec.test, result.judge) == (test, judge)]
+    return any(shown_count(of_test, whole=whole).known for whole in (False, True))
 
 
 def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:

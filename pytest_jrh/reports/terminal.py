@@ -48,7 +48,12 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
-from pytest_jrh.reports.made_cases import cited_blocks, cited_doubts
+from pytest_jrh.reports.made_cases import (
+    cited_blocks,
+    cited_doubts,
+    not_shown_sentences,
+    shown_folds,
+)
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.spending import spending_lines
@@ -309,6 +314,7 @@ def _short_blocks(session: Session) -> list[Block]:
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
     blocks += topics.realism_blocks(session, brief=True)
+    blocks += [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += cited_doubts(session)
     for suite, decision in session.decisions.items():
@@ -367,6 +373,8 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
     blocks += topics.realism_blocks(session)
+    blocks += [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
+    blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += [*cited_doubts(session), *cited_blocks(session)]
     for name, decision in session.decisions.items():

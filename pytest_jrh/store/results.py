@@ -36,6 +36,7 @@ from pytest_jrh.core.model import (
     Realism,
     Rejection,
     SharedCall,
+    ShownTurns,
     Spending,
     Usage,
     Verdict,
@@ -118,6 +119,7 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
     judge, shared = data.get("judge_spending"), data.get("shared")
     minority, rejected, realism = map(data.get, ("minority", "rejected", "realism"))
+    turns_shown = data.get("turns_shown")
     spendings: dict[str, Any] = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
@@ -134,6 +136,7 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
             "minority": None if minority is None else Verdict(**minority),
             "rejected": None if rejected is None else Rejection(**rejected),
             "realism": None if realism is None else _realism_type().validate_python(realism),
+            "turns_shown": None if turns_shown is None else _shown_of(turns_shown),
         }
     )
 
@@ -182,6 +185,22 @@ def _fields(
 
 
 # What most results do not have, and how it is written.
+def _shown_data(shown: ShownTurns) -> dict[str, Any]:
+    """The turns without what is not the case."""
+    data: dict[str, Any] = {"turns": shown.turns}
+    if shown.missing:
+        data["missing"] = list(shown.missing)
+    if shown.unknown:
+        data["unknown"] = shown.unknown
+    if shown.is_whole:
+        data["is_whole"] = True
+    return data
+
+
+def _shown_of(data: Mapping[str, Any]) -> ShownTurns:
+    return ShownTurns(**{**data, "missing": tuple(data.get("missing", ()))})
+
+
 _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "minority": _fields,
     "reworded": bool,
@@ -191,6 +210,7 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "edit_note": str,
     "cites": str,
     "realism": lambda realism: _realism_type().dump_python(realism, mode="json"),
+    "turns_shown": _shown_data,
 }
 
 
@@ -293,6 +313,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
     yield from _odd_rejection(result)
     yield from _odd_realism(result)
+    yield from _odd_turns(result)
     yield from _odd_scores(result)
     if outcome not in JUDGED:
         return
@@ -349,6 +370,12 @@ def _odd_realism(result: CaseResult) -> Iterator[str]:
                 f"a trouble of realism must be one of {', '.join(UNSCORED)}, got "
                 f"{shown(answer.trouble)}"
             )
+
+
+def _odd_turns(result: CaseResult) -> Iterator[str]:
+    shown = result.turns_shown
+    if shown is not None and min(shown.turns, shown.unknown, shown.shown, *shown.missing) < 0:
+        yield "turns_shown has a number below 0, or more missing and unknown turns than turns"
 
 
 def _odd_scores(result: CaseResult) -> Iterator[str]:
