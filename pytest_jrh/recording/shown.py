@@ -17,9 +17,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
+from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import has_media, text_of
@@ -95,8 +97,8 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
         return ShownTurns(len(turns), is_whole=is_whole)
     missing = []
     unknown = 0
-    for index in turns:
-        state = search.state_of(index, None if is_whole else case.run.messages[index])
+    for index, original in turns.items():
+        state = search.state_of(index, original)
         if state == "missing":
             missing.append(index)
         elif state != "shown":
@@ -104,16 +106,34 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     return ShownTurns(len(turns), tuple(missing), unknown, is_whole=is_whole)
 
 
-def _edited_turns(case: Case) -> list[int]:
-    return sorted({edit.message_index for edit in case.outcome.edits})
+_Turns: TypeAlias = "Mapping[int, Sequence[Message]]"
+"""Turns to look for by their positions, each with what stood there before it was edited."""
 
 
-def _turns_to_show(messages: Sequence[Message]) -> list[int]:
+def _edited_turns(case: Case) -> _Turns:
+    turns: dict[int, Sequence[Message]] = {}
+    for edit in case.outcome.edits:
+        position = edit.message_index
+        if not edit.before and not edit.after:
+            message = {**case.messages[position], "content": edit.original_content}
+            turns.setdefault(position, (message,))
+            continue
+        for index in sorted(edited_turns([edit])):
+            turns.setdefault(index, edit.before)
+        if len(edit.after) < len(edit.before):
+            # What was left out is not there where the turns at either side of it are.
+            for index in (position + len(edit.after) - 1, position + len(edit.after)):
+                if 0 <= index < len(case.messages):
+                    turns.setdefault(index, ())
+    return dict(sorted(turns.items()))
+
+
+def _turns_to_show(messages: Sequence[Message]) -> _Turns:
     """The turns that hold something: text, a call, or media."""
-    turns = []
+    turns: dict[int, Sequence[Message]] = {}
     for index, message in enumerate(messages):
         if _texts(message) or message.get("tool_calls") or has_media([message]):
-            turns.append(index)
+            turns[index] = ()
     return turns
 
 
@@ -159,6 +179,8 @@ def _after_blanks(text: str, start: int) -> int:
 
 def _is_plain(case: Case, index: int, sent: SentTexts) -> bool:
     """Whether a turn that is long enough to be no other's was sent as it is."""
+    if case.messages[index].get("tool_calls") and case.outcome.edits[0].after:
+        return False
     texts = _texts(case.messages[index])
     if len(texts) != 1 or len(texts[0]) < _SURE_LENGTH:
         return False
@@ -242,13 +264,17 @@ class _Search:
     def _reading(self) -> Reading:
         """What was sent as it is meant."""
         reading = Reading(is_partial=self._sent.is_partial)
-        left = _MOST_SENT
-        for text in self._sent.texts:
-            left -= len(text)
-            if left < 0:
-                reading.is_partial = True
-                break
-            reading.read(text)
+        if sum(map(len, self._sent.texts)) > _MOST_SENT:
+            reading.is_partial = True
+            return reading
+        longest_texts = []
+        for request in self._sent.requests:
+            start = len(reading.texts)
+            for text in request:
+                reading.read(text)
+            longest_texts.append(max(reading.texts[start:], key=len))
+        if len(longest_texts) > 1:
+            reading.read(_joined(longest_texts))
         return reading
 
     @property
@@ -285,10 +311,10 @@ class _Search:
     def _parts_of_case(self) -> list[list[_Part]]:
         return [self._parts(message) for message in self._case.messages]
 
-    def state_of(self, index: int, original: Message | None) -> _State:
+    def state_of(self, index: int, original: Sequence[Message]) -> _State:
         """What can be said of a turn; in an edited one what its `original` has not decides."""
         parts = self._parts_of_case[index]
-        original_parts = [] if original is None else self._parts(original)
+        original_parts = list(chain.from_iterable(map(self._parts, original)))
         old_parts = set(original_parts)
         changed = [part for part in parts if part not in old_parts] or parts
         old_runs: set[int] = set()
@@ -337,9 +363,9 @@ class _Search:
     def _state_of_stretches(self, deciding: set[int], sent: set[int]) -> _State:
         holes = []
         for hole in _stretches(deciding - sent):
-            # A request may end within a word, and the next one begin there.
-            is_cut_word = len(hole) == 1 and {hole[0] - 1, hole[0] + 1} <= sent
-            if not is_cut_word or len(deciding) < _RUN:
+            # Such as a name that the judge has made unreadable.
+            is_word = len(hole) == 1 and {hole[0] - 1, hole[0] + 1} <= sent
+            if not is_word or len(deciding) < _RUN:
                 holes.append(hole)
         if not holes:
             return "shown"
@@ -374,6 +400,15 @@ def _holds(text: str, in_order: Iterable[Sequence[str]]) -> bool:
     return True
 
 
+def _joined(texts: Sequence[str]) -> str:
+    """Texts one behind the other, without what all begin and end with: a transcript may have been
+    cut within a word.
+    """
+    start = len(commonprefix(texts))  # noqa: RUF071 - of texts, which are no paths
+    end = len(commonprefix([text[:start:-1] for text in texts]))  # noqa: RUF071 - as above
+    return "".join(text[start : len(text) - end] for text in texts)
+
+
 class Reading:
     """Texts as they are meant: JSON, forms, escapes and base64 in them undone, as often as they
     were written into each other.
@@ -402,10 +437,13 @@ class Reading:
             return
         if nesting > _MOST_NESTING:
             return
-        if "=" in value and not _BLANKS.search(value):
-            for name, field in parse_qsl(value, max_num_fields=None):
+        if "=" in value.rstrip("=") and not _BLANKS.search(value):
+            fields = parse_qsl(value)
+            for name, field in fields:
                 self.texts.append(name)
                 self.read(field, nesting + 1)
+            if fields:
+                return
         self._read_text(value, nesting)
 
     def _read_value(self, value: object, nesting: int) -> None:
@@ -462,11 +500,16 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 def _decoded(run: str) -> str | None:
     """The text in base64; None where it is none."""
-    # Words before it may have been taken for its first lines.
     lines = run.split()
+    # Words before it may have been taken for its first lines, and one behind it for its last.
     while len(lines) > 1 and len(lines[0]) < len(lines[1]):
         del lines[0]
-    digits = "".join(lines).rstrip("=").translate(_URL_SAFE)
+    text = _text_of("".join(lines))
+    return _text_of("".join(lines[:-1])) if text is None and len(lines) > 1 else text
+
+
+def _text_of(digits: str) -> str | None:
+    digits = digits.rstrip("=").translate(_URL_SAFE)
     # What was cut ends anywhere.
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     try:

@@ -1,0 +1,193 @@
+"""Whether a judge was shown what decides is said right, or not at all."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_jrh.core.model import Case, Message, ShownTurns
+from pytest_jrh.core.redact import REDACTED
+from pytest_jrh.recording.exchanges import HttpRequest
+from pytest_jrh.recording.shown import SentTexts, shown_turns
+from pytest_jrh.store.results import result_data, result_of
+from tests.support.made_cases import make_case, make_edit, make_result
+from tests.support.shown import (
+    DATA,
+    JUDGES,
+    LAYOUTS,
+    SENDS,
+    edited_case,
+    generated_runs,
+    real_runs,
+    rendered,
+)
+
+needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data")
+TEXT = "I have refunded order 17 in full, although the window of thirty days is over."
+
+
+def said(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
+    sent = SentTexts(lambda text: text.replace("hunter2", REDACTED))
+    sent.is_partial = partial
+    for body in bodies:
+        sent.sent(HttpRequest("POST", "http://127.0.0.1/", body))
+    return shown_turns(case, sent)
+
+
+def wrong(runs: Iterable[Sequence[Message]], judge: str, sends: Iterable[str]) -> list[object]:
+    """What is said wrongly or not at all of edits in these runs."""
+    mistakes: list[object] = []
+    for seed, messages in enumerate(runs):
+        edited = edited_case(messages, seed, roles=("assistant", "tool"))
+        for layout in LAYOUTS:
+            for send in sends:
+                sending = JUDGES[judge](edited, LAYOUTS[layout], SENDS[send])
+                turns = shown_turns(edited.case, sending.sent)
+                right = () if sending.holds_edit else (edited.index,)
+                if turns != ShownTurns(1, right):
+                    mistakes.append((seed, layout, send, turns, right))
+    return mistakes
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_what_judges_leave_out_of_generated_runs_is_said(judge: str) -> None:
+    assert wrong(generated_runs(12), judge, ("prompt", "chat", "form")) == []
+
+
+@needs_data
+@pytest.mark.parametrize("judge", JUDGES)
+def test_what_judges_leave_out_of_real_runs_is_said(judge: str) -> None:
+    runs = list(real_runs())
+    random.Random(8234).shuffle(runs)
+    assert wrong(islice(runs, 12), judge, ("prompt", "field")) == []
+
+
+def test_turns_of_a_run_as_it_is_are_counted() -> None:
+    case = make_case(edited=False)
+    everything = ShownTurns(4, is_whole=True)
+    assert said(case, rendered(case.messages)) == everything
+    assert said(case, json.dumps({"messages": list(case.messages)})) == everything
+    without = [message for message in case.messages if message["role"] != "tool"]
+    assert said(case, rendered(without)) == ShownTurns(4, (2,), is_whole=True)
+
+
+def test_what_is_not_recorded_is_unknown() -> None:
+    case = make_case(new_text=TEXT)
+    assert said(case) == ShownTurns(1, unknown=1)
+    assert said(case, "nothing of it", partial=True) == ShownTurns(1, unknown=1)
+    assert said(case, rendered(case.messages), partial=True) == ShownTurns(1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        base64.b64encode(gzip.compress(random.Random(1).randbytes(900))).decode(),
+        json.dumps({"prompt": list(range(100))}),
+        "packed \N{REPLACEMENT CHARACTER}",
+        "BufferedReader",
+        json.dumps(["FormData", ["file", "BytesIO"]]),
+        "x" * 3_000_001,
+    ],
+)
+def test_what_cannot_be_read_is_unknown(body: str) -> None:
+    assert said(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
+
+
+def test_a_digest_and_a_link_are_no_packed_text() -> None:
+    body = json.dumps({"id": "ab" * 32, "link": "https://h.example/" + "a1" * 100, "text": "none"})
+    assert said(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
+
+
+def test_the_words_that_differ_decide() -> None:
+    original = "Your order is 40 days old, so I cannot refund it, and the case is closed."
+    case = make_case(new_text=original.replace("40", "12"))
+    edits = (make_edit(original, original.replace("40", "12"), 3),)
+    case = replace(case, outcome=replace(case.outcome, edits=edits))
+    assert said(case, "Agent: Your order is 12 days old, so I") == ShownTurns(1)
+    assert said(case, original) == ShownTurns(1, (3,))
+    assert said(case, "Your order is ** days old, so I cannot refund it") == ShownTurns(1, (3,))
+
+
+def test_words_that_stand_elsewhere_say_nothing() -> None:
+    case = make_case(new_text="bought 45 days ago")
+    assert said(case, "tool: bought 45 days ago") == ShownTurns(1, unknown=1)
+    assert said(case, rendered(case.messages)) == ShownTurns(1)
+    assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
+
+
+def test_a_secret_in_a_turn_makes_no_difference() -> None:
+    case = make_case(new_text=f"The word is hunter2. {TEXT}")
+    body = rendered(case.messages).replace("hunter2", REDACTED)
+    assert said(case, json.dumps(body)) == ShownTurns(1)
+
+
+def acts_case(before: Sequence[Message], after: Sequence[Message]) -> Case:
+    """A case whose call, at [1], and its result were edited."""
+    case = make_case(edited=False)
+    edit = replace(make_edit("", "", 1), kind="call", before=tuple(before), after=tuple(after))
+    messages = (case.messages[0], *after, *case.messages[3:])
+    return replace(case, outcome=replace(case.outcome, messages=messages, edits=(edit,)))
+
+
+def call(content: str = "", **arguments: object) -> Message:
+    calls = [{"id": "c1", "function": "refund", "arguments": arguments}]
+    return {"role": "assistant", "content": content, "tool_calls": calls}
+
+
+def result(content: str) -> Message:
+    return {"role": "tool", "function": "refund", "tool_call_id": "c1", "content": content}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"arguments": "{\\"order\\": \\"A-17\\", \\"amount\\": 418.75}", "out": "now it is paid"}',
+        "refund(order='A-17', amount=418.75)\nnow it is paid",
+        "<order>A-17</order><amount>418.75</amount> now it is paid",
+        "refund(A-17, 418.75) -> now it is paid",
+    ],
+)
+def test_arguments_are_known_however_they_are_written(body: str) -> None:
+    case = acts_case(
+        [call(order="A-17", amount=56.0), result("all is open")],
+        [call(order="A-17", amount=418.75), result("now it is paid")],
+    )
+    assert said(case, body) == ShownTurns(2)
+    assert said(case, body.replace("now it is paid", "")) == ShownTurns(2, (2,))
+    assert said(case, body.replace("418.75", "56.0")) == ShownTurns(2, (1,))
+
+
+def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
+    case = make_case(edited=False)
+    before = case.messages[1:3]
+    edit = replace(make_edit("", "", 1), kind="omit", before=before, after=())
+    messages = (case.messages[0], *case.messages[3:])
+    case = replace(case, outcome=replace(case.outcome, messages=messages, edits=(edit,)))
+    assert said(case, rendered(messages)) == ShownTurns(2)
+    assert said(case, rendered(messages[:1])) == ShownTurns(2, (1,))
+
+
+@given(st.text(), st.text(), st.lists(st.text()))
+def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) -> None:
+    case = make_case(new_text=new or "x")
+    turns = said(case, other, json.dumps(bodies), *bodies)
+    assert turns.turns == turns.shown + len(turns.missing) + turns.unknown == 1
+
+
+@pytest.mark.parametrize(
+    "turns", [None, ShownTurns(1), ShownTurns(3, (2,), 1), ShownTurns(9, is_whole=True)]
+)
+def test_a_result_keeps_what_was_shown(turns: ShownTurns | None) -> None:
+    stored = make_result(turns_shown=turns)
+    data = result_data(stored)
+    assert result_of(json.loads(json.dumps(data))) == stored
+    assert ("turns_shown" in data) == (turns is not None)
