@@ -1,5 +1,5 @@
-"""How far verdicts can be trusted: whether the turns that the reasoning of a right one cites are those
-of the violation, and whether the judge was shown what decides.
+"""How far verdicts can be trusted: whether the turns that the reasoning of a right one cites are
+those of the violation, and whether the judge was shown what decides.
 """
 
 from __future__ import annotations

@@ -247,8 +247,8 @@ def in_base64(edited: EditedCase, layout: Layout, send: Send) -> Sending:
 
 
 JUDGES = {
-    "cut": cut,
-    "without results": without_results,
-    "in halves": in_halves,
-    "in base64": in_base64,
+    "that cuts": cut,
+    "without tool results": without_results,
+    "with two halves": in_halves,
+    "with base64": in_base64,
 }

@@ -1,0 +1,64 @@
+"""Whether it is said right what a judge was shown: judges that send a part of real and generated
+transcripts, in many layouts, with one edit in each.
+
+Reads `../shared/data`, and takes generated transcripts alone where that is absent.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+
+from benchmarks.measure import Line
+from pytest_jrh.core.model import Message
+from pytest_jrh.recording.shown import shown_turns
+from tests.support.shown import (
+    DATA,
+    JUDGES,
+    LAYOUTS,
+    SENDS,
+    EditedCase,
+    edited_case,
+    generated_runs,
+    real_runs,
+)
+
+_CASES = 100
+_AT_LEAST = 98
+
+
+def lines() -> list[Line]:
+    """Of each judge how often the state of an edit is told right, and how often wrong."""
+    sets: dict[str, Iterable[Sequence[Message]]] = {"generated": generated_runs(_CASES)}
+    if DATA.is_dir():
+        runs = list(real_runs())
+        random.Random(8234).shuffle(runs)
+        sets["real"] = islice(runs, _CASES)
+    return [line for name, runs in sets.items() for line in _lines(name, runs)]
+
+
+def _lines(name: str, runs: Iterable[Sequence[Message]]) -> Iterator[Line]:
+    cases = []
+    for seed, messages in enumerate(runs):
+        cases.append(edited_case(messages, seed, roles=("assistant", "tool")))
+    for judge in JUDGES:
+        told = _told(cases, judge)
+        total = told.total()
+        share = 100 * told["right"] / total
+        figure = f"{share:.1f}%: {told['right']:,} of {total:,}, {told['wrong']:,} wrong"
+        what = f"shown: a judge {judge}, {len(cases)} {name} cases"
+        yield Line(what, figure, f"at least {_AT_LEAST}%", _AT_LEAST / (share or 1), 1)
+
+
+def _told(cases: Iterable[EditedCase], judge: str) -> Counter[str]:
+    told: Counter[str] = Counter()
+    for edited, layout, send in product(cases, LAYOUTS.values(), SENDS.values()):
+        sending = JUDGES[judge](edited, layout, send)
+        turns = shown_turns(edited.case, sending.sent)
+        if turns.unknown:
+            told["unknown"] += 1
+        else:
+            told["right" if sending.holds_edit == (not turns.missing) else "wrong"] += 1
+    return told

@@ -1,0 +1,131 @@
+"""What a judge was not shown is said of its failures and in reports (issue 26, part 3)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.plugin.own_judges import RECORD, MakeJudged, words
+from tests.plugin.recorded import Recorded, run_pytest
+from tests.support.judge_service import JudgeService
+from tests.support.suites import SuiteFiles
+
+CUT = 60
+SOURCES = {
+    "requests": """
+import requests
+def judge(case):
+    return requests.post(URL, json={"text": seen(case)}).json()["score"]
+""",
+    "httpx": """
+import httpx
+async def judge(case):
+    async with httpx.AsyncClient() as client:
+        halves = seen(case)[:30], seen(case)[30:]
+        answers = [await client.post(URL, data={"text": half}) for half in halves]
+    return max(answer.json()["score"] for answer in answers)
+""",
+    "litellm": """
+import litellm
+def judge(case):
+    messages = [{"role": "user", "content": "Judge this: " + seen(case)}]
+    answer = litellm.completion("openai/j", messages, api_base=URL, api_key="none")
+    return int(answer.choices[0].message.content)
+""",
+}
+RUNS = ("-k", "run-1 or run-2")
+
+
+def reply(score: int, path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
+    """An answer in which each of the libraries finds the score."""
+    del path, body
+    message = {"role": "assistant", "content": f"{score}"}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    answer = {"id": "a", "object": "chat.completion", "created": 1, "model": "j", "score": score}
+    data = json.dumps({**answer, "choices": [choice]}).encode()
+    return 200, {"Content-Type": "application/json"}, data
+
+
+def turns_shown(suite: SuiteFiles) -> dict[str, Any]:
+    """What the results of a session say of each case, by the test and the run."""
+    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
+    results = map(json.loads, lines)
+    return {f"{each['test']} {each['run_id']}": each.get("turns_shown") for each in results}
+
+
+def report(suite: SuiteFiles) -> Any:
+    [path] = suite.results.glob("*_report.json")
+    return json.loads(path.read_text("utf-8"))["turns_shown"]
+
+
+EDITED = {"turns": 1, "missing": [4]}
+WHOLE = {"turns": 5, "missing": [1, 2, 3, 4], "is_whole": True}
+
+
+@pytest.mark.parametrize(("library", "score"), [("requests", 0), ("httpx", 1), ("litellm", 1)])
+def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: int) -> None:
+    with JudgeService(reply=partial(reply, score)) as service:
+        head = f"URL = {service.url!r}\ndef seen(case):\n    return case.transcript[:{CUT}]\n"
+        suite = judged(head + SOURCES[library]).suite
+        done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
+    failure = "4 of 5 turns" if score else "[4]"
+    assert f"The judge was not shown {failure}." in words(done), done.stdout
+    luck = ", 2 of them right by luck" if score else ""
+    said = (
+        f"! The judge was not shown 2 of 2 edited turns (2 cases{luck}) and 8 of 10 turns of runs"
+    )
+    assert f"{said} as they are." in words(done), done.stdout
+    first = turns_shown(suite)
+    assert [first[f"agent_perturbation run-{run}"] for run in (1, 2)] == [EDITED, EDITED]
+    assert [first[f"agent_positives run-{run}"] for run in (1, 2)] == [WHOLE, WHOLE]
+    assert report(suite)["edited"] == {"turns": 2, "shown": 0, "missing": 2, "unknown": 0}
+    assert report(suite)["not_shown"][0]["right"] is bool(score)
+    replayed = run_pytest(suite.folder, suite.option, *RUNS, "-n", "2", "-v")
+    assert f"{said} as they are." in words(replayed), replayed.stdout
+    assert "edited turns that were not shown (2)" in words(replayed)
+    assert turns_shown(suite) == first
+
+
+def test_a_service_that_gets_all_is_said_to_in_folds_alone(judged: MakeJudged) -> None:
+    with JudgeService() as service:
+        made = judged("")
+        made.configure({"http": {"url": service.url, "score": "/score", "reasoning": "/why"}})
+        suite = made.suite
+        done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
+    assert "not shown" not in done.stdout, done.stdout
+    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
+    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-md=report.md", "-v")
+    assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
+    text = (suite.folder / "report.md").read_text("utf-8")
+    assert "shown: 10 of 10 turns of runs as they are (100%)" in text, text
+
+
+def test_what_a_judge_reads_by_itself_is_unknown(judged: MakeJudged) -> None:
+    suite = judged("def judge(case):\n    return int('violation' in case.transcript)\n").suite
+    done = run_pytest(suite.folder, suite.option, RECORD, *RUNS, "-v")
+    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1, "unknown": 1}
+    assert "unknown: 2 edited turns" in words(done), done.stdout
+    assert "not shown" not in done.stdout, done.stdout
+
+
+def test_a_verdict_from_the_head_says_what_its_request_held(judged: MakeJudged) -> None:
+    with JudgeService(reply=partial(reply, 0)) as service:
+        head = f"URL = {service.url!r}\ndef seen(case):\n    return case.transcript[:{CUT}]\n"
+        suite = judged(head + SOURCES["requests"], version="1").suite
+        run_pytest(suite.folder, suite.option, RECORD, *RUNS)
+    first = turns_shown(suite)
+    replayed = run_pytest(suite.folder, suite.option, *RUNS)
+    assert turns_shown(suite) == first
+    assert "was not shown 2 of 2 edited turns" in words(replayed), replayed.stdout
+
+
+def test_the_plugins_own_judge_shows_all(recorded: Recorded) -> None:
+    suite = recorded.tiny
+    done = run_pytest(suite.folder, suite.option, *RUNS)
+    assert "not shown" not in done.stdout, done.stdout
+    assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
+    assert turns_shown(suite)["agent_positives run-1"] == {"turns": 5, "is_whole": True}
