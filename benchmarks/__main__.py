@@ -10,7 +10,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import anchoring, live, offline, realism, reasons, reports, review, tables, validity
+from benchmarks import (
+    anchoring,
+    live,
+    offline,
+    realism,
+    reasons,
+    reports,
+    review,
+    shown,
+    tables,
+    validity,
+)
 from benchmarks.material import CACHE
 from benchmarks.measure import Line, stopwatch, table
 
@@ -30,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "tables": tables.lines,
     "reasons": reasons.lines,
     "realism": realism.lines,
+    "shown": shown.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")
 

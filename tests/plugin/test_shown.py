@@ -98,7 +98,7 @@ def test_a_service_that_gets_all_is_said_to_in_folds_alone(judged: MakeJudged) -
         done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
     assert "not shown" not in done.stdout, done.stdout
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
-    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-md=report.md", "-v")
+    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-summary=report.md", "-v")
     assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
     text = (suite.folder / "report.md").read_text("utf-8")
     assert "shown: 10 of 10 turns of runs as they are (100%)" in text, text
