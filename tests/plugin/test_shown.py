@@ -101,7 +101,7 @@ def test_a_service_that_gets_all_is_said_to_in_folds_alone(judged: MakeJudged) -
     whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-summary=report.md", "-v")
     assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
     text = (suite.folder / "report.md").read_text("utf-8")
-    assert "shown: 10 of 10 turns of runs as they are (100%)" in text, text
+    assert "shown: 10 of 10 turns of runs as they are (100.0%)" in text, text
 
 
 def test_what_a_judge_reads_by_itself_is_unknown(judged: MakeJudged) -> None:
