@@ -138,9 +138,10 @@ def edited_role(case: Case, edit: Edit) -> str:
 
 
 def act_note(edit: Edit) -> str:
-    """What an edit did to which call, in a few words; empty for one of words."""
+    """What an edit did to which call, in a few words; empty for one that changed words."""
     if edit.kind == "say":
-        return ""
+        is_same_text = is_splice(edit) and edit.original_content == edit.edited_content
+        return "reasoning left out" if is_same_text else ""
     old_calls, new_calls = _calls(edit.before), _calls(edit.after)
     if edit.kind == "omit":
         changed = [call for call in old_calls if call not in new_calls]

@@ -240,7 +240,9 @@ def _turn(case: Case, made_case: Case, pair: TurnPair, *, editable: bool) -> Tur
         editable=editable and case.outcome.no_case is None and is_editable(case.messages, index),
         dropped_reasoning=sum(edit.dropped_reasoning for edit in edits),
     )
-    if not (has_new_text or has_new_calls):
+    # An error, or reasoning that said what an act changed.
+    has_other_changes = before != after and any(map(is_splice, edits))
+    if not (has_new_text or has_new_calls or has_other_changes):
         return turn
     why = tuple(_why(case, pair.old, edits))
     if is_inserted:
@@ -476,6 +478,7 @@ def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object
     The verdict is not in it where it is to stay hidden.
     """
     entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
+    verification = case.outcome.verification
     is_hidden = decision is None and not show_verdict
     return {
         **_case_values(case, f"/cases/{entry.key}", folds(case, entry.case)),
@@ -486,6 +489,7 @@ def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object
         "kind": KINDS[case.spec.test].label,
         "made_expected": entry.case.expected,
         "rejected": entry.rejected,
+        "contradiction": visible(verification.contradiction) if verification else "",
         "notes": [visible(note) for note in case.run.notes],
         "action": decision.action if decision else "",
         "has_edits": bool(decision and decision.has_edits),

@@ -12,9 +12,11 @@ import pytest
 
 from pytest_jrh.cases.acts import undone
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Case
+from pytest_jrh.core.model import Case, Skip, Verification
+from pytest_jrh.reports.evidence import shown_edits
 from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
+from pytest_jrh.review.serving import html_reply
 from pytest_jrh.review.views import (
     Turn,
     bare_values,
@@ -35,6 +37,7 @@ from pytest_jrh.store.decisions import (
 from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
 from tests.support.made_cases import (
     ACT_RUN,
+    act_edit,
     hostile_act_case,
     make_act_case,
     make_case,
@@ -249,3 +252,45 @@ def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
     assert case.messages[1]["tool_calls"][0]["arguments"]["lines"][0]["sku"] == "\ufffd</textarea>"
     assert read_case(record_line(to_record(case))).outcome.edits == case.outcome.edits
     assert undone(case.messages, case.outcome.edits) == case.run.messages
+
+
+def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
+    thinking = {
+        "id": "m5",
+        "role": "assistant",
+        "content": [
+            {"type": "reasoning", "reasoning": "56.00 it is."},
+            {"type": "text", "text": "Done."},
+        ],
+    }
+    run = (*ACT_RUN[:4], {**ACT_RUN[4], "content": ""}, thinking)
+    failed = {**run[4], "error": {"type": "timeout", "message": "no answer"}}
+    bare = {**thinking, "content": thinking["content"][1:]}
+    edits = (
+        act_edit(3, "call", run[3:5], (run[3], failed)),
+        act_edit(5, "say", (thinking,), (bare,), dropped_reasoning=1, follows="[5] still says 56"),
+    )
+    case = make_case(messages=run, edited=False)
+    made = (*run[:4], failed, bare)
+    case = replace(case, outcome=replace(case.outcome, messages=made, edits=edits))
+    turns = {turn.anchor: turn for fold in folds(case, case) for turn in fold.turns}
+    assert [anchor for anchor, turn in turns.items() if turn.state] == ["4", "5"]
+    assert turns["4"].parts[0].text == "no answer"
+    assert turns["5"].dropped_reasoning == 1
+    assert [edit.title for edit in shown_edits(case)] == [
+        "turn 3 (assistant), call of refund changed",
+        "turn 5 (assistant), reasoning left out",
+    ]
+
+
+def test_a_case_that_contradicts_itself_says_where() -> None:
+    said = Verification("FAIL", "Why.", None, "[5] names <b>56.00</b>")
+    why = Skip("contradiction", "the transcript contradicts itself")
+    outcome = replace(CASE.outcome, verification=said, no_case=why)
+    entry = ReviewCase("id", "digest", replace(CASE, outcome=outcome))
+    values = review_values(Reviewed(entry, None, None), show_verdict=False)
+    page = html_reply("case_decide.html", values).body.decode()
+    assert "contradicts itself (" in page
+    assert "[5] names &lt;b&gt;56.00&lt;/b&gt;" in page
+    assert "did not confirm" not in page
+    assert "data-edit=" not in page
