@@ -295,7 +295,8 @@ class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
     the `label` that he or she gave.
 
-    `busy`: another reviewer has it open. `may_reveal`: the reviewer may see how it was made.
+    `busy`: another reviewer has it open. `of_others`: it is in the part of another of the named
+    reviewers. `may_reveal`: the reviewer may see how it was made.
     `is_blind`: a label that is given now is a blind one.
     """
 
@@ -306,6 +307,7 @@ class Assigned:
     busy: bool
     may_reveal: bool
     is_blind: bool
+    of_others: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -666,6 +668,7 @@ class LabelBoard(Board):
                 entry=self._entries[digest],
                 label=label,
                 busy=digest in opened,
+                of_others=number > len(mine),
                 may_reveal=is_labelled and (self.reveals_each or has_finished),
                 is_blind=is_unseen and not was_revealed and not has_seen,
             )

@@ -1,4 +1,6 @@
-"""The report and the review page as axe-core sees them: wide and narrow, light and dark."""
+"""The report and the review pages in their states, wide and narrow, light, dark and printed: no
+part scrolls sideways or is cut off, and axe-core finds no violation.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +34,55 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.parametrize("scheme", ["light", "dark"]),
-    pytest.mark.parametrize("width", [1280, 390]),
+    pytest.mark.parametrize("width", [1440, 1280, 768, 390]),
 ]
+
+# There everything is as at 1280, with more room around it, so that axe-core has nothing to find.
+LIKE_1280 = 1440
+# On paper a page is as wide wherever it is printed from.
+PRINTED_FROM = 1280
+# What ends in an ellipsis says itself that there is more; what is hidden is for screen readers.
+LAYOUT = """() => {
+  const root = document.documentElement, faults = [];
+  const isShortened = (element) => element && (getComputedStyle(element).textOverflow === "ellipsis" || isShortened(element.parentElement));
+  if (root.scrollWidth > root.clientWidth) faults.push(`the page is ${root.scrollWidth} wide, of ${root.clientWidth}`);
+  for (const element of document.querySelectorAll("body *")) {
+    if (element.closest("svg, textarea, input, select, .skip") || !element.checkVisibility()) continue;
+    const style = getComputedStyle(element), box = element.getBoundingClientRect();
+    if (style.clipPath !== "none" || isShortened(element.parentElement)) continue;
+    const name = `${element.tagName} ${element.id} ${element.className}: ${element.textContent.trim().slice(0, 60)}`;
+    const isWide = style.display !== "inline" && element.scrollWidth > element.clientWidth + 1;
+    if (isWide && ["auto", "scroll"].includes(style.overflowX)) faults.push(`scrolls sideways: ${name}`);
+    if (isWide && ["hidden", "clip"].includes(style.overflowX) && style.textOverflow !== "ellipsis") faults.push(`is cut: ${name}`);
+    if (style.overflowY === "hidden" && style.textOverflow !== "ellipsis" && element.scrollHeight > element.clientHeight + 2) faults.push(`is cut below: ${name}`);
+    if (box.width && (box.left < -1 || box.right > root.clientWidth + 1) && !element.closest("[hidden]")) faults.push(`is outside: ${name}`);
+  }
+  return faults;
+}"""  # noqa: E501
+
+# A case of each test and outcome.
+OF_EACH_KIND = """rows => [...new Map(rows.map(row => [
+  ["test", "outcome"].map(name => row.querySelector(`[data-name=${name}]`).textContent).join(), row.dataset.key,
+])).values()]"""  # noqa: E501
 
 
 @pytest.fixture(scope="module")
-def violations() -> Callable[[Any], list[str]]:
-    """Every violation that axe-core finds on a page: its rule, and the elements."""
+def faults() -> Callable[[Any], list[str]]:
+    """What is cut on a page or scrolls sideways, and every violation that axe-core finds: its rule,
+    and the elements.
+    """
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="needs axe-playwright-python (`dev`)"
     ).Axe()
 
     def found(page: Any) -> list[str]:
+        layout: list[str] = page.evaluate(LAYOUT)
+        if page.viewport_size["width"] == LIKE_1280:
+            return layout
         response = axe.run(page).response
         assert len(response["passes"]) > 10
-        return [
+
+        return layout + [
             f"{violation['id']}: {node['html'][:200]} ({node['failureSummary']})"
             for violation in response["violations"]
             for node in violation["nodes"]
@@ -77,6 +113,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def print_of(page: Any, faults: Callable[[Any], list[str]], scheme: str, width: int) -> list[str]:
+    """The faults of a page on paper."""
+    page.set_viewport_size({"width": 720, "height": 900})
+    page.emulate_media(media="print", color_scheme=scheme)
+    found = faults(page)
+    page.emulate_media(media="screen", color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 900})
+    return found
+
+
 @pytest.fixture
 def opened(browser: Any, report: Path) -> Iterator[Callable[..., Any]]:
     contexts = []
@@ -93,9 +139,9 @@ def opened(browser: Any, report: Path) -> Iterator[Callable[..., Any]]:
         context.close()
 
 
-def test_the_report_is_accessible(
+def test_the_report_has_no_fault(
     opened: Callable[..., Any],
-    violations: Callable[[Any], list[str]],
+    faults: Callable[[Any], list[str]],
     width: int,
     scheme: str,
 ) -> None:
@@ -106,26 +152,73 @@ def test_the_report_is_accessible(
     # The page has the rows near the view alone.
     page.evaluate("document.querySelector('#cases').scrollIntoView()")
     page.wait_for_selector("table.cases tbody a")
-    assert violations(page) == []
-    page.click("table.cases tbody a >> nth=0")
+    assert faults(page) == []
+    if width == PRINTED_FROM:
+        assert print_of(page, faults, scheme, width) == []
+    page.fill("input[name=text]", "nothing has these words")
+    page.wait_for_selector("#shown:has-text('0 of')")
+    assert page.evaluate(LAYOUT) == []
+    page.fill("input[name=text]", "")
+    keys = page.eval_on_selector_all("table.cases tr[data-key]", OF_EACH_KIND)
+    assert len(keys) > 4
+    for key in keys:
+        page.evaluate(f"location.hash = 'case-{key}'")
+        page.wait_for_selector("#case h1")
+        page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+        assert page.evaluate(LAYOUT) == []
+    page.evaluate(f"location.hash = 'case-{keys[0]}'")
     page.wait_for_selector("#case .turn")
-    page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
-    assert violations(page) == []
+    assert faults(page) == []
+    if width == PRINTED_FROM:
+        assert print_of(page, faults, scheme, width) == []
 
 
-def test_the_review_page_is_accessible(
-    sessions: Sessions, violations: Callable[[Any], list[str]], width: int, scheme: str
+def test_the_review_page_has_no_fault(
+    sessions: Sessions, faults: Callable[[Any], list[str]], width: int, scheme: str
 ) -> None:
-    page = sessions.page(filled(sessions), width=width, scheme=scheme)
+    empty = sessions.page(sessions.start(), width=width, scheme=scheme)
+    empty.wait_for_selector("#case .empty", state="attached")
+    assert faults(empty) == []
+    session = filled(sessions)
+    page = sessions.page(session, width=width, scheme=scheme)
     page.wait_for_selector("#rows li")
-    assert violations(page) == []
+    assert faults(page) == []
+    page.fill("#search", "nothing has these words")
+    page.wait_for_selector("#rows li", state="hidden")
+    assert page.evaluate(LAYOUT) == []
+    page.fill("#search", "")
     page.locator("#rows li a").first.click()
     page.wait_for_selector("#case-title:not(:empty)")
-    assert violations(page) == []
+    assert faults(page) == []
+    if width == PRINTED_FROM:
+        assert print_of(page, faults, scheme, width) == []
+    page.check("input[name=mode][value=beside]", force=True)
+    page.keyboard.press("e")
+    page.wait_for_selector("#case .editor textarea")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.wait_for_selector("#help[open]")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    page.click("#open-templates")
+    page.wait_for_selector("#panel-preview .message")
+    assert faults(page) == []
+    page.keyboard.press("Escape")
+    page.click("#open-finish")
+    page.wait_for_selector("#finish[open]")
+    assert faults(page) == []
+    page.click("#finish-now")
+    page.wait_for_selector("#open-finish:text-is('Finalized')")
+    assert faults(page) == []
+    session.server.stop()
+    page.wait_for_selector("#banner:not([hidden])")
+    assert faults(page) == []
+    sessions.complaints[:] = []
 
 
-def test_the_page_of_blind_labelling_is_accessible(
-    pages: Labelling, violations: Callable[[Any], list[str]], width: int, scheme: str
+def test_the_page_of_blind_labelling_has_no_fault(
+    pages: Labelling, faults: Callable[[Any], list[str]], width: int, scheme: str
 ) -> None:
     cases = [confirmed(0), rejected(1), natural(2), made_case(3, target_score=2)]
     board = labelling(blind_suite(pages.folder), cases)
@@ -133,25 +226,25 @@ def test_the_page_of_blind_labelling_is_accessible(
         board.set_verdict(case, Judgment((Verdict(0, "no"),)))
     page = pages.page(pages.start(board), name="", width=width, scheme=scheme)
     page.wait_for_selector("#enter[open]")
-    assert violations(page) == []
+    assert faults(page) == []
     page.keyboard.type("ann")
     page.keyboard.press("Enter")
     for _ in cases:
         page.wait_for_selector("#case article[data-shows=bare]")
         title = page.inner_text("#case-title")
         page.keyboard.press("1")
-        assert violations(page) == []
+        assert faults(page) == []
         page.keyboard.press("Enter")
         page.wait_for_selector(f"#case-title:not(:text-is('{title}')), #finish[open]")
     page.wait_for_selector("#finish[open]")
-    assert violations(page) == []
+    assert faults(page) == []
     page.click("#finish-now")
     page.wait_for_selector("#case article[data-shows=list]")
-    assert violations(page) == []
+    assert faults(page) == []
     for _ in cases:
         page.keyboard.press("j")
         page.wait_for_selector("#case article[data-shows=revealed]")
         page.eval_on_selector_all(
             "#case details", "all => all.forEach(each => { each.open = true; })"
         )
-        assert violations(page) == []
+        assert faults(page) == []

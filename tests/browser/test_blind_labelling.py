@@ -334,6 +334,8 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     board = labelling(suite, all_kinds(4))
     url = pages.start(board)
     ann, ben = pages.page(url), pages.page(url, name="ben")
+    answers: list[Any] = []
+    ben.on("response", lambda response: answers.append(response))  # noqa: PLW0108 - a builtin is no handler
 
     def label_all(page: Any) -> None:
         for number in range(4):
@@ -359,6 +361,13 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     assert not has_ended_early
     assert ben.locator("#case article[data-shows=bare]").count() == 1
     label_all(ben)
+    # What ann has revealed is not sent to ben, who still labels.
+    hidden = ['"differs"', '"revealed":true', '"revealed": true']
+    for case in all_kinds(4):
+        hidden += telling(case)
+    bodies = [answer.text() for answer in answers if "/reviewers/" in answer.url]
+    assert len(bodies) >= 8
+    assert not [text for text in hidden for body in bodies if text in body]
     ben.click("#finish-now")
     ben.wait_for_selector("#case article[data-shows=list]")
     ben.click("#open-finish:text-is('Done')")
@@ -367,6 +376,31 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     assert board.finalized
     assert len(read_people(suite)) == 8
     assert all(each.blind for each in read_people(suite))
+
+
+def test_who_labels_in_a_clone_is_told_when_his_or_her_part_is_done(pages: Labelling) -> None:
+    suite = blind_suite(pages.folder, overlap=0.3, reviewers=("ann", "ben"))
+    board = labelling(suite, all_kinds(8))
+    page = pages.page(pages.start(board))
+    [reviewer] = board._reviewers
+    part = sum(not assigned.of_others for assigned in board.assigned(reviewer))
+    assert 0 < part < 8
+    for number in range(part):
+        wait_count(page, f"{number} labelled · {part - number} to go (and {8 - part} of others)")
+        assert not page.is_visible("#banner")
+        key = shown_key(page)
+        page.keyboard.press("v")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
+    page.wait_for_selector("#banner:has-text('Your part is labelled.')")
+    page.keyboard.press("f")
+    page.wait_for_selector(
+        "#finish-text:has-text('Every case of yours is labelled. "
+        f"{8 - part} more are in the part of others.')"
+    )
+    page.click("#finish-now")
+    page.wait_for_selector("#case article[data-shows=list]")
+    assert sum(not label.withdrawn for label in read_people(suite)) == part
 
 
 def test_one_person_under_two_names_is_asked_about_it(pages: Labelling) -> None:

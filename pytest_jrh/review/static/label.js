@@ -25,6 +25,7 @@ let listing = false;
 let last = null;
 
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
+const PART = "Your part is labelled. What is left is that of the other reviewers: finish, unless you label it for them.";
 listen(heard, () => progress?.finalized && DONE);
 
 async function heard(news) {
@@ -32,7 +33,7 @@ async function heard(news) {
   session = news.session;
   progress = news.progress;
   for (const place of document.querySelectorAll(".outlook")) place.textContent = news.outlook;
-  banner(progress.finalized ? DONE : "");
+  banner(notice());
   if (progress.finalized) finished("Finished");
   if (anew) {
     me = null;
@@ -134,11 +135,16 @@ async function send(what, body) {
   }
 }
 
-// The next case without a label after the one that is open, around the end; one that nobody else has open, if there is one.
+// What the reviewer has still to label: in a clone each, people divide the sample.
+const left = () => rows.filter((one) => one.open && !one.of_others).length;
+const leftOfOthers = () => rows.filter((one) => one.open && one.of_others).length;
+const notice = () => (progress.finalized ? DONE : !revealed && leftOfOthers() && !left() ? PART : "");
+
+// The next case without a label after the one that is open, around the end; of the reviewer's own part and one that nobody else has open, if there is one.
 function unlabelled() {
   const at = rows.findIndex((one) => one.key === current);
   const open = [...rows.slice(at + 1), ...rows.slice(0, Math.max(at, 0))].filter((one) => one.open);
-  return open.find((one) => !one.busy) ?? open[0];
+  return open.find((one) => !one.busy && !one.of_others) ?? open.find((one) => !one.busy) ?? open[0];
 }
 
 function draw() {
@@ -158,11 +164,11 @@ function draw() {
       return item;
     }),
   );
-  const left = rows.filter((one) => one.open).length;
-  $("bar").max = rows.length || 1;
-  $("bar").value = rows.length - left;
-  $("counts").textContent = rows.length ? `${rows.length - left} labelled · ${left} to go` : "waiting for the cases";
-  document.title = `${rows.length - left}/${rows.length} · Blind labelling`;
+  const rest = leftOfOthers(), total = rows.length - rest, done = total - left();
+  $("bar").max = total || 1;
+  $("bar").value = done;
+  $("counts").textContent = rows.length ? `${done} labelled · ${left()} to go${rest ? ` (and ${rest} of others)` : ""}` : "waiting for the cases";
+  document.title = `${done}/${total} · Blind labelling`;
 }
 
 function showWaiting() {
@@ -285,8 +291,10 @@ async function confirmLabel() {
 async function goOn() {
   if (revealed) return go(1);
   const following = unlabelled();
-  if (following) await open(following.key);
-  else if (finishes()) finish();
+  if (following) {
+    await open(following.key);
+    banner(notice());
+  } else if (finishes()) finish();
   else banner("All your cases are labelled. Finish, or look at them again.");
 }
 
@@ -315,12 +323,12 @@ function go(step) {
 
 const finish = finishing(
   () => {
-    const left = rows.filter((one) => one.open).length;
-    const rest = left ? `${left} of your cases are without a label. ` : "Every case of yours is labelled. ";
+    const number = left(), ofOthers = leftOfOthers();
+    const rest = `${number ? `${number} of your cases are without a label. ` : "Every case of yours is labelled. "}${ofOthers ? `${ofOthers} more are in the part of others. ` : ""}`;
     $("finish-all").hidden = !others.length;
     if (others.length) return `${others.join(", ")} still label. The session goes on when everybody has finished.`;
     if (!finishes()) return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
-    const late = left ? "What you label after that does not count as blind: to label the rest another day, close this page instead." : "";
+    const late = number ? "What you label after that does not count as blind: to label the rest another day, close this page instead." : "";
     return `${rest}You then see what the cases were made for, beside your labels. ${late}`;
   },
   async (choice) => {
