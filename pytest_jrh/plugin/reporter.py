@@ -469,9 +469,9 @@ class BriefFailures:
         the log of a CI job; elsewhere what was done stands in place of the node id.
         """
         room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
-        if any(map(os.environ.get, _CI)) or all(
-            columns(report.nodeid) <= room for report in reports
-        ):
+        has_room = all(columns(report.nodeid) <= room for report in reports)
+        # Beside the cases that passed, which pytest names by their node ids, so are the others.
+        if has_room or terminalreporter.hasopt("p") or any(map(os.environ.get, _CI)):
             return [*reports]
         folder = terminalreporter.config.invocation_params.dir
         named = []

@@ -296,7 +296,7 @@ def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled:
     done = pytester.runpytest(
         labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"
     )
-    assert {"report: r.html", "report: r.md", "report: r.eval"} <= set(done.outlines)
+    assert {"Report: r.html", "report: r.md", "report: r.eval"} <= set(done.outlines)
     resolved = yaml.safe_load(
         (labelled.suite.results / "state" / "config_resolved.yml").read_text("utf-8")
     )

@@ -184,7 +184,7 @@ def test_a_judge_under_another_name_is_answered_from_its_recordings(
     config = suite.config.read_bytes()
     _judged_by(project, "mini")
     for options in ([], ["--jrh-record-mode=new_episodes"], ["--jrh-prune"]):
-        moved = pytester.runpytest(suite.option, *options, *workers)
+        moved = pytester.runpytest(suite.option, *options, "-v", *workers)
         moved.assert_outcomes(passed=7, failed=1)
         moved.stdout.fnmatch_lines(["cassette: *run-2.e1.judge-default.yaml", "0 calls made, *"])
         assert {path: path.read_bytes() for path in suite.cassettes.rglob("*.yaml")} == recorded

@@ -133,8 +133,6 @@ def test_yesterdays_judge_stands_in_a_panel_beside_a_recorded_one(
     results = results_of(labelled)
     assert results["run-2", "today"]["outcome"] == "disagree"
     assert results["run-2", "yesterday"]["outcome"] == "agree"
-    page = labelled.suite.results / "report.html"
-    assert not page.exists()
 
 
 def test_the_results_of_yesterdays_session_are_a_table(
