@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import UNEDITED, CaseResult, CaseSpec
+from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import columns, cut_in_the_middle, one_line, shortened
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -103,6 +104,8 @@ def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool, question
     about the case.
     """
     of_calls = f".{question or 'generation'}"
+    if question and STAGES[question].of_verdict:
+        of_calls += f"-{_judge_file(spec.judge)}"
     if judging:
         of_calls = f"{_JUDGING}{_judge_file(spec.judge)}"
     name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"

@@ -615,5 +615,8 @@ class Config(ConfigSection):
     realism: QuestionSection | None = None
     """Ask a model of each made case, and of its run as it was, whether the transcript was altered.
     Left out: nothing is asked."""
+    reasons: QuestionSection | None = None
+    """Ask a model of each right verdict on a violation that was made whether the judge's reasoning
+    is about that one. Left out: nothing is asked."""
     replay: Replay = Replay.model_construct()
     """Where recordings are and how they are used."""

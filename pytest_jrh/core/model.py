@@ -621,14 +621,30 @@ another one, and finds fault with it; or none of which that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
+class ReasonCheck:
+    """Whether a right verdict on a violation that was made is right for that reason, as a model
+    says, and its words.
+
+    Without a usable answer `same` is None, and `trouble` is what happened (a key of `UNSCORED`);
+    `reason` is then its cause.
+    """
+
+    same: bool | None
+    reason: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgment:
     """What a judge says of a case: the verdicts of all repeats, at least one.
 
-    `cites` is None where no turns are known of a violation, or it was not found.
+    `cites` is None where no turns are known of a violation, or it was not found, and `reason_check`
+    where nothing was asked about it.
     """
 
     verdicts: tuple[Verdict, ...]
     cites: CitedTurns | None = None
+    reason_check: ReasonCheck | None = None
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -770,10 +786,10 @@ class CaseResult:
     empty where an earlier version wrote the result. `edit_note` is what the editor says of its
     first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
     an earlier version wrote the result. `cites` says whether the reasoning of a right verdict is
-    about the violation, as far as it cites turns (`Judgment.cites`). `realism` is None where the
-    suite does not ask. `turns_shown` says whether the judge was shown what decides; None where it
-    was not asked, has its verdicts from a table, or judged a probe's case, and where an earlier
-    version wrote the result.
+    about the violation, as far as it cites turns (`Judgment.cites`). `reason_check` and `realism`
+    are None where the suite does not ask. `turns_shown` says whether the judge was shown what
+    decides; None where it was not asked, has its verdicts from a table, or judged a probe's case,
+    and where an earlier version wrote the result.
     """
 
     spec: CaseSpec
@@ -801,6 +817,7 @@ class CaseResult:
     skip_kind: SkipKind | None = None
     edit_note: str = ""
     cites: CitedTurns | None = None
+    reason_check: ReasonCheck | None = None
     realism: Realism | None = None
     turns_shown: ShownTurns | None = None
 

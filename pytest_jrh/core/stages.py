@@ -60,6 +60,8 @@ class StageSpec:
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
+    of_verdict: bool = False
+    """Whether it is asked about a verdict: once for each judge, and recorded where verdicts are."""
     edits_in: Callable[[str, int], int | None] | None = None
     """How many edits of an editor an answer of it leads to, of at most so many; None for an answer
     that does not say."""
@@ -202,7 +204,19 @@ REALISM = StageSpec(
 )
 
 
-QUESTIONS: tuple[StageSpec, ...] = (REALISM,)
+REASONS = StageSpec(
+    name="reasons",
+    title="the question whether a judge is right for the right reason",
+    variables=frozenset({"rubric", "edits", "reasoning"}),
+    required=frozenset({"edits", "reasoning"}),
+    prompt_per="",
+    calls=lambda _case: NO_CALL,
+    makes_cases=False,
+    of_verdict=True,
+)
+
+
+QUESTIONS: tuple[StageSpec, ...] = (REALISM, REASONS)
 """The stages that are asked about made cases, where the config has a section of their name at its
 top; their calls are those that a case has to make when it is made, which no plan can foresee."""
 STAGES: Mapping[str, StageSpec] = {

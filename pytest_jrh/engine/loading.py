@@ -24,7 +24,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.redact import read_dotenv
-from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.core.stages import EDITOR, REALISM
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.judge import TabledJudge
@@ -225,11 +225,11 @@ class ReadySuite:
         return self.label(spec) is None
 
     def asks(self, question: StageSpec, spec: CaseSpec) -> bool:
-        """Whether the suite asks this about the case, which is made by stages; of a panel the first
-        judge's case stands for those of all.
+        """Whether the suite asks this about the case, which is made by stages, or about the verdict
+        on it; of a panel the first judge's case stands for those of all.
         """
-        is_first = spec.judge == self.suite.judges[0].name
-        return question.name in self.questions and is_first and KINDS[spec.test].is_made
+        asks_of_judge = question.of_verdict or spec.judge == self.suite.judges[0].name
+        return question.name in self.questions and asks_of_judge and KINDS[spec.test].is_made
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read the run of a case and preprocess it.
@@ -500,6 +500,8 @@ def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
             templates[name] = load_template(
                 name, mode=suite.mode, objective="fail", prompt_path=path
             )
+        if name != REALISM.name:
+            continue
         provider = provider_of(stage.model)
         if are_kin(stage.model, editor) or (provider and provider == provider_of(editor)):
             notices.append(

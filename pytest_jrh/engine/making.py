@@ -27,8 +27,9 @@ from pytest_jrh.core.model import (
     PerturbationOutcome,
     Realism,
     RealismAnswer,
+    ReasonCheck,
 )
-from pytest_jrh.core.stages import REALISM
+from pytest_jrh.core.stages import REALISM, REASONS
 from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.core.user_code import SessionEnd
@@ -140,7 +141,6 @@ async def asked_realism(
     """Ask a model whether the transcript of a made case was altered, and that of its run as it was;
     None where there is no such case, or another judge of the panel has asked.
     """
-    from pytest_jrh.cases.acts import edited_turns
     from pytest_jrh.cases.realism import ask_realism
 
     case = attempt.case
@@ -172,6 +172,42 @@ async def asked_realism(
     edits = case.outcome.edits
     kinds = dict.fromkeys(edit.kind for edit in edits)
     return Realism(of_case, of_run, tuple(sorted(edited_turns(edits))), tuple(kinds), shared)
+
+
+async def asked_reasons(
+    attempt: Attempt,
+    judgment: Judgment,
+    ready: ReadySuite,
+    calls: Calls,
+    settings: EngineSettings,
+) -> ReasonCheck | None:
+    """Ask a model whether a right verdict on a violation that was made is right for that reason;
+    None for any other verdict.
+    """
+    case = attempt.case
+    if not ready.asks(REASONS, attempt.spec) or case is None or not case.outcome.edits:
+        return None
+    if case.mode != "binary" or not case.expected == 1 == judgment.score:
+        return None
+    from pytest_jrh.cases.reasons import ask_reasons
+
+    async with calls.tape(attempt, ready, judging=False, question=REASONS.name) as tape:
+        model = ready.suite.questions[REASONS.name]
+        prompt = Stage(model, ready.questions[REASONS.name], make_complete(tape))
+        try:
+            check = await renewing(
+                tape,
+                lambda: ask_reasons(prompt, case, judgment.shown.reasoning),
+                retry_unscored=settings.retry_unscored,
+            )
+        except Unscored as trouble:
+            # Of this question alone: the verdict stands.
+            reason = settings.redactor.of_code(trouble.cause)
+            check = ReasonCheck(None, one_line(reason), trouble.outcome)
+        if not check.trouble or UNSCORED[check.trouble].final:
+            await tape.finish()
+    await tape.settle(completed=True)
+    return check
 
 
 def _is_final(answer: RealismAnswer) -> bool:

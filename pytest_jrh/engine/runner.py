@@ -25,6 +25,7 @@ from pytest_jrh.engine.making import (
     Bases,
     CaseMaker,
     asked_realism,
+    asked_reasons,
     cited_by,
     judgment_of,
     to_its_end,
@@ -257,7 +258,10 @@ class CaseRunner:
             attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
             raise
         attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
-        return judgment
+        if judgment is None:
+            return None
+        check = await asked_reasons(attempt, judgment, ready, self.calls, self._settings)
+        return replace(judgment, reason_check=check)
 
     async def _judged(self, attempt: Attempt) -> Judgment | None:
         spec = attempt.spec

@@ -24,6 +24,8 @@ from pytest_jrh.core.stages import (
     MOST_FOLLOWING_EDITS,
     NO_CALL,
     REALISM,
+    REASONS,
+    STAGES,
     VERIFIER,
     CallRange,
 )
@@ -164,7 +166,8 @@ class Calls:
     ) -> Tape:
         """The tape that a case's calls of one kind go through, or of one `question` about it."""
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
-        mode = self._settings.mode(ready, judging=judging)
+        of_verdict = judging or (question != "" and STAGES[question].of_verdict)
+        mode = self._settings.mode(ready, judging=of_verdict)
         path = cassette_path(folder, attempt.spec, judging=judging, question=question)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
         check = partial(self._check, attempt.spec, ready, judging=judging, question=question)
@@ -455,17 +458,22 @@ def _questions(attempt: Attempt, ready: ReadySuite, *, settled: bool) -> dict[St
     """The calls that are still to be made of what is asked about a case, which is `settled` where
     its making and judging are recorded.
     """
-    if not ready.asks(REALISM, attempt.spec):
-        return {}
-    if not attempt.questions:
-        # Without a case so far, or with one that needed no edit.
-        may_come = attempt.case is None and not settled
-        return {REALISM.name: CallRange(0, _ASKED) if may_come else NO_CALL}
-    missing = 0
-    for tape in attempt.questions:
-        if tape.records:
-            missing += sum(lookup.answer is None for lookup in tape.lookups)
-    return {REALISM.name: CallRange(missing, missing)}
+    questions: dict[StageName, CallRange] = {}
+    for question, most in ((REALISM, _ASKED), (REASONS, 1)):
+        if not ready.asks(question, attempt.spec):
+            continue
+        begun = False
+        missing = 0
+        for tape in attempt.questions:
+            for lookup in tape.lookups:
+                if lookup.stage == question.name:
+                    begun = True
+                    missing += tape.records and lookup.answer is None
+        # Without a case or a verdict so far, or with a case that needed no edit.
+        may_come = not settled and (attempt.case is None or question.of_verdict)
+        not_begun = CallRange(0, most) if may_come else NO_CALL
+        questions[question.name] = CallRange(missing, missing) if begun else not_begun
+    return questions
 
 
 def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:

@@ -27,6 +27,7 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import trust_sentence
+from pytest_jrh.reports.made_cases import reason_sentences
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, brief_findings, findings_first
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.panels import made_case_id
@@ -205,6 +206,7 @@ def suite_blocks(
     else:
         for card in cards:
             blocks += map(Sentence, card.sentences)
+    blocks += map(Sentence, reason_sentences(session, suite))
     if decision is not None and decision.is_reported and not brief:
         blocks += map(Sentence, _other_reasons(decision))
         blocks += map(Sentence, unseen_sentences(decision))

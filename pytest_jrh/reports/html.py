@@ -53,6 +53,8 @@ from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
     not_shown_sentences,
+    reason_blocks,
+    reason_sentences,
     shown_folds,
 )
 from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
@@ -390,7 +392,15 @@ def _remarks(session: Session) -> list[Block]:
         *map(Sentence, label_sentences(session)),
         *cited_blocks(session),
         *shown_folds(session),
+        *_right_reasons(session),
     ]
+
+
+def _right_reasons(session: Session) -> Iterable[Block]:
+    """What the card of the other reports says of reasons, and the cases."""
+    for suite in suite_names(session):
+        yield from map(Sentence, reason_sentences(session, suite))
+    yield from reason_blocks(session)
 
 
 def _listed(session: Session, listed_session: Session) -> list[Block]:

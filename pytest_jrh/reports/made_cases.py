@@ -1,5 +1,6 @@
 """How far verdicts can be trusted: whether the turns that the reasoning of a right one cites are
-those of the violation, and whether the judge was shown what decides.
+those of the violation, whether a model says that it is right for what was done, and whether the
+judge was shown what decides.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.model import JUDGED, UNEDITED
+from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.blocks import Cases, Fold, Points, Sentence
-from pytest_jrh.stats.figures import percent, ranged
+from pytest_jrh.stats.figures import NONE, percent, range_text, ranged
 from pytest_jrh.stats.intervals import estimate_share, tallied
 
 if TYPE_CHECKING:
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
 
 
 CITED_TITLE = "Turns that right verdicts cite"
+REASON_TITLE = "Right for another reason"
 # What cites another turn may still be about the violation, in about so many of a hundred.
 _MISREAD = 0.05
 _FEWEST_CITING = 5
+_LONGEST_REASON = 300
 
 
 def cited_blocks(session: Session) -> list[Block]:
@@ -78,6 +83,92 @@ def cited_data(results: Iterable[CaseResult]) -> dict[str, Any]:
     others = [result.case_id for result in found if result.cites == "another"]
     numbers = {name: counts[name] for name in ("cited", "another", "none")}
     return {"cited_turns": {**numbers, "cases": others}}
+
+
+def reason_sentences(session: Session, suite: str) -> Iterator[str]:
+    """How many of the violations that were made each judge found, and how many of these for what
+    was done; nothing where the suite does not ask.
+    """
+    for judge, asked in _asked_by_judge(session, suite).items():
+        total = 0
+        for result in session.results:
+            if (result.spec.suite, result.judge) == (suite, judge) and _is_made_violation(result):
+                total += 1
+        by = f"judge {one_line(judge)}: " if judge else ""
+        answered = [result for result in asked if _same(result) is not None]
+        same = sum(_same(result) is True for result in asked)
+        sentence = f"{by}{len(asked):,} of {counted(total, 'violation')} found, {same:,} of them"
+        if answered:
+            share = _share_of_same(answered)
+            interval = range_text(share, digits=0)
+            between = "" if interval == NONE else f", {interval}"
+            sentence += f" for what was done ({percent(share.value, 0)}{between})"
+        else:
+            sentence += " known to be for what was done"
+        if missing := len(asked) - len(answered):
+            sentence += f"; of {missing:,} it could not be told"
+        yield f"{sentence}."
+
+
+def reason_blocks(session: Session) -> list[Block]:
+    """The cases that are right for another reason, and those of which it could not be told, each
+    with the words of the model that was asked.
+    """
+    blocks: list[Block] = []
+    titles = ((False, "right for another reason"), (None, "right, and not known for what reason"))
+    for same, title in titles:
+        named = []
+        for result in session.results:
+            check = result.reason_check
+            if check is not None and check.same is same:
+                why = f"{check.trouble}: {check.reason}" if check.trouble else check.reason
+                why = shortened(one_line(why), _LONGEST_REASON)
+                named.append(session.named(result.case_id, why))
+        if named:
+            blocks.append(Cases(title, tuple(named), "warning"))
+    return [Fold(REASON_TITLE, tuple(blocks))] if blocks else []
+
+
+def reason_data(results: Iterable[CaseResult]) -> dict[str, Any]:
+    """What was said of one judge's right verdicts, as a key of the report; nothing where nothing
+    was asked.
+    """
+    checks = {}
+    for result in results:
+        if result.reason_check is not None:
+            checks[result.case_id] = result.reason_check
+    if not checks:
+        return {}
+    answers = Counter(check.same for check in checks.values())
+    cases = {}
+    for case, check in checks.items():
+        cases[case] = {"same": check.same, "reason": check.reason, "trouble": check.trouble or None}
+    counts = {"same": answers[True], "other": answers[False], "unanswered": answers[None]}
+    return {"right_reason": {**counts, "cases": cases}}
+
+
+def _asked_by_judge(session: Session, suite: str) -> dict[str, list[CaseResult]]:
+    asked: dict[str, list[CaseResult]] = {}
+    for result in session.results:
+        if result.spec.suite == suite and result.reason_check is not None:
+            asked.setdefault(result.judge, []).append(result)
+    return asked
+
+
+def _is_made_violation(result: CaseResult) -> bool:
+    is_made = KINDS[result.spec.test].is_made and result.edit_note != UNEDITED
+    return is_made and result.outcome in JUDGED and result.expected == 1
+
+
+def _same(result: CaseResult) -> bool | None:
+    return None if result.reason_check is None else result.reason_check.same
+
+
+def _share_of_same(answered: Sequence[CaseResult]) -> Estimate:
+    """The share of right verdicts that are right for what was done."""
+    return estimate_share(
+        tallied((result.spec.cluster_id, _same(result) is True) for result in answered)
+    )
 
 
 def _share_of_another(found: Sequence[CaseResult]) -> Estimate:

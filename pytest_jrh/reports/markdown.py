@@ -63,6 +63,7 @@ from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
     not_shown_sentences,
+    reason_blocks,
     shown_folds,
 )
 from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
@@ -283,7 +284,7 @@ def _folds(session: Session) -> list[Block]:
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
-    blocks += [*shown_folds(session), *cited_blocks(session)]
+    blocks += [*shown_folds(session), *cited_blocks(session), *reason_blocks(session)]
     for title, folded in (
         ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
         ("Made cases", topics.realism_blocks(session)),

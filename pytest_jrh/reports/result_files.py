@@ -28,7 +28,7 @@ from pytest_jrh.reports.json_values import (
     panel_data,
     table_data,
 )
-from pytest_jrh.reports.made_cases import cited_data, shown_count, shown_data
+from pytest_jrh.reports.made_cases import cited_data, reason_data, shown_count, shown_data
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
@@ -115,6 +115,7 @@ def judge_report(
         "contradicting": list(map(_ids, contradicting_cases(results))),
         **cited_data(plain),
         **shown_data(plain),
+        **reason_data(plain),
         **_realism(run.results),
         "session": material.session,
     }

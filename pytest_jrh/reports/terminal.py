@@ -52,6 +52,7 @@ from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
     not_shown_sentences,
+    reason_blocks,
     shown_folds,
 )
 from pytest_jrh.reports.probes import probe_blocks
@@ -376,7 +377,7 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     blocks += [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
     blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
-    blocks += [*cited_doubts(session), *cited_blocks(session)]
+    blocks += [*cited_doubts(session), *cited_blocks(session), *reason_blocks(session)]
     for name, decision in session.decisions.items():
         if gate := gate_blocks(decision, session):
             title = f"suite {name}" if len(session.decisions) > 1 else ""

@@ -34,6 +34,7 @@ from pytest_jrh.core.model import (
     CaseResult,
     CaseSpec,
     Realism,
+    ReasonCheck,
     Rejection,
     SharedCall,
     ShownTurns,
@@ -120,6 +121,7 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
     judge, shared = data.get("judge_spending"), data.get("shared")
     minority, rejected, realism = map(data.get, ("minority", "rejected", "realism"))
     turns_shown = data.get("turns_shown")
+    reason_check = data.get("reason_check")
     spendings: dict[str, Any] = {
         "spending": _spending_of(data["spending"]),
         "judge_spending": None if judge is None else _spending_of(judge),
@@ -135,6 +137,7 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
             "base_scores": tuple(data.get("base_scores", ())),
             "minority": None if minority is None else Verdict(**minority),
             "rejected": None if rejected is None else Rejection(**rejected),
+            "reason_check": None if reason_check is None else ReasonCheck(**reason_check),
             "realism": None if realism is None else _realism_type().validate_python(realism),
             "turns_shown": None if turns_shown is None else _shown_of(turns_shown),
         }
@@ -179,7 +182,7 @@ def result_from(text: str) -> CaseResult:
 
 
 def _fields(
-    value: Rejection | SharedCall | Spending | Usage | Verdict,
+    value: ReasonCheck | Rejection | SharedCall | Spending | Usage | Verdict,
 ) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
@@ -209,6 +212,7 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "skip_kind": str,
     "edit_note": str,
     "cites": str,
+    "reason_check": _fields,
     "realism": lambda realism: _realism_type().dump_python(realism, mode="json"),
     "turns_shown": _shown_data,
 }
@@ -314,6 +318,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     yield from _odd_rejection(result)
     yield from _odd_realism(result)
     yield from _odd_turns(result)
+    yield from _odd_reasons(result)
     yield from _odd_scores(result)
     if outcome not in JUDGED:
         return
@@ -353,6 +358,18 @@ def _odd_rejection(result: CaseResult) -> Iterator[str]:
         yield f"rejected must be absent where outcome is {result.outcome}"
     if not _HEX.fullmatch(digest := result.rejected.case_digest):
         yield f"rejected.case_digest must be 64 hexadecimal digits, got {shown(digest)}"
+
+
+def _odd_reasons(result: CaseResult) -> Iterator[str]:
+    check = result.reason_check
+    if check is None:
+        return
+    if (check.same is None) != bool(check.trouble):
+        yield "reason_check says why there is no answer exactly where there is none"
+    elif check.trouble and check.trouble not in UNSCORED:
+        yield f"reason_check.trouble must be one of {', '.join(UNSCORED)}, got {check.trouble!r}"
+    if result.outcome != "agree":
+        yield f"reason_check must be absent where outcome is {result.outcome}"
 
 
 def _odd_realism(result: CaseResult) -> Iterator[str]:
@@ -469,6 +486,7 @@ def case_result(
         content=content_digest(case) if case else "",
         edit_note=_edit_note(spec, case or rejected),
         cites=judgment.cites if judgment else None,
+        reason_check=judgment.reason_check if judgment else None,
     )
 
 

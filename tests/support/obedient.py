@@ -51,6 +51,7 @@ class Obedient:
             "verifier": self._verify,
             "judge": self._judge,
             "realism": _notice,
+            "reasons": _agree,
         }
         if request.stage not in answers:
             return "Understood."
@@ -151,6 +152,10 @@ def _notice(request: Request) -> dict[str, Any]:
         elif _MARKER.search(line):
             turns.append(header)
     return {"altered": bool(turns), "turns": turns, "reason": "It closes with odd words."}
+
+
+def _agree(_request: Request) -> dict[str, Any]:
+    return {"same": True, "reason": "It names the closing words."}
 
 
 def _wanted_marker(prompt: str) -> str:

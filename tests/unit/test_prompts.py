@@ -16,6 +16,7 @@ from pytest_jrh.cases.pipeline import (
     verifier_response,
 )
 from pytest_jrh.cases.realism import RealismResponse
+from pytest_jrh.cases.reasons import ReasonsResponse
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.core.stages import STAGES
@@ -51,6 +52,7 @@ SINGLE_BRACE = {
     "summary": 'Log:\n{chronological_log}\nReturn {{"summary": "...", "risks": []}}',
     "verifier": '{rubric_instruction}\n{summary}\n{transcript}\nReturn {{"verdict": "PASS"}}',
     "realism": "{transcript}\nAltered?",
+    "reasons": "{rubric}\n{edits}\n{reasoning}\nThe same?",
     "judge": "{instruction}\n{rubric_id}: {rubric}\n{score_levels_table} "
     "{lowest_score}-{highest_score}\n{transcript}",
 }
@@ -73,6 +75,7 @@ def response_model(stage: StageName, mode: Mode) -> type[Response]:
         "editor": EditorResponse,
         "summary": SummaryResponse,
         "realism": RealismResponse,
+        "reasons": ReasonsResponse,
         "verifier": verifier_response(scores),
         "judge": judge_response(scores or BINARY_SCORES),
     }
