@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MEANINGS = {0: "satisfied", 1: "violated"}
 _LONGEST_LABEL = 50
-_DONE = {"call": "changed", "insert": "inserted", "omit": "omitted before it"}
+_DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
 
 
@@ -142,15 +142,19 @@ def act_note(edit: Edit) -> str:
     if edit.kind == "say":
         is_same_text = is_splice(edit) and edit.original_content == edit.edited_content
         return "reasoning left out" if is_same_text else ""
-    old_calls, new_calls = _calls(edit.before), _calls(edit.after)
+    earlier, later = edit.before, edit.after
     if edit.kind == "omit":
-        changed = [call for call in old_calls if call not in new_calls]
-    else:
-        changed = [call for call in new_calls if call not in old_calls]
-    # A call may have another result alone.
-    changed = changed or new_calls
-    shown_names = ", ".join(one_line(str(call.get("function", ""))) for call in changed)
-    return f"call of {shortened(shown_names, _LONGEST_LABEL)} {_DONE[edit.kind]}"
+        earlier, later = later, earlier
+    old_calls, old_messages = _calls(earlier), list(earlier)
+    names = [str(call.get("function", "")) for call in _calls(later) if call not in old_calls]
+    if not names:
+        # The same call with another result.
+        changed = [message for message in later if message not in old_messages]
+        names = [str(message.get("function", "")) for message in changed]
+    shown_names = shortened(", ".join(map(one_line, names)), _LONGEST_LABEL)
+    # Where the turn stays, the call stood in it.
+    place = " before it" if edit.kind == "omit" and not edit.after else ""
+    return f"call of {shown_names} {_DONE[edit.kind]}{place}"
 
 
 def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:

@@ -185,8 +185,8 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     length.
     """
     before, after = compared_texts(edit)
-    if edit.kind in ("insert", "omit"):
-        mark, units = ("+", _units(after)) if edit.kind == "insert" else ("-", _units(before))
+    if edit.kind != "say" and not (before and after):
+        mark, units = ("+", _units(after)) if after else ("-", _units(before))
         return _bounded(list(_marked(mark, units[:_MOST_DIFF_UNITS], width)), len(units))
     return text_diff(before, after, width)
 

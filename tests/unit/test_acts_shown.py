@@ -17,12 +17,19 @@ from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
 from pytest_jrh.reports.case_facts import synthetic_row
 from pytest_jrh.reports.eval_log import _edit as described_edit
-from pytest_jrh.reports.evidence import shown_edits
-from pytest_jrh.reports.failures import disagreement_text
+from pytest_jrh.reports.evidence import act_note, shown_edits
+from pytest_jrh.reports.failures import disagreement_text, edit_diff
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
-from tests.support.made_cases import ACT_RUN, called, hostile_act_case, make_act_case, make_case
+from tests.support.made_cases import (
+    ACT_RUN,
+    act_edit,
+    called,
+    hostile_act_case,
+    make_act_case,
+    make_case,
+)
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
@@ -211,6 +218,24 @@ def test_a_secret_of_the_run_is_not_shown_in_a_call() -> None:
     text = shown(clean)
     assert "0123456789abcdef" not in text
     assert '"sku": "[REDACTED]"' in text
+
+
+def test_of_several_calls_of_a_turn_the_one_that_changed_is_named() -> None:
+    other = {"id": "c9", "function": "look_up", "arguments": {"order": 17}}
+    turn = {**ACT_RUN[3], "tool_calls": [*ACT_RUN[3]["tool_calls"], other]}
+    looked_up = {**ACT_RUN[4], "function": "look_up", "tool_call_id": "c9", "content": "found"}
+    alone = {**turn, "tool_calls": [other]}
+    failed = {**ACT_RUN[4], "content": "no answer"}
+    edits = [
+        act_edit(3, "omit", (turn, ACT_RUN[4]), (alone,)),
+        act_edit(3, "call", (turn, ACT_RUN[4], looked_up), (turn, failed, looked_up)),
+    ]
+    titles = [act_note(edit) for edit in edits]
+    assert titles == ["call of refund omitted", "call of refund changed"]
+    lines = edit_diff(edits[0])
+    assert "- assistant calls refund" in lines
+    assert "  assistant calls look_up" in lines
+    assert edit_diff(edits[1])[-3:] == ["+   no answer", "  tool look_up", "  ..."]
 
 
 def test_the_audit_of_a_case_can_be_read_as_json(tmp_path: Path) -> None:
