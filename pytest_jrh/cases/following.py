@@ -226,12 +226,17 @@ def _touches_word(text: str, start: int, end: int) -> bool:
     after = text[end] if end < len(text) else " "
     if before.isalnum():
         return _CURRENCY.fullmatch(text, max(0, start - _CURRENCY_CODE), start) is None
-    if before in "_/:" or after == "_":
+    if before in "_/" or after == "_":
+        return True
+    # `10:56` is a time; `Total:56.00` and the `"amount":56` of JSON in a sentence are amounts.
+    if before == ":" and start > 1 and text[start - 2].isdigit():
         return True
     if before == "-" and start > 1 and text[start - 2].isalnum():
         return True
     if after in "-/:" and end + 1 < len(text) and text[end + 1].isalnum():
-        return True
+        # `56.00/month` is an amount.
+        has_decimals = not text[start:end].isdigit()
+        return not (after == "/" and has_decimals and text[end + 1].isalpha())
     # `56EUR` and `56€` are amounts, `7b` is part of an id.
     return after.isalnum() and _CURRENCY.match(text, end) is None
 
