@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import (
+    acts,
     anchoring,
     live,
     offline,
@@ -39,6 +40,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "validity": validity.lines,
     "labels": anchoring.lines,
     "tables": tables.lines,
+    "acts": acts.lines,
     "reasons": reasons.lines,
     "realism": realism.lines,
     "shown": shown.lines,
