@@ -243,6 +243,8 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
             "rubric_id": rubric.id,
             "rubric_instructions": instructions,
             "assistant_transcript": render_assistant_turns(messages),
+            # Only a suite of `edits: acts` reads them from its log.
+            "tools": "",
             "max_steps": max_steps,
             "ordinal_guidance": guidance,
         }

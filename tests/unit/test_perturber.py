@@ -340,3 +340,10 @@ def test_cancelled_case_asks_nothing_more() -> None:
 
     wait_for(cancelled())
     assert "editor" not in model.stages
+
+
+def test_prompt_for_both_kinds_of_edits_has_no_tools_in_a_suite_of_words() -> None:
+    prompt = "{{ rubric_instructions }} {{ assistant_transcript }}<tools>{{ tools }}</tools>"
+    model = ScriptedModel(planner=NO_PLAN)
+    perturbed(model, prompts={"planner": prompt})
+    assert "<tools></tools>" in model.only("planner").text
