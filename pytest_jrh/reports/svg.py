@@ -256,7 +256,7 @@ class Canvas:
                 f'<rect x="{number(self.margin)}" y="{number(top)}" width="{number(self.room)}" '
                 f'height="{number(self.bottom - top)}" class="hit"/>\n'
             )
-            self._parts.insert(first, f'<a href="{escape(self.clean(address))}">\n{area}')
+            self._parts.insert(first, f'<a href="{escape(self._clean(address))}">\n{area}')
             self._parts.append("</a>\n")
 
     def line(

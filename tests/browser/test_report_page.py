@@ -402,6 +402,24 @@ def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
+def test_no_name_widens_the_page_and_each_leads_to_its_cases(opened: Any, tmp_path: Path) -> None:
+    names = ("W" * 2_000, storable(HOSTILE), "\u202e\u05d0\u200b" * 300)
+    made = [
+        result_with(result, rubric_id=name, judge="j" * 500, run_id=f"{place} {name}")
+        for name in names
+        for place, result in enumerate(judged(wrong_on("run-000"), runs=2, rubrics=("tone",)))
+    ]
+    path = write(tmp_path, made, MESSAGES, "W" * 100_000)
+    for width, picture in ((390, ".jrh-narrow"), (1280, ".jrh-wide")):
+        page = opened(path, width=width)
+        page.eval_on_selector_all("details", "all => all.forEach(one => { one.open = true; })")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for row in range(3):
+            page.evaluate("scrollTo(0, 0)")
+            page.locator(f"{picture} a .hit").nth(row).click()
+            wait_for(page, "document.querySelector('#shown').textContent", "4 of 12 cases")
+
+
 def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
     old = " ".join(f"word{number}" for number in range(25_000))
     new = " ".join(f"word{number * 7 % 25_000}" for number in range(25_000))
