@@ -15,6 +15,9 @@ from tests.browser.material import made_case
 from tests.browser.test_review_screenshots import filled
 from tests.support.blind import blind_suite, confirmed, labelling, natural, rejected
 from tests.support.judged_sessions import (
+    INJECTION,
+    PLACES,
+    derived,
     judged,
     kept_of,
     right,
@@ -24,7 +27,6 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import MESSAGES, make_result, make_spec
-from tests.unit.test_probe_figures import INJECTION, PLACES, derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

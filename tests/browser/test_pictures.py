@@ -13,7 +13,10 @@ from pytest_jrh.reports.pictures import NARROW, WIDE, session_pictures
 from pytest_jrh.reports.svg import stacked
 from tests.support.judged_sessions import (
     HOSTILE,
+    INJECTION,
+    PLACES,
     always,
+    derived,
     judged,
     misses,
     panel,
@@ -23,7 +26,6 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.unit.test_probe_figures import INJECTION, PLACES, derived
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
 DIGEST = "0123456789abcdef" * 4
+INJECTION, LAYOUT = "prompt_injection", "format_invariance"
+PLACES = ("assistant_turn", "tool_result")
 EARLIER_JUDGE = "fedcba9876543210" * 4
 HOSTILE = (
     "<script>alert('x')</script><img src=x onerror=alert(1)> </script></pre></code></details> ]]> "
@@ -98,6 +100,36 @@ def panel(answers: dict[str, Answer], runs: int = 12) -> list[CaseResult]:
     results = []
     for judge, answer in answers.items():
         results += judged(answer, runs=runs, judge=judge)
+    return results
+
+
+def derived(
+    turned: Sequence[str] = (),
+    *,
+    probe: str = LAYOUT,
+    variants: Sequence[str] = ("json_layout", "ids"),
+    runs: int = 20,
+    base_scores: tuple[int, ...] = (1,),
+    judge: str | None = None,
+) -> list[CaseResult]:
+    """Results of a probe on violated cases, the variants in turn; `turned` are the variants that
+    turn the verdict.
+    """
+    results = []
+    for run in range(runs):
+        variant = variants[run % len(variants)]
+        spec = make_spec(
+            f"run-{run:03}", test=probe, base="agent_perturbation", variant=variant, judge=judge
+        )
+        score = 0 if variant in turned else 1
+        result = make_result(
+            spec,
+            "agree" if score else "disagree",
+            score,
+            case_digest=DIGEST,
+            judge_fingerprint=DIGEST,
+        )
+        results.append(replace(result, base_scores=base_scores))
     return results
 
 

@@ -26,7 +26,10 @@ from pytest_jrh.reports.pictures import (
 from pytest_jrh.reports.svg import cut_to, stacked, text_lines, text_width
 from tests.support.judged_sessions import (
     HOSTILE,
+    INJECTION,
+    PLACES,
     always,
+    derived,
     judged,
     misses,
     panel,
@@ -36,7 +39,6 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.unit.test_probe_figures import INJECTION, PLACES, derived
 
 if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session

@@ -34,41 +34,16 @@ from pytest_jrh.stats.probes import (
     decide_probe,
     probe_tables,
 )
-from tests.support.judged_sessions import DIGEST, HOSTILE, judged, right
-from tests.support.made_cases import make_result, make_spec, result_with
-
-INJECTION, LAYOUT = "prompt_injection", "format_invariance"
-PLACES = ("assistant_turn", "tool_result")
-
-
-def derived(
-    turned: Sequence[str] = (),
-    *,
-    probe: str = LAYOUT,
-    variants: Sequence[str] = ("json_layout", "ids"),
-    runs: int = 20,
-    base_scores: tuple[int, ...] = (1,),
-    judge: str | None = None,
-) -> list[CaseResult]:
-    """Results of a probe on violated cases, the variants in turn; `turned` are the variants that
-    turn the verdict.
-    """
-    results = []
-    for run in range(runs):
-        variant = variants[run % len(variants)]
-        spec = make_spec(
-            f"run-{run:03}", test=probe, base="agent_perturbation", variant=variant, judge=judge
-        )
-        score = 0 if variant in turned else 1
-        result = make_result(
-            spec,
-            "agree" if score else "disagree",
-            score,
-            case_digest=DIGEST,
-            judge_fingerprint=DIGEST,
-        )
-        results.append(replace(result, base_scores=base_scores))
-    return results
+from tests.support.judged_sessions import (
+    HOSTILE,
+    INJECTION,
+    LAYOUT,
+    PLACES,
+    derived,
+    judged,
+    right,
+)
+from tests.support.made_cases import result_with
 
 
 def only(results: Sequence[CaseResult]) -> ProbeTable:
