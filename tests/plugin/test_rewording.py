@@ -75,7 +75,7 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     assert "had another text of the rubric when made" in markdown
     assert all(f"- `{node}`" in markdown for node in NODES)
     page = Path("report.html").read_text("utf-8")
-    assert all(f'<a href="#case-{key}">' in page for key in keys(page))
+    assert all(f'<a href="#case-{key}" ' in page for key in keys(page))
     assert len(keys(page)) == 2
     [text] = {result["rubric"] for result in bodies(page)}
     assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")
