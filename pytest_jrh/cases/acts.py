@@ -81,6 +81,18 @@ def is_splice(edit: Edit) -> bool:
     return bool(edit.before or edit.after)
 
 
+def decisive_turns(edits: Iterable[Edit], length: int) -> frozenset[int]:
+    """The edited turns of a made transcript of so many messages; where something was left out, the
+    turn that stands there now, or the last one.
+    """
+    listed_edits = list(edits)
+    turns = set(edited_turns(listed_edits))
+    for edit in listed_edits:
+        if edit.before and not edit.after and length:
+            turns.add(min(edit.message_index, length - 1))
+    return frozenset(turns)
+
+
 def moved(edits: Iterable[Edit], at: int, by: int) -> list[Edit]:
     """The edits after a splice at a position that made the transcript longer by so much."""
     return [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.acts import edited_turns
+from pytest_jrh.cases.acts import decisive_turns
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Base, Derived
@@ -79,7 +79,7 @@ class Derivation:
                 mode=base.mode,
                 levels=base.levels,
                 rubric=base.rubric,
-                decisive=edited_turns(base.outcome.edits),
+                decisive=decisive_turns(base.outcome.edits, len(base.messages)),
             ),
             # The same in every process: what a judge of a panel sees, all of them see.
             f"{settings.seed}:{generation_id(spec)}",

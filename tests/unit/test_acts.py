@@ -10,6 +10,7 @@ import pytest
 from pytest_jrh.cases.acts import (
     acts_of,
     acts_text,
+    decisive_turns,
     edited_turns,
     splice,
     structure_mistake,
@@ -90,6 +91,13 @@ def test_splices_in_order_of_the_transcript_are_undone_to_the_run() -> None:
     ]
     assert edited_turns(edits) == {1, 3, 4, 5}, "the result of the call stays as it was"
     assert json.dumps(undone(made, edits)) == json.dumps(RUN)
+
+
+def test_what_follows_an_omission_decides_too() -> None:
+    omitted, last = edit(1, "omit", RUN[1:3], ()), edit(4, "omit", RUN[3:5], ())
+    assert edited_turns([omitted, last]) == frozenset()
+    assert decisive_turns([omitted, last], 4) == {1, 3}
+    assert decisive_turns([edit(5, "say", (), ())], 6) == {5}
 
 
 def test_edit_that_does_not_stand_where_it_says_cannot_be_undone() -> None:
