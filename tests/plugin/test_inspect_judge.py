@@ -128,6 +128,9 @@ def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
     replayed = run_pytest(suite.folder, suite.option, "-k", "run-1", interpreter=offline())
     assert summary(replayed).startswith("2 passed, 6 deselected"), replayed.stdout
     assert "0 calls made" in words(replayed)
+    # Inspect's template for a history has the edited answer in it.
+    results = (suite.results / "state" / "case_results.jsonl").read_text("utf-8")
+    assert '"turns_shown":{"turns":1}' in results
 
 
 @needs_cut_network
