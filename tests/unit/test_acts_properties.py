@@ -105,9 +105,18 @@ SHOP: tuple[Message, ...] = (
     gives("c4", "refund", '{"id": "RF-19", "amount": 56.0}'),
     says("You get 56.00, as RF-19."),
     {"role": "user", "content": "Thanks for the 56."},
+    says(
+        "I note that.",
+        ("c5", "note", {"text": "Paid.", "stars": 5}),
+        ("c6", "note", {"text": "Done.", "stars": 4, "tags": ["a"]}),
+    ),
+    gives("c5", "note", '{"ok": true}'),
+    gives("c6", "note", '{"ok": true}'),
     says("You are welcome."),
 )
-"""A run whose calls a planner finds something to change in."""
+"""A run whose calls a planner finds something to change in: on the first ones much hangs, on the
+last ones nothing.
+"""
 
 
 class HostileStages:
@@ -144,10 +153,14 @@ class HostileStages:
             return
         act = self._data.draw(st.sampled_from(acts or self._acts), label="aim")
         right, result = changed(act.call["arguments"]), message_text(self._run[act.results[0]])
+        keys = st.sampled_from([*act.call["arguments"], "other"])
+        spoiled_arguments = st.builds(
+            lambda arguments, key, value: arguments | {key: value}, right, keys, JSON
+        )
         other_digits = result.translate(str.maketrans("156", "287"))
         self._of_field |= {
             "tool": st.sampled_from([act.name] * 5) | NAMES,
-            "arguments": (right | right | right | any_arguments).map(json.dumps),
+            "arguments": (right | right | any_arguments | spoiled_arguments).map(json.dumps),
             "result": st.sampled_from([result, other_digits] * 3) | json_texts() | TEXT,
         }
 
@@ -252,7 +265,7 @@ def differences_are_recorded(outcome: PerturbationOutcome, run: Sequence[Message
 
 @given(
     data=st.data(),
-    run=st.just(SHOP) | conversations().filter(assistant_indices),
+    run=st.just(SHOP) | st.just(SHOP) | conversations().filter(assistant_indices),
     objective=st.sampled_from(["fail", "pass"]),
     verified=st.booleans(),
 )
