@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from pydantic import model_validator
 
@@ -22,6 +22,7 @@ from pytest_jrh.cases.acts import (
     Tool,
     acts_of,
     acts_text,
+    splice,
     structure_mistake,
     with_words,
 )
@@ -466,7 +467,7 @@ class _Making:
     def _arguments(self, draft: CallResponse, turn: int, name: str) -> dict[str, Any]:
         """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
         try:
-            arguments = json.loads(draft.arguments)
+            arguments = json.loads(draft.arguments, parse_constant=_no_number)
         except (ValueError, RecursionError):
             arguments = None
         if not isinstance(arguments, dict):
@@ -510,30 +511,25 @@ class _Making:
         dropped: int = 0,
         follows: str = "",
     ) -> None:
-        messages = self.work.messages
-        end = position + len(before)
-        self.work.messages = (*messages[:position], *after, *messages[end:])
-        first = next(iter((*before, *after)))
-        self.work.add(
-            Edit(
-                message_index=position,
-                message_id=str(first.get("id") or ""),
-                round_index=len(self.work.edits),
-                original_content=acts_text(before),
-                edited_content=acts_text(after),
-                selector_reason=step.rationale,
-                editor_reason=reason,
-                editor_raw_response=raw,
-                # The editor of calls sees the transcript instead.
-                summary_snapshot="",
-                dropped_reasoning=dropped,
-                kind=step.kind,
-                before=tuple(before),
-                after=tuple(after),
-                follows=follows,
-            ),
-            self.task.summarizer,
+        edit = Edit(
+            message_index=position,
+            message_id=str(next(iter((*before, *after))).get("id") or ""),
+            round_index=len(self.work.edits),
+            original_content=acts_text(before),
+            edited_content=acts_text(after),
+            selector_reason=step.rationale,
+            editor_reason=reason,
+            editor_raw_response=raw,
+            # The editor of calls sees the transcript instead.
+            summary_snapshot="",
+            dropped_reasoning=dropped,
+            kind=step.kind,
+            before=tuple(before),
+            after=tuple(after),
+            follows=follows,
         )
+        self.work.messages = splice(self.work.messages, edit)
+        self.work.add(edit, self.task.summarizer)
         mistake = structure_mistake(self.work.messages, self.tools, self.task.run.messages)
         if mistake is not None:
             raise _broken(mistake)
@@ -607,6 +603,11 @@ def _new_id(example: str, used: set[str]) -> str:
 
 def _broken(text: str) -> NoVerdictCase:
     return NoVerdictCase("broken_structure", f"an edit breaks the structure: {text}")
+
+
+def _no_number(name: str) -> NoReturn:
+    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
+    raise ValueError(name)
 
 
 def _example(call: Mapping[str, Any], result: Message) -> str:

@@ -93,14 +93,6 @@ def decisive_turns(edits: Iterable[Edit], length: int) -> frozenset[int]:
     return frozenset(turns)
 
 
-def moved(edits: Iterable[Edit], at: int, by: int) -> list[Edit]:
-    """The edits after a splice at a position that made the transcript longer by so much."""
-    return [
-        replace(edit, message_index=edit.message_index + by) if edit.message_index >= at else edit
-        for edit in edits
-    ]
-
-
 def acts_text(messages: Iterable[Message]) -> str:
     """Messages as one text to read: words, each call as `NAME: {arguments}`, results as they are.
 

@@ -185,6 +185,10 @@ def test_value_that_stood_before_is_asked_about_and_may_stay() -> None:
     ("answer", "reason"),
     [
         (act([1], "x"), "[5] the new arguments of refund are no JSON object"),
+        (
+            act('{"order": "A-7731", "amount": NaN}', "x"),
+            "[5] the new arguments of refund are no JSON object",
+        ),
         (act("{", "x"), "[5] the new arguments of refund are no JSON object"),
         (
             act({"order": "A-7731"}, "x"),
