@@ -129,9 +129,14 @@ def _edited_turns(case: Case) -> _Turns:
 
 
 def _turns_to_show(messages: Sequence[Message]) -> _Turns:
-    """The turns that hold something: text, a call, or media."""
+    """The turns that hold something: text, a call, or media.
+
+    A system message is none: Inspect's own history template leaves it out, as many prompts do.
+    """
     turns: dict[int, Sequence[Message]] = {}
     for index, message in enumerate(messages):
+        if message.get("role") == "system":
+            continue
         if _texts(message) or message.get("tool_calls") or has_media([message]):
             turns[index] = ()
     return turns

@@ -63,7 +63,7 @@ def report(suite: SuiteFiles) -> Any:
 
 
 EDITED = {"turns": 1, "missing": [4]}
-WHOLE = {"turns": 5, "missing": [1, 2, 3, 4], "is_whole": True}
+WHOLE = {"turns": 4, "missing": [1, 2, 3, 4], "is_whole": True}
 
 
 @pytest.mark.parametrize(("library", "score"), [("requests", 0), ("httpx", 1), ("litellm", 1)])
@@ -72,12 +72,10 @@ def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: i
         head = f"URL = {service.url!r}\ndef seen(case):\n    return case.transcript[:{CUT}]\n"
         suite = judged(head + SOURCES[library]).suite
         done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
-    failure = "4 of 5 turns" if score else "[4]"
+    failure = "4 of 4 turns" if score else "[4]"
     assert f"The judge was not shown {failure}." in words(done), done.stdout
     luck = ", 2 of them right by luck" if score else ""
-    said = (
-        f"! The judge was not shown 2 of 2 edited turns (2 cases{luck}) and 8 of 10 turns of runs"
-    )
+    said = f"! The judge was not shown 2 of 2 edited turns (2 cases{luck}) and 8 of 8 turns of runs"
     assert f"{said} as they are." in words(done), done.stdout
     first = turns_shown(suite)
     assert [first[f"agent_perturbation run-{run}"] for run in (1, 2)] == [EDITED, EDITED]
@@ -101,7 +99,7 @@ def test_a_service_that_gets_all_is_said_to_in_folds_alone(judged: MakeJudged) -
     whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-summary=report.md", "-v")
     assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
     text = (suite.folder / "report.md").read_text("utf-8")
-    assert "shown: 10 of 10 turns of runs as they are (100.0%)" in text, text
+    assert "shown: 8 of 8 turns of runs as they are (100.0%)" in text, text
 
 
 def test_what_a_judge_reads_by_itself_is_unknown(judged: MakeJudged) -> None:
@@ -128,4 +126,4 @@ def test_the_plugins_own_judge_shows_all(recorded: Recorded) -> None:
     done = run_pytest(suite.folder, suite.option, *RUNS)
     assert "not shown" not in done.stdout, done.stdout
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
-    assert turns_shown(suite)["agent_positives run-1"] == {"turns": 5, "is_whole": True}
+    assert turns_shown(suite)["agent_positives run-1"] == {"turns": 4, "is_whole": True}
