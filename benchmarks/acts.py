@@ -60,7 +60,12 @@ class Actor:
             case "editor":
                 return self._edit(request)
             case "verifier":
-                return {"rationale": "It does.", "verdict": "FAIL", "contradiction": ""}
+                return {
+                    "rationale": "It does.",
+                    "verdict": "FAIL",
+                    "contradiction": "",
+                    "contradicts_itself": False,
+                }
             case "judge":
                 return {"reasoning": "It is broken.", "score": 1}
             case _:

@@ -278,7 +278,12 @@ class _Stages:
             lists = ("assistant_progress", "outstanding_items", "risks")
             return {**texts, **{name: [] for name in lists}}
         if stage == "verifier":
-            return {"rationale": "Too much.", "verdict": "FAIL", "contradiction": ""}
+            return {
+                "rationale": "Too much.",
+                "verdict": "FAIL",
+                "contradiction": "",
+                "contradicts_itself": False,
+            }
         if "new_content" in response_model.model_fields:
             return {"new_content": "", "reason": "It stays."}
         result = {"reference": run.new_reference, "amount": f"{run.new_amount:.2f}"}

@@ -73,6 +73,7 @@ class Shop:
                 "rationale": "The calls and their results settle it.",
                 "verdict": "FAIL" if is_violated else "PASS",
                 "contradiction": "",
+                "contradicts_itself": False,
             }
         plans = self._answers.get(ORDERS[order], {}).get(rubric, {})
         if request.stage == "planner":

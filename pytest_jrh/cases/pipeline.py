@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from pydantic import create_model, model_validator
 
@@ -365,10 +365,21 @@ class ScoringVerifierResponse(Response):
     verdict: Literal["PASS", "FAIL"]
 
 
-class ActsVerifierResponse(VerifierResponse):
-    """The binary verifier's answer about a transcript whose calls may have been edited."""
+class ConsistencyResponse(Response):
+    """What a verifier says, beside its verdict, of a transcript whose calls may be edited."""
 
     contradiction: str
+    contradicts_itself: bool
+
+    @model_validator(mode="after")
+    def _names_the_contradiction(self) -> ConsistencyResponse:
+        if self.contradicts_itself and not self.contradiction.strip():
+            raise ValueError("`contradicts_itself` is true, but `contradiction` names no turn")
+        return self
+
+
+class ActsVerifierResponse(ConsistencyResponse, VerifierResponse):
+    """The binary verifier's answer in a suite of acts."""
 
 
 class Verifier(Protocol):
@@ -403,12 +414,11 @@ def make_llm_verifier(
         }
         scores = tuple(level.score for level in levels)
         answer = (await stage.ask(values, verifier_response(scores, of_acts=of_acts))).parsed
-        return Verification(
-            answer.verdict,
-            answer.rationale.strip(),
-            getattr(answer, "score", None),
-            getattr(answer, "contradiction", "").strip(),
-        )
+        contradiction = ""
+        if isinstance(answer, ConsistencyResponse) and answer.contradicts_itself:
+            contradiction = answer.contradiction.strip()
+        score = getattr(answer, "score", None)
+        return Verification(answer.verdict, answer.rationale.strip(), score, contradiction)
 
     return verify
 
@@ -437,7 +447,9 @@ def verifier_response(
     )
     if not of_acts:
         return scaled
-    return create_model("ScaledActsVerifierResponse", __base__=scaled, contradiction=(str, ...))
+    bases: tuple[type[Response], ...] = (ConsistencyResponse, scaled)
+    of_both = create_model("ScaledActsVerifierResponse", __base__=bases)
+    return cast("type[ScoringVerifierResponse]", of_both)
 
 
 @dataclass(slots=True)

@@ -36,7 +36,12 @@ def editor(request: Request) -> Mapping[str, object]:
 
 def verifier(request: Request) -> Mapping[str, object]:
     contradiction = "[3] is no order." if "2002" in request.text else ""
-    return {"rationale": "So.", "verdict": "FAIL", "contradiction": contradiction}
+    return {
+        "rationale": "So.",
+        "verdict": "FAIL",
+        "contradiction": contradiction,
+        "contradicts_itself": bool(contradiction),
+    }
 
 
 def test_acts_are_planned_recorded_and_replayed(tmp_path: Path) -> None:

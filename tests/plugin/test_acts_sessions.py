@@ -48,7 +48,12 @@ STEPS = [
     {"kind": "omit", "message_index": 1, "call": "c1", "goal": "No check.", "rationale": "Why."},
     {"kind": "call", "message_index": 3, "call": "c2", "goal": "96.5.", "rationale": "Why."},
 ]
-VERDICT = {"rationale": "Too much is refunded.", "verdict": "FAIL", "contradiction": ""}
+VERDICT = {
+    "rationale": "Too much is refunded.",
+    "verdict": "FAIL",
+    "contradiction": "",
+    "contradicts_itself": False,
+}
 
 
 def edit(request: Request) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def test_acts_are_made_shown_replayed_and_frozen(
     pytester: pytest.Pytester, server: ModelServer, files: SuiteFiles, workers: tuple[str, ...]
 ) -> None:
     reports = ("--jrh-report=report.html", "--jrh-summary=summary.md")
-    done = pytester.runpytest_inprocess(files.option, RECORD, *reports, *workers)
+    done = pytester.runpytest_inprocess(files.option, "-v", RECORD, *reports, *workers)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
         [
