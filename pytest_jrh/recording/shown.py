@@ -37,6 +37,7 @@ _RUN = 5
 _MOST_SENT = 3_000_000
 _MOST_NESTING = 4
 _MOST_TRIES = 50
+_MOST_FIELDS = 10_000
 # Characters of a text that is taken for no other's, and of a value that is told from others.
 _SURE_LENGTH = 60
 _SURE_VALUE = 4
@@ -277,7 +278,7 @@ class _Search:
             start = len(reading.texts)
             for text in request:
                 reading.read(text)
-            longest_texts.append(max(reading.texts[start:], key=len))
+            longest_texts.append(max(reading.texts[start:], key=len, default=""))
         if len(longest_texts) > 1:
             reading.read(_joined(longest_texts))
         return reading
@@ -434,7 +435,9 @@ class Reading:
         """Add what a text holds."""
         self.is_partial |= "\N{REPLACEMENT CHARACTER}" in text
         try:
-            value = json.loads(text, parse_int=str, parse_float=str)
+            value = json.loads(
+                text, parse_int=str, parse_float=str, object_pairs_hook=_keys_and_values
+            )
         except (ValueError, RecursionError):
             value = text
         if not isinstance(value, str):
@@ -443,7 +446,11 @@ class Reading:
         if nesting > _MOST_NESTING:
             return
         if "=" in value.rstrip("=") and not _BLANKS.search(value):
-            fields = parse_qsl(value)
+            try:
+                fields = parse_qsl(value, max_num_fields=_MOST_FIELDS)
+            except ValueError:
+                self.is_partial = True
+                fields = []
             for name, field in fields:
                 self.texts.append(name)
                 self.read(field, nesting + 1)
@@ -458,10 +465,7 @@ class Reading:
         stack = [value]
         while stack:
             inner = stack.pop()
-            if isinstance(inner, dict):
-                for key, member in reversed(inner.items()):
-                    stack += [member, key]
-            elif isinstance(inner, list):
+            if isinstance(inner, list):
                 stack += reversed(inner)
             elif inner is not None:
                 text = inner if isinstance(inner, str) else json.dumps(inner)
@@ -487,6 +491,11 @@ class Reading:
                 self.read(decoded, nesting + 1)
             elif len(match.group()) > _LONGEST_NAME:
                 self.is_partial = True
+
+
+def _keys_and_values(pairs: list[tuple[str, object]]) -> list[object]:
+    """What an object holds, also where it has a key twice."""
+    return list(chain.from_iterable(pairs))
 
 
 def _is_written(text: str) -> bool:

@@ -107,6 +107,22 @@ def test_a_digest_and_a_link_are_no_packed_text() -> None:
     assert said(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
 
 
+def test_both_values_of_a_key_that_stands_twice_are_read() -> None:
+    case = make_case(new_text="I paid it.")
+    assert said(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
+
+
+def test_a_form_of_more_fields_than_are_read_is_unknown() -> None:
+    case = make_case(new_text="I paid it.")
+    assert said(case, "a=b&" * 10_001) == ShownTurns(1, unknown=1)
+
+
+def test_a_request_without_a_message_shows_nothing() -> None:
+    sent = SentTexts(lambda text: text)
+    sent.asked([])
+    assert shown_turns(make_case(new_text="I paid it."), sent) == ShownTurns(1, (3,))
+
+
 def test_the_words_that_differ_decide() -> None:
     original = "Your order is 40 days old, so I cannot refund it, and the case is closed."
     case = make_case(new_text=original.replace("40", "12"))
