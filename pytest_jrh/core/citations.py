@@ -8,6 +8,7 @@ with, a turn that is praised. Where that cannot be told, no turn is cited.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.transcript import parts_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _LONGEST_READ = 20_000
 _FEWEST_WORDS = 6
 _MOST_QUOTATIONS = 50
+_MOST_CITATIONS = 200
 _MOST_LISTED = 20
 _WIDEST_RANGE = 200
 _BESIDE = 60
@@ -107,38 +109,46 @@ def turns_cited(
     """
     text = reasoning[:_LONGEST_READ]
     acts = _with_results(marked, messages)
-    citations = list(_citations(text)) if numbered else []
+    citations = _all_citations(text) if numbered else []
     citations = [citation for citation in citations if not citation.is_step]
     if any(citation.numbers[-1] >= len(messages) for citation in citations):
         # Whoever cites a turn that is not there numbers them in another way.
         citations = []
     citations += _quoted(text, messages)
     can_err = {index for index, message in enumerate(messages) if message["role"] == "assistant"}
-    return _compared(citations, acts, can_err)
+    return _compared(citations, acts, can_err, is_whole=text == reasoning)
 
 
 def steps_cited(reasoning: str, steps: Collection[int], number: int | None = None) -> CitedTurns:
     """Hold what reasoning cites against the steps of a label in a table of verdicts, where both
     count in the same way; `number` is how many there are, where that is known.
     """
-    citations = list(_citations(reasoning[:_LONGEST_READ]))
+    text = reasoning[:_LONGEST_READ]
+    citations = _all_citations(text)
     if any(citation.of_procedure for citation in citations):
         citations = [citation for citation in citations if not citation.is_plain]
     if number is not None and any(citation.numbers[-1] >= number for citation in citations):
         citations = []
-    return _compared(citations, steps, None)
+    return _compared(citations, steps, None, is_whole=text == reasoning)
 
 
 def _compared(
-    citations: Iterable[_Citation], marked: Collection[int], can_err: Collection[int] | None
+    citations: Iterable[_Citation],
+    marked: Collection[int],
+    can_err: Collection[int] | None,
+    *,
+    is_whole: bool,
 ) -> CitedTurns:
+    """Compare what is cited with what is marked; without `is_whole` the text goes on, and may cite
+    a marked turn there.
+    """
     blames_another = False
     for citation in citations:
         if any(number in marked for number in citation.numbers):
             return "cited"
         if citation.blames:
             blames_another |= can_err is None or any(turn in can_err for turn in citation.numbers)
-    return "another" if blames_another else "none"
+    return "another" if blames_another and is_whole else "none"
 
 
 def _with_results(marked: Collection[int], messages: Sequence[Message]) -> set[int]:
@@ -150,6 +160,12 @@ def _with_results(marked: Collection[int], messages: Sequence[Message]) -> set[i
             turns.add(behind)
             behind += 1
     return turns
+
+
+def _all_citations(text: str) -> list[_Citation]:
+    """The citations of a text; none of one with so many that they say nothing."""
+    citations = list(islice(_citations(text), _MOST_CITATIONS + 1))
+    return citations if len(citations) <= _MOST_CITATIONS else []
 
 
 def _citations(text: str) -> Iterator[_Citation]:

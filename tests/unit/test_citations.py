@@ -126,6 +126,19 @@ def test_any_text_is_read(text: str, marked: set[int]) -> None:
     assert steps_cited(text, marked) in ("cited", "another", "none")
 
 
+def test_another_turn_needs_the_whole_text() -> None:
+    blames = "[6] is wrong. "
+    padding = "It goes on and on. " * 1100
+    assert turns_cited(blames, {4}, TURNS, numbered=True) == "another"
+    assert turns_cited(f"{blames}{padding}[4] is it.", {4}, TURNS, numbered=True) == "none"
+    assert steps_cited(f"{blames}{padding}[4] is it.", {4}) == "none"
+
+
+def test_a_text_with_hundreds_of_citations_says_nothing() -> None:
+    assert turns_cited("[6] is wrong. " * 200, {4}, TURNS, numbered=True) == "another"
+    assert turns_cited("[6] is wrong. " * 201, {4}, TURNS, numbered=True) == "none"
+
+
 def judged(reasoning: str, score: int = 1) -> Judgment:
     return Judgment((Verdict(score, reasoning),))
 
