@@ -19,7 +19,7 @@ from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Written, write_suite_outputs
-from pytest_jrh.reports.writing import PAGE, REPORTS, write_reports
+from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.store.baseline import clean_prompt
@@ -177,17 +177,40 @@ def _ask_for_page(
     asked: dict[str, Path], runs: Iterable[SuiteRun], session: Session
 ) -> Iterator[str]:
     """Ask for the HTML report in the folder of the first suite that is not green, and remove what
-    an earlier session left of suites that ran whole and are; gives what could not be removed.
+    an earlier session left of suites that ran whole and are; gives what could not be done.
+
+    What no session wrote stays: the folder, and such a name, may be used by others, too.
     """
     for run in runs:
         path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
         if _is_red(run, session):
-            asked.setdefault(HtmlReport.option, path)
-        elif extent.cases == extent.of:
+            if HtmlReport.option in asked:
+                continue
+            if _is_of_others(path):
+                yield (
+                    f"{path} is no HTML report of pytest-jrh, and was left as it is: name another "
+                    "file with --jrh-report."
+                )
+            else:
+                asked[HtmlReport.option] = path
+        elif extent.cases == extent.of and not _is_of_others(path):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 yield f"{path}, of an earlier session, was not removed: {error.strerror}."
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether something stands there that no session wrote, such as a link, or another report."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(PAGE_HEAD)) != PAGE_HEAD
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _is_red(run: SuiteRun, session: Session) -> bool:

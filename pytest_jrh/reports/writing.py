@@ -51,6 +51,12 @@ NO_FILE = "none"
 PAGE = "report.html"
 """The HTML report in a results folder, of a session that was not told where to write one."""
 
+PAGE_HEAD = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="'
+    b"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
+)
+"""What an HTML report begins with, and no page of another tool."""
+
 
 def write_reports(asked: AskedFiles, session: Session) -> tuple[list[Path], list[str]]:
     """Write the files that were asked for, and what environment variables ask for; gives the files

@@ -12,6 +12,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from pytest_jrh.reports.writing import PAGE_HEAD
 from tests.plugin.gated import (
     BASELINE,
     FILE,
@@ -564,7 +565,7 @@ def test_what_is_not_green_leaves_a_page_that_the_answer_names(
     assert lines.count("Report: outputs/lax/tiny/report.html") == 1
     assert "results: outputs/lax/tiny" not in lines
     assert list(project.folder.glob("**/*.html")) == [page]
-    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert page.read_bytes().startswith(PAGE_HEAD)
 
 
 def test_a_green_session_removes_the_page_of_an_earlier_one(
@@ -572,13 +573,35 @@ def test_a_green_session_removes_the_page_of_an_earlier_one(
 ) -> None:
     page = project.folder / "outputs/tiny/report.html"
     page.parent.mkdir(parents=True)
-    page.write_text("an earlier one", encoding="utf-8")
+    page.write_bytes(PAGE_HEAD)
     pytester.runpytest(project.suite.option, BASELINE, "-k", "run-1")
     assert page.exists()
     result = pytester.runpytest(project.suite.option, BASELINE)
     assert result.ret == pytest.ExitCode.OK
     assert not page.exists()
     assert "eport: " not in result.stdout.str()
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_page_that_no_session_wrote_stays(
+    pytester: pytest.Pytester, project: Project, *, is_link: bool
+) -> None:
+    kept = project.folder / "kept.html"
+    kept.write_text("<!doctype html>\n<title>Of another tool</title>", encoding="utf-8")
+    for folder in ("outputs/tiny", "outputs/lax/tiny"):
+        page = project.folder / folder / "report.html"
+        page.parent.mkdir(parents=True)
+        if is_link:
+            page.symlink_to(kept)
+        else:
+            page.write_bytes(kept.read_bytes())
+    green = pytester.runpytest(project.suite.option, BASELINE)
+    assert green.ret == pytest.ExitCode.OK
+    red = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
+    assert "is no HTML report of pytest-jrh, and was left as it is" in red.stdout.str()
+    for page in project.folder.glob("outputs/**/report.html"):
+        assert page.read_bytes() == kept.read_bytes()
+        assert page.is_symlink() == is_link
 
 
 @WORKERS
