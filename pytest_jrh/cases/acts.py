@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -191,7 +192,7 @@ def _number_of_call(
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """What JSON values look like: their types in words, and the keys and items of those seen.
 
@@ -208,6 +209,14 @@ class Shape:
     @property
     def _is_map(self) -> bool:
         return self.seen > 1 and not self.required
+
+    @cached_property
+    def _of_any_key(self) -> Shape:
+        """What the values of a map have, whose keys are data."""
+        of_any_key = Shape()
+        for shape in (self.keys or {}).values():
+            of_any_key += shape
+        return of_any_key
 
     def __add__(self, other: Shape) -> Shape:
         """What has this shape or the other one."""
@@ -244,15 +253,11 @@ class Shape:
         missing = sorted(self.required - value.keys())
         if missing:
             return f"{brief(missing[0])} is missing from {name}"
-        of_any_key = Shape()
         is_map = may_be_map and self._is_map
-        if is_map:
-            for shape in self.keys.values():
-                of_any_key += shape
         for key, item in value.items():
             if key not in self.keys and not is_map:
                 return f"{brief(key)} is no key of {name}"
-            shape = of_any_key if is_map else self.keys[key]
+            shape = self._of_any_key if is_map else self.keys[key]
             if mistake := shape.mistake(item, f"{name}.{brief(key)[1:-1]}"):
                 return mistake
         return None

@@ -12,12 +12,14 @@ from pytest_jrh.cases.acts import (
     acts_text,
     decisive_turns,
     edited_turns,
+    shape_of,
     splice,
     structure_mistake,
     tools_of,
     undone,
 )
 from pytest_jrh.core.model import Edit, EditKind, Message
+from tests.support.cpu import cpu_seconds
 
 
 def says(text: str, *calls: dict[str, Any]) -> Message:
@@ -234,3 +236,12 @@ def test_an_error_shows_nothing_of_what_a_tool_gives() -> None:
     calls = (call("find", "a1", order="A-7"), call("find", "a2", order="A-7"))
     tools = tools_of([(says("", *calls), result('{"paid": 56.0}', "a1"), failed)])
     assert tools["find"].result_mistake("It is paid.") == "its result is text, not an object"
+
+
+def test_many_objects_whose_keys_are_data_are_checked_in_one_pass() -> None:
+    objects = [{f"k{number}": 1} for number in range(1_000)]
+    shape = shape_of(objects)
+
+    with cpu_seconds(4.0):
+        assert shape.mistake(objects, "it") is None
+        assert shape.mistake([*objects, {"k": "one"}], "it") == "it[1000].k is text, not a number"
