@@ -9,10 +9,12 @@ $56.00 and 56,00 are one value.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_jrh.cases.acts import Act, acts_of, result_value, with_words
@@ -20,7 +22,8 @@ from pytest_jrh.cases.pipeline import edit_words
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import Edit, PlanStep
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
-from pytest_jrh.core.transcript import message_text
+from pytest_jrh.core.text import shortened
+from pytest_jrh.core.transcript import message_text, storable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*+")
 _CURRENCY = re.compile(r"[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY|INR|dollars?|euros?)\b", re.IGNORECASE)
 _TOKEN = re.compile(r"\w+(?:[-_./:@#+]\w+)*+")
-_UNICODE_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
+_UNICODE_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})++")
+_WORD = re.compile(r"[^\W_]++")
 _THOUSANDS = 3
 _SHORTEST_TEXT = 4
 _LONGEST_TEXT = 200
@@ -87,9 +91,11 @@ class Values:
         )
 
 
-def values_of_acts(messages: Iterable[Message]) -> Values:
-    """The values in the arguments and results of messages, not in what is said beside them."""
-    collected = _Collected()
+def values_of_acts(messages: Iterable[Message], most: float = _MOST_VALUES) -> Values:
+    """The first values in the arguments and results of messages, not in what is said beside
+    them.
+    """
+    collected = _Collected(most)
     for message in messages:
         for call in message.get("tool_calls") or ():
             collected.json(call.get("arguments"))
@@ -132,9 +138,7 @@ def mentioned(stale: Values, texts: Sequence[str]) -> dict[Decimal | str, str]:
                     numbers.setdefault(number, spelling)
         if stale.ids or stale.texts:
             folded = _folded(text)
-            for value in (stale.ids | stale.texts) - words:
-                if _has(folded, value):
-                    words.add(value)
+            words |= _values_in(folded, stale.ids) | _values_in(folded, stale.texts)
     spelled: dict[Decimal | str, str] = dict(sorted(numbers.items()))
     for word in sorted(words):
         spelled[word] = (stale.spellings or {}).get(word, word)
@@ -148,7 +152,7 @@ def leaf_texts(value: object, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, str):
         inside = result_value(value)
         if isinstance(inside, str):
-            yield _UNICODE_ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), value)
+            yield _UNICODE_ESCAPES.sub(_without_escapes, value)
         else:
             yield from leaf_texts(inside, depth + 1)
     elif isinstance(value, Mapping):
@@ -161,10 +165,16 @@ def leaf_texts(value: object, depth: int = 0) -> Iterator[str]:
         yield _number_text(value)
 
 
-class _Collected:
-    """The values met so far."""
+def _without_escapes(escapes: re.Match[str]) -> str:
+    """The characters of escapes side by side; half of a pair can be neither sent nor written."""
+    return storable(str(json.loads(f'"{escapes[0]}"')))[0]
 
-    def __init__(self) -> None:
+
+class _Collected:
+    """The values met so far, `most` at most."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
         self._numbers: set[Decimal] = set()
         self._ids: set[str] = set()
         self._texts: set[str] = set()
@@ -174,30 +184,39 @@ class _Collected:
         return Values(
             frozenset(self._numbers),
             frozenset(self._ids),
-            frozenset(self._texts),
+            frozenset(self._texts - self._ids),
             self._spellings,
         )
 
     def json(self, value: Any) -> None:
         for leaf in leaf_texts(value):
-            if len(self._spellings) < _MOST_VALUES:
-                self._text(leaf)
+            self._text(leaf)
+            if self._is_full:
+                return
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._spellings) >= self._most
 
     def _text(self, text: str) -> None:
         for number, spelling in _numbers_in(text):
+            if self._is_full:
+                return
             self._numbers.add(number)
             self._spellings.setdefault(number, spelling)
         whole = _folded(text).strip(" .")
         if _SHORTEST_TEXT <= len(whole) <= _LONGEST_TEXT and any(map(str.isalpha, whole)):
             self._texts.add(whole)
-            self._spellings.setdefault(whole, text.strip())
-        for token in _TOKEN.findall(text):
+            self._spellings.setdefault(whole, " ".join(text.split()))
+        for match in _TOKEN.finditer(text):
+            if self._is_full:
+                break
+            token = match[0]
             folded = _folded(token)
             has_digit = any(map(str.isdigit, token))
             if len(token) >= _SHORTEST_TEXT and has_digit and not _is_number(token):
                 self._ids.add(folded)
-                self._spellings.setdefault(folded, token)
-        self._texts -= self._ids
+                self._spellings.setdefault(folded, shortened(token, _LONGEST_TEXT))
 
 
 def _number_text(value: float) -> str:
@@ -270,17 +289,31 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _has(text: str, value: str) -> bool:
-    """Whether a folded text has the value as words of its own."""
-    start = text.find(value)
-    while start >= 0:
-        end = start + len(value)
-        before = text[start - 1] if start else " "
-        after = text[end] if end < len(text) else " "
-        if not (before.isalnum() or after.isalnum()):
-            return True
-        start = text.find(value, start + 1)
-    return False
+def _values_in(text: str, values: frozenset[str]) -> set[str]:
+    """Which values a folded text has as words of their own, in one pass over its words."""
+    values_of_word = _by_longest_word(values)
+    present: set[str] = set()
+    for word in _WORD.finditer(text):
+        for value, offset in values_of_word.get(word[0], ()):
+            start = word.start() - offset
+            end = start + len(value)
+            if value in present or start < 0 or not text.startswith(value, start):
+                continue
+            before = text[start - 1] if start else " "
+            after = text[end] if end < len(text) else " "
+            if not (before.isalnum() or after.isalnum()):
+                present.add(value)
+    return present
+
+
+@lru_cache(maxsize=64)
+def _by_longest_word(values: frozenset[str]) -> dict[str, list[tuple[str, int]]]:
+    """The values under their longest word, each with where in it the word begins."""
+    values_of_word: dict[str, list[tuple[str, int]]] = {}
+    for value in values:
+        longest = max(_WORD.finditer(value), key=lambda word: len(word[0]))
+        values_of_word.setdefault(longest[0], []).append((value, longest.start()))
+    return values_of_word
 
 
 class Making(Protocol):
@@ -339,7 +372,8 @@ class Following:
 
     def start(self, edit: Edit) -> None:
         """Look for what an edit took out, from behind it."""
-        values = values_of_acts(edit.before) - values_of_acts(edit.after)
+        # All that is there now: a value that only moved was not taken out.
+        values = values_of_acts(edit.before) - values_of_acts(edit.after, most=math.inf)
         if not values:
             return
         earlier: set[Any] = set()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 
-from pytest_jrh.cases.following import mentioned, values_of_acts
+from pytest_jrh.cases.following import leaf_texts, mentioned, values_of_acts
 from pytest_jrh.core.model import Message
+from tests.support.cpu import cpu_seconds
 
 CALL: Message = {
     "role": "assistant",
@@ -27,3 +31,42 @@ def test_an_amount_beside_letters_or_signs_is_found(text: str) -> None:
 )
 def test_part_of_a_time_a_date_or_an_id_is_no_amount(text: str) -> None:
     assert not mentioned(STALE, [text])
+
+
+def result(text: str) -> Message:
+    return {"role": "tool", "content": text, "tool_call_id": "c1"}
+
+
+def test_one_text_of_many_values_counts_with_the_first_thousand() -> None:
+    many = result(" ".join(f"id{number:06}" for number in range(5_000)))
+
+    assert len(values_of_acts([many]).ids) == 1_000
+    assert len(values_of_acts([many], most=math.inf).ids) == 5_000
+
+
+def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
+    stale = values_of_acts([result(json.dumps({"order": "ord-1742", "note": "(late) parcel"}))])
+
+    assert mentioned(stale, ["ord-17421, aord-1742, ord-1742x"]) == {}
+    assert mentioned(stale, ["ord-17421 and x_ORD-1742."]) == {"ord-1742": "ord-1742"}
+    assert mentioned(stale, ["a (late)\nparcel"]) == {"(late) parcel": "(late) parcel"}
+
+
+def test_many_overlapping_values_are_looked_for_in_one_pass() -> None:
+    stale = values_of_acts([result(json.dumps(["a1" * length for length in range(2, 102)]))])
+
+    with cpu_seconds(4.0):
+        assert not mentioned(stale, ["a1" * 50_000])
+
+
+def test_escaped_pairs_are_one_character_and_halves_none() -> None:
+    assert list(leaf_texts(r"\ud83d\ude00 hello")) == ["\U0001f600 hello"]
+    assert list(leaf_texts(r"\ud83d hello \u0000")) == ["\N{REPLACEMENT CHARACTER} hello "]
+
+
+def test_spelling_of_a_value_is_one_short_line() -> None:
+    stale = values_of_acts([result(json.dumps({"name": "Ada\n\n  Byron", "token": "a1" * 500}))])
+
+    spelled = list(mentioned(stale, ["ada byron", "a1" * 500]).values())
+    assert "Ada Byron" in spelled
+    assert max(map(len, spelled)) <= 200
