@@ -173,8 +173,11 @@ class _Perturbation(_RecordPart):
 
     @field_validator("steps")
     @classmethod
-    def _hold_messages(cls, steps: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    def _stand_in_transcript(cls, steps: tuple[Edit, ...]) -> tuple[Edit, ...]:
         for number, edit in enumerate(steps):
+            if edit.message_index < 0:
+                value = {"at": f"{number}.message_index", "value": edit.message_index}
+                raise PydanticCustomError("message", "must be at least 0, got {value}", value)
             for name, messages in (("before", edit.before), ("after", edit.after)):
                 try:
                     _usable(messages)

@@ -294,3 +294,11 @@ def test_a_case_that_contradicts_itself_says_where() -> None:
     assert "[5] names &lt;b&gt;56.00&lt;/b&gt;" in page
     assert "did not confirm" not in page
     assert "data-edit=" not in page
+
+
+def test_record_of_an_edit_before_the_transcript_is_refused() -> None:
+    record = json.loads(record_line(to_record(CASE)))
+    record["perturbation"]["steps"][0]["message_index"] = -1
+
+    with pytest.raises(InputError, match=r"steps\.0\.message_index: must be at least 0, got -1"):
+        read_case(json.dumps(record).encode())
