@@ -102,8 +102,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         problems += end.problems
         if end.keep_spools:
             kept_spools.add(run.name)
-    records = RecordIndex.joined([end.records for end in ends])
-    session = replace(_session(runs, decisions, settings), records=records)
+    session = replace(_session(runs, decisions, settings), records=_records(ends))
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
     page = None
@@ -171,6 +170,20 @@ def ending_lines(
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, unused)
     return lines + last
+
+
+def _records(ends: Sequence[Written]) -> RecordIndex:
+    """Where the records of the cases lie, once all suites are written: one that was written later
+    has moved those of others in a file that both write to.
+    """
+    files: dict[Path, RecordIndex] = {}
+    for end in ends:
+        files |= end.record_files
+    entries = {}
+    for made_id, entry in RecordIndex.joined([end.records for end in ends]).entries.items():
+        file = files.get(entry.place.path, RecordIndex())
+        entries[made_id] = file.entries.get(made_id, entry)
+    return RecordIndex(entries)
 
 
 def _ask_for_page(

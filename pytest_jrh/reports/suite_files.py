@@ -140,13 +140,15 @@ class Assembled:
     """The records of each folder, and the ids of the cases that were made in this session.
 
     `keep_spools` says that some of them are in the spools alone. `rejected` are the cases without a
-    result because the verifier rejected them.
+    result because the verifier rejected them. `written` has all records of each file that was
+    written, those of other suites too.
     """
 
     indexes: Mapping[Path, RecordIndex]
     made: frozenset[str]
     keep_spools: bool
     rejected: RecordIndex
+    written: Mapping[Path, RecordIndex]
 
     def readers(self, stack: contextlib.ExitStack) -> dict[Path, ReadCase]:
         """What reads the cases of each folder, until the stack is closed."""
@@ -177,6 +179,7 @@ class Assembler:
         self._cases = cases
         self._made: set[str] = set()
         self._refused: dict[str, RecordEntry] = {}
+        self._written: dict[Path, RecordIndex] = {}
         self._keep_spools = False
 
     def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> Assembled:
@@ -190,7 +193,11 @@ class Assembler:
         for folder, folder_items in by_folder.items():
             indexes[folder] = self._folder(folder, spools, folder_items, whole=whole)
         return Assembled(
-            indexes, frozenset(self._made), self._keep_spools, RecordIndex(self._refused)
+            indexes,
+            frozenset(self._made),
+            self._keep_spools,
+            RecordIndex(self._refused),
+            self._written,
         )
 
     def _is_whole(self, items: Sequence[Item]) -> bool:
@@ -295,6 +302,7 @@ class Assembler:
             self._outputs.problem(f"{target} was not written: {cause(error)}.")
             self._keep_spools = self._keep_spools or bool(made.entries)
             return index
+        self._written[target] = index
         if target.exists():
             self._outputs.paths.append(target)
         return index
@@ -481,7 +489,8 @@ class Written:
 
     `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
     `records` says where the cases of this session lie, rejected ones too, for reports to read;
-    without a JSONL that is in the spools. `failed` says that something is missing on the disk that
+    without a JSONL that is in the spools. `record_files` has all records of each file that was
+    written, those of other suites too. `failed` says that something is missing on the disk that
     should be there.
     """
 
@@ -489,6 +498,7 @@ class Written:
     problems: tuple[str, ...] = ()
     keep_spools: bool = False
     records: RecordIndex = field(default_factory=RecordIndex)
+    record_files: Mapping[Path, RecordIndex] = field(default_factory=dict)
     failed: bool = False
 
 
@@ -526,6 +536,7 @@ def write_suite_outputs(
         tuple(outputs.problems),
         assembled.keep_spools,
         RecordIndex.joined([RecordIndex(entries), assembled.rejected]),
+        assembled.written,
         outputs.failed,
     )
 

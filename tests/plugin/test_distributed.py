@@ -106,6 +106,8 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
         lines = one.done.lines[start + 1 : -1]
         tables.append([line for line in lines if "calls made" not in line])
     assert tables[0] == tables[1]
+    # The suites share a folder, and the later ones move the records of the first in its file.
+    assert not [line for line in tables[0] if "was not written" in line]
     assert any(line.startswith("Misses 1 of 2 violations (50%, ") for line in tables[0])
     assert any(line.startswith("scale: The judge agrees with all ") for line in tables[0])
     assert "panel: 2 judges compared" in tables[0]

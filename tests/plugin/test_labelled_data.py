@@ -108,10 +108,11 @@ def reports(folder: Path) -> dict[str, Any]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
+    """The files of a folder but the HTML page, which says how long the session took."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        if path.is_file() and path.suffix != ".html"
     }
 
 
