@@ -24,7 +24,6 @@ _FEWEST_WORDS = 6
 _MOST_QUOTATIONS = 50
 _MOST_CITATIONS = 200
 _MOST_LISTED = 20
-_WIDEST_RANGE = 200
 _BESIDE = 60
 _LONGEST_SENTENCE = 400
 
@@ -90,7 +89,8 @@ def cited_turns(text: str, number: int) -> list[int]:
     turns: dict[int, None] = {}
     for citation in _citations(text[:_LONGEST_READ]):
         if not citation.is_step:
-            turns.update(dict.fromkeys(turn for turn in citation.numbers if turn < number))
+            first, end = citation.numbers.start, citation.numbers.stop
+            turns.update(dict.fromkeys(range(first, min(end, number))))
     return list(turns)
 
 
@@ -114,9 +114,11 @@ def turns_cited(
     if any(citation.numbers[-1] >= len(messages) for citation in citations):
         # Whoever cites a turn that is not there numbers them in another way.
         citations = []
-    citations += _quoted(text, messages)
+    quotations = list(islice(_quoted(text, messages), _MOST_QUOTATIONS + 1))
+    citations += quotations
+    is_whole = text == reasoning and len(quotations) <= _MOST_QUOTATIONS
     can_err = {index for index, message in enumerate(messages) if message["role"] == "assistant"}
-    return _compared(citations, acts, can_err, is_whole=text == reasoning)
+    return _compared(citations, acts, can_err, is_whole=is_whole)
 
 
 def steps_cited(reasoning: str, steps: Collection[int], number: int | None = None) -> CitedTurns:
@@ -144,10 +146,10 @@ def _compared(
     """
     blames_another = False
     for citation in citations:
-        if any(number in marked for number in citation.numbers):
+        if any(turn in citation.numbers for turn in marked):
             return "cited"
         if citation.blames:
-            blames_another |= can_err is None or any(turn in can_err for turn in citation.numbers)
+            blames_another |= can_err is None or any(turn in citation.numbers for turn in can_err)
     return "another" if blames_another and is_whole else "none"
 
 
@@ -194,8 +196,7 @@ def _citations(text: str) -> Iterator[_Citation]:
 def _numbers(span: re.Match[str]) -> range:
     first = int(span[1])
     last = int(span[2]) if span[2] else first
-    is_range = first < last < first + _WIDEST_RANGE
-    return range(first, last + 1) if is_range else range(first, first + 1)
+    return range(first, max(first, last) + 1)
 
 
 def _list_points(text: str) -> set[int]:
@@ -226,12 +227,13 @@ def _blames(text: str, start: int, end: int) -> bool:
 
 
 def _quoted(text: str, messages: Sequence[Message]) -> Iterator[_Citation]:
-    """The turns that are quoted: each by at least six words that no other turn has."""
+    """The turns that are quoted: each by at least six words that no other turn has.
+
+    A quotation that names no turn, too, gives a citation: it counts among the most that are read.
+    """
     quoting = text.translate(_DOUBLE_QUOTES).translate(_SINGLE_QUOTES)
     texts: list[str] | None = None
-    for count, quotation in enumerate(_QUOTATION.finditer(quoting)):
-        if count == _MOST_QUOTATIONS:
-            return
+    for quotation in _QUOTATION.finditer(quoting):
         words = (quotation[1] or quotation[2] or "").split()
         if len(words) < _FEWEST_WORDS:
             continue
@@ -242,6 +244,8 @@ def _quoted(text: str, messages: Sequence[Message]) -> Iterator[_Citation]:
         if len(holders) == 1:
             blames = _blames(text, quotation.start(), quotation.end())
             yield _Citation(range(holders[0], holders[0] + 1), blames)
+        else:
+            yield _Citation(range(0), blames=False)
 
 
 def _plain(index: int, messages: Sequence[Message]) -> str:

@@ -139,6 +139,20 @@ def test_a_text_with_hundreds_of_citations_says_nothing() -> None:
     assert turns_cited("[6] is wrong. " * 201, {4}, TURNS, numbered=True) == "none"
 
 
+def test_what_is_read_in_part_names_no_other_turn() -> None:
+    many = "It is wrong to say 'You are welcome, have a nice day, and goodbye'. " * 50
+    assert turns_cited(many, {4}, TURNS, numbered=False) == "another"
+    over = f"{many}{many}It says '{PROMISE}'."
+    assert turns_cited(over, {4}, TURNS, numbered=False) == "none"
+
+
+def test_a_wide_range_holds_all_of_its_turns() -> None:
+    turns = (*TURNS, *({"role": "assistant", "content": str(number)} for number in range(500)))
+    assert turns_cited("Turns 1-400 are wrong.", {300}, turns, numbered=True) == "cited"
+    assert turns_cited("Turns 1-400 are wrong.", {450}, turns, numbered=True) == "another"
+    assert cited_turns("See turns 1-99999.", 5) == [1, 2, 3, 4]
+
+
 def judged(reasoning: str, score: int = 1) -> Judgment:
     return Judgment((Verdict(score, reasoning),))
 
