@@ -83,8 +83,10 @@ def test_a_call_is_edited_by_keyboard_alone(sessions: Sessions) -> None:
     assert case.messages[1]["tool_calls"][0]["arguments"] == json.loads(typed)
     assert case.messages[2]["content"] == '{"refunded": 76.0}'
     assert undone(case.messages, case.outcome.edits) == ACT_RUN
+    # The answer to the saving closes the editor; a new one is opened after it.
+    page.wait_for_selector(ARGUMENTS, state="detached")
     page.keyboard.press("e")
-    page.click("text=As made")
+    page.click("button:text-is('As made')")
     page.wait_for_selector("#turn-1.changed:not(.by-hand)")
     assert session.board.changes()[1][0].decision is None
 
