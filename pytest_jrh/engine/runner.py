@@ -356,8 +356,8 @@ class CaseRunner:
                 tape,
                 judgment_of(judge, case, repeats, calls, tape, attempt, self._settings),
             )
-        # A plan asks nobody, a table has its verdicts from elsewhere, and of a probe's case what
-        # the probe has changed is no edit.
+        # A plan makes no call, verdicts of a table were not asked for here, and what a probe
+        # changes is not an edit.
         if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
             attempt.turns_shown = shown_turns(case, tape.sent)
         tape.sent.requests.clear()
