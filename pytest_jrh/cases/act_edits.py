@@ -24,6 +24,7 @@ from pytest_jrh.cases.acts import (
     acts_text,
     splice,
     structure_mistake,
+    with_arguments,
     with_words,
 )
 from pytest_jrh.cases.following import Following
@@ -32,6 +33,7 @@ from pytest_jrh.cases.pipeline import (
     Planner,
     Task,
     Work,
+    aim_values,
     edit_words,
 )
 from pytest_jrh.core.errors import NoVerdictCase
@@ -100,22 +102,12 @@ def make_acts_planner(
     async def plan(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan | None:
-        guidance = goal.guidance(rubric)
-        instructions = rubric.instructions
-        if guidance and "ordinal_guidance" not in template.variables:
-            instructions = f"{instructions}\n\n{guidance}"
         transcript, known_tools = acts_transcript(messages), tools_text(tools)
         if "tools" not in template.variables:
             transcript = f"{transcript}\n\nTools:\n{known_tools}"
-        values = {
-            "rubric_id": rubric.id,
-            "rubric_instructions": instructions,
-            "assistant_transcript": transcript,
-            "tools": known_tools,
-            "max_steps": max_steps,
-            "ordinal_guidance": guidance,
-        }
         places = Places.of(messages)
+        values = {"assistant_transcript": transcript, "tools": known_tools, "max_steps": max_steps}
+        values |= aim_values(rubric, goal, template)
         answer = (await stage.ask(values, response_for(places))).parsed
         planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
         return planned if planned.thesis or planned.steps else None
@@ -330,10 +322,7 @@ class _Making:
         stage, values = self._asked(step, act.turn, acts_text((message, result)), act.name)
         answer = await stage.ask(values, CallResponse)
         draft, raw = answer.parsed, answer.text
-        changed_call = {
-            key: value for key, value in act.call.items() if key not in ("view", "parse_error")
-        }
-        changed_call["arguments"] = self._arguments(draft, act.turn, act.name)
+        changed_call = with_arguments(act.call, self._arguments(draft, act.turn, act.name))
         calls = [*message["tool_calls"]]
         calls[act.number] = changed_call
         words = storable(draft.words)[0]
@@ -374,9 +363,7 @@ class _Making:
         arguments = self._arguments(draft, position, name)
         call, result, message = self._models(tool)
         call_id = _new_id(str(call.get("id") or ""), self._ids("tool_calls"))
-        changed_call = {
-            key: value for key, value in call.items() if key not in ("view", "parse_error")
-        } | {"arguments": arguments}
+        changed_call = with_arguments(call, arguments)
         if call_id:
             changed_call["id"] = call_id
         new_message = {**_bare(message), "tool_calls": [changed_call]}

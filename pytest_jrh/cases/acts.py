@@ -108,6 +108,14 @@ def acts_text(messages: Iterable[Message]) -> str:
     return "\n".join(part for part in parts if part.strip())
 
 
+def with_arguments(call: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """A call with other arguments, without what was of the old ones: why they could not be parsed,
+    and how the call was shown to people.
+    """
+    kept = {key: value for key, value in call.items() if key not in ("view", "parse_error")}
+    return {**kept, "arguments": arguments}
+
+
 def with_words(message: Message, words: str) -> tuple[Message, int]:
     """A turn with other words, or without any as it was; its reasoning goes in either case."""
     content = message.get("content")

@@ -235,18 +235,12 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
     async def plan(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan | None:
-        guidance = goal.guidance(rubric)
-        instructions = rubric.instructions
-        if guidance and "ordinal_guidance" not in template.variables:
-            instructions = f"{instructions}\n\n{guidance}"
         values = {
-            "rubric_id": rubric.id,
-            "rubric_instructions": instructions,
             "assistant_transcript": render_assistant_turns(messages),
             # Only a suite of `edits: acts` reads them from its log.
             "tools": "",
             "max_steps": max_steps,
-            "ordinal_guidance": guidance,
+            **aim_values(rubric, goal, template),
         }
         editable = assistant_indices(messages)
         answer = (await stage.ask(values, response_for(editable))).parsed
@@ -254,6 +248,21 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
         return planned if planned.thesis or planned.steps else None
 
     return plan
+
+
+def aim_values(rubric: Rubric, goal: Goal, template: Template) -> dict[str, object]:
+    """What a planner's prompt is told of the rubric and the goal; of a scale in the instructions,
+    where the prompt has no place for it.
+    """
+    guidance = goal.guidance(rubric)
+    instructions = rubric.instructions
+    if guidance and "ordinal_guidance" not in template.variables:
+        instructions = f"{instructions}\n\n{guidance}"
+    return {
+        "rubric_id": rubric.id,
+        "rubric_instructions": instructions,
+        "ordinal_guidance": guidance,
+    }
 
 
 def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:

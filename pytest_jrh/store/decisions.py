@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.cases.acts import acts_of, acts_text, is_splice, results_end
+from pytest_jrh.cases.acts import acts_of, acts_text, is_splice, results_end, with_arguments
 from pytest_jrh.cases.ids import node_part
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import AppendedFile, encoded, lines_of
@@ -293,11 +293,7 @@ def _with_turn(messages: tuple[Message, ...], turn: TurnEdit) -> tuple[tuple[Mes
         if act is None:
             continue
         if act.call.get("arguments") != edited.arguments:
-            # What could not be parsed, and how the call was shown to people, was of the arguments
-            # before.
-            gone = ("parse_error", "view")
-            call = {key: value for key, value in act.call.items() if key not in gone}
-            calls[edited.call] = {**call, "arguments": edited.arguments}
+            calls[edited.call] = with_arguments(act.call, edited.arguments)
             changed[index] = {**changed[index], "tool_calls": list(calls)}
         for position in act.results[:1]:
             if edited.result not in (None, message_text(messages[position])):
