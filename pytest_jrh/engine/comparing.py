@@ -4,7 +4,7 @@ two tables, two members of a panel, a baseline and the results of a session, or 
 
 from __future__ import annotations
 
-import os
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -107,10 +107,13 @@ def compare_judges(
 
 def _kind(path: Path) -> Kind:
     """What a file is, by what it begins with."""
-    # Unlike a path's own question, false of a name that is too long for a file.
-    if os.path.isdir(path):  # noqa: PTH112
-        return "results"
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return "results"
+        if not stat.S_ISREG(mode):
+            # A pipe would wait for who writes into it; whoever reads a table refuses it.
+            return "table"
         with path.open("rb") as file:
             beginning = file.read(_LOOKED_AT)
     except FileNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -329,6 +330,15 @@ def test_reasonings_of_both_judges_are_in_the_reports(tmp_path: Path) -> None:
         10,
     )
     assert data["classes"][1]["only_old"] == 10
+
+
+def test_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "verdicts.csv"
+    os.mkfifo(pipe)
+    assert main(["compare", str(pipe), str(LLMBAR)]) == 4
+    assert "is not a regular file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
