@@ -336,7 +336,8 @@ def _next_of_session(session: Session) -> list[Block]:
     for decision in session.decisions.values():
         if update := update_blocks(decision):
             return update
-    wrong = {made_case_id(result) for result in worst_results(session)}
+    wrong_results = worst_results(session)
+    wrong = {made_case_id(result) for result in wrong_results}
     turning = [table.probe for table in session.probes if table.is_finding]
     if not wrong and turning:
         text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"
@@ -349,7 +350,7 @@ def _next_of_session(session: Session) -> list[Block]:
     cases, labels = f"the {len(wrong):,} cases", "wrong labels"
     if len(wrong) == 1:
         cases, labels = "the case", "a wrong label"
-    if len(wrong) > _MOST_READ and (of_rubric := _worst_rubric(session)):
+    if len(wrong) > _MOST_READ and (of_rubric := _worst_rubric(session, wrong_results)):
         cases = f"{of_rubric} first, of {len(wrong):,} that are wrong"
     if session.is_table:
         return [Sentence(f"Next: read {cases}, and correct the table where a label is wrong.")]
@@ -361,9 +362,8 @@ def _next_of_session(session: Session) -> list[Block]:
     return [Sentence(f"{text}.")]
 
 
-def _worst_rubric(session: Session) -> str:
+def _worst_rubric(session: Session, wrong: Sequence[CaseResult]) -> str:
     """The cases of the rubric with the most mistakes; empty where there is one rubric."""
-    wrong = worst_results(session)
     if len({result.spec.rubric_id for result in session.results}) == 1:
         return ""
     [(rubric, _)] = Counter(result.spec.rubric_id for result in wrong).most_common(1)

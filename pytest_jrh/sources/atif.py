@@ -74,7 +74,7 @@ _CONTENT = _Field((str, list), "text or a list of parts", _object("part"))
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
 # From here on a subagent is found by its trajectory_id or its path, no longer by its session.
 _SESSIONS_ARE_NO_REFERENCE = VERSIONS[7:]
-# Lines are looked up by a slower reader, and in larger files nobody would go by them.
+# The reader that knows lines is slow, so problems in larger files name none.
 _MOST_BYTES_FOR_LINES = 5_000_000
 # What Harbor's own models accept of any version: fields were added, and none was taken away.
 _SHAPES: Mapping[str, Mapping[str, _Field]] = {
@@ -244,7 +244,7 @@ def _check_trajectory(trajectory: Json, path: KeyPath, findings: Findings) -> No
     for index, step in enumerate(steps):
         step_path = (*path, "steps", index)
         if step["step_id"] != index + 1:
-            expected = f"{index + 1}, since steps are numbered from 1 on"
+            expected = f"{index + 1}: steps are numbered from 1"
             findings.add((*step_path, "step_id"), received(step["step_id"], expected))
         _check_step(step, step_path, findings)
         _check_results(step, step_path, findings, by_session=by_session)

@@ -492,29 +492,32 @@ class Conversations(Source):
     def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
         del field
-        for key, row in self._index().items():
-            try:
-                fields = metadata_of(self._file.value(row.item), self._places)
-            except DamagedError:
-                fields = {}
-            yield key, fields
+        for key, _, metadata in self._values():
+            yield key, metadata
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
         """See `Source`; values beside the metadata are under the pointers that would make them
         some.
         """
-        for row, (_, metadata) in zip(self._index().values(), self.metadata(""), strict=True):
-            try:
-                value = self._file.value(row.item)
-            except DamagedError:
-                value = {}
+        for _, value, metadata in self._values():
             beside = value.items() if isinstance(value, dict) else ()
             values = {
                 pointer_to(key): part
                 for key, part in beside
                 if key not in _NO_FIELDS and not isinstance(part, dict | list)
             }
-            yield values | {**metadata}
+            yield values | metadata
+
+    def _values(self) -> Iterator[tuple[Key, Any, dict[str, Any]]]:
+        """The key of each conversation, its JSON and its metadata; nothing where damaged."""
+        for key, row in self._index().items():
+            value, metadata = None, {}
+            try:
+                value = self._file.value(row.item)
+                metadata = metadata_of(value, self._places)
+            except DamagedError:
+                pass
+            yield key, value, metadata
 
     def notices(self) -> tuple[str, ...]:
         """What was unusual about conversations that were read."""

@@ -77,7 +77,7 @@ MESSAGES = "one conversation"
 
 _OF_SUBAGENTS = "subagents"
 _LOOKED_AT = 20
-# Lines of a value are looked up by a slower reader, and in larger files nobody would go by them.
+# The reader that knows lines is slow, so problems in larger files name none.
 _MOST_BYTES_FOR_LINES = 5_000_000
 _LONGEST_LOOKED_AT = 2**20
 _CLAUDE_KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})

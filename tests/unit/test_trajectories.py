@@ -235,13 +235,13 @@ BROKEN: dict[str, tuple[str, Change, str, str]] = {
     "steps from 0": (
         "one-call",
         lambda value: [step.update(step_id=n) for n, step in enumerate(value["steps"])],
-        "steps[0].step_id: got 0; must be 1, since steps are numbered from 1 on",
+        "steps[0].step_id: got 0; must be 1: steps are numbered from 1",
         "",
     ),
     "a step is missing": (
         "one-call",
         lambda value: value["steps"].pop(1),
-        "steps[1].step_id: got 3; must be 2, since steps are numbered from 1 on",
+        "steps[1].step_id: got 3; must be 2: steps are numbered from 1",
         "",
     ),
     "step_id is true": (
