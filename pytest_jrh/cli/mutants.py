@@ -26,7 +26,8 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.engine.attempts import EngineSettings
 from pytest_jrh.engine.loading import ReadySuite
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.judges.judge import JudgeSettings, PromptedJudge
+from pytest_jrh.judges import PromptJudge
+from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -108,7 +109,7 @@ def mutated(judge: SuiteJudge, mode: Mode, *, most: int, seed: int) -> Iterator[
 
     Of more than `most` changes of a text, so many are drawn by `seed`.
     """
-    if isinstance(judge, PromptedJudge):
+    if isinstance(judge, PromptJudge):
         for which, text in judge.prompts.items():
             for mutant in mutants_of_text(text, which, most=most, seed=seed):
                 yield MutatedJudge(mutant, judge.with_prompt(which, mutant.source))

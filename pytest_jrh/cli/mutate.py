@@ -202,10 +202,10 @@ def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
     from pytest_jrh.core.documents import listed, shown
     from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.core.text import nearest_hint
-    from pytest_jrh.judges.judge import TabledJudge
+    from pytest_jrh.judges import TableJudge
 
     chosen = [name for name in ready.judges if asked_name in (None, name)]
-    asking = [name for name in chosen if not isinstance(ready.judges[name], TabledJudge)]
+    asking = [name for name in chosen if not isinstance(ready.judges[name], TableJudge)]
     if chosen and not asking:
         message = "the verdicts of this judge are in a table: there is nothing to change in it"
         raise InputError(Problem(message))

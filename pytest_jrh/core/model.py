@@ -729,12 +729,6 @@ def scores_text(score: int | None, scores: Sequence[int]) -> str:
     return f"{text} ({score_counts(scores)})" if len(scores) > 1 else text
 
 
-class Judge(Protocol):
-    """Anything that gives a verdict on a case; raises `Unscored` rather than guess."""
-
-    def __call__(self, case: Case) -> Awaitable[Verdict]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Rejection:
     """The case that the verifier rejected: its digest, the label that it was made for, and what the

@@ -26,8 +26,7 @@ from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.stages import EDITOR, REALISM
 from pytest_jrh.core.text import counted, nearest_hint, one_line
-from pytest_jrh.judges import JUDGES, supplied_judge
-from pytest_jrh.judges.judge import TabledJudge
+from pytest_jrh.judges import JUDGES, TableJudge, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeKeys, about_placeholders, refuse_placeholders
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, are_kin, grounds_of, provider_of, read_people
@@ -453,7 +452,7 @@ def _with_verdicts(ready: ReadySuite, places: Places) -> ReadySuite:
     Raises `InputError` with every problem of them.
     """
     suite, judges = ready.suite, dict(ready.judges)
-    tabled = {name: judge for name, judge in judges.items() if isinstance(judge, TabledJudge)}
+    tabled = {name: judge for name, judge in judges.items() if isinstance(judge, TableJudge)}
     if not tabled:
         return ready
     from pytest_jrh.sources.labels import Joiner, find_verdicts

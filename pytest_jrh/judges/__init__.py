@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.judges.http import HTTP
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER, SCOUT_SCANNER
-from pytest_jrh.judges.prompt import PROMPT
+from pytest_jrh.judges.prompt import PROMPT, PromptJudge
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
-from pytest_jrh.judges.verdicts import VERDICTS
+from pytest_jrh.judges.verdicts import VERDICTS, TableJudge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = [
     "JUDGES",
     "SUPPLIED",
+    "PromptJudge",
+    "TableJudge",
     "judge_function",
     "kind_of",
     "kinds_of",

@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Case, Message, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
-from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.core.stages import JUDGE, NO_CALL
 from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
@@ -72,7 +72,10 @@ class JudgeCalls(Protocol):
 
 
 class SuiteJudge(Protocol):
-    """A judge under test; `name` is None where the suite has a single one."""
+    """A judge under test; `name` is None where the suite has a single one.
+
+    What is not said otherwise is that of a judge that asks nobody.
+    """
 
     @property
     def name(self) -> str | None: ...
@@ -88,22 +91,27 @@ class SuiteJudge(Protocol):
     @property
     def models(self) -> tuple[StageModel, ...]:
         """The models that it asks, as far as that is known before it does."""
+        return ()
 
     @property
     def calls(self) -> CallRange:
         """How many calls of these models one verdict takes, for plans and their costs."""
+        return NO_CALL
 
     @property
     def runs_code(self) -> bool:
         """Whether it asks by code of its own, so that its calls and their price are not known."""
+        return False
 
     @property
     def lacks(self) -> str:
         """What is missing that it cannot be asked without, as a sentence; empty if nothing is."""
+        return ""
 
     @property
     def secrets(self) -> tuple[str, ...]:
         """What it sends to say who asks, as far as that is known before it does."""
+        return ()
 
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge a case for the `repeat`th time, from 1.
@@ -111,18 +119,6 @@ class SuiteJudge(Protocol):
         What it asks goes through `calls`, which records it as of that repeat. Raises `Unscored`
         where no score on offer comes back.
         """
-
-
-@runtime_checkable
-class PromptedJudge(SuiteJudge, Protocol):
-    """A judge that tells a model what to do, in texts that can be changed."""
-
-    @property
-    def prompts(self) -> Mapping[str, str]:
-        """Its texts, by what each is: "prompt", and "system_prompt" where it has one."""
-
-    def with_prompt(self, which: str, text: str) -> SuiteJudge:
-        """The same judge with another text in place of one of them."""
 
 
 VerdictKey: TypeAlias = "tuple[str, str, int, int]"
@@ -152,26 +148,6 @@ class RunVerdicts:
     file: str = ""
     verdicts: Mapping[VerdictKey, TableVerdict] = field(default_factory=dict)
     content_of: Callable[[Case], str] = lambda _case: ""
-
-
-@runtime_checkable
-class TabledJudge(SuiteJudge, Protocol):
-    """A judge whose verdicts are in a table, which are put to the runs of a suite."""
-
-    @property
-    def settings(self) -> JudgeSettings:
-        """Its settings, whose `score_map` says what the table's words mean."""
-
-    @property
-    def path(self) -> Path:
-        """Where the table is."""
-
-    @property
-    def column(self) -> str:
-        """The table's column with its verdicts; empty where that has a usual name."""
-
-    def with_table(self, table: RunVerdicts) -> SuiteJudge:
-        """The same judge with the verdicts of the table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -21,12 +20,11 @@ from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
 from pytest_jrh.core.text import shortened
-from pytest_jrh.judges.judge import OwnCode, is_huge, key_of, offered_text
+from pytest_jrh.judges.judge import OwnCode, SuiteJudge, is_huge, key_of, offered_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_jrh.core.model import StageModel
     from pytest_jrh.judges.judge import JudgedCase, JudgeSettings, Submit
     from pytest_jrh.judges.own_source import OwnSource
 
@@ -136,20 +134,10 @@ _UNKNOWN_CALLS = CallRange(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCodeJudge(ABC):
+class OwnCodeJudge(SuiteJudge):
     """A judge whose requests are recorded as they are sent, by whatever code sends them."""
 
     settings: JudgeSettings
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """What reports and messages call it."""
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """SHA-256 over what makes it this judge; see `fingerprint_of`."""
 
     @property
     def earlier_fingerprint(self) -> str:
@@ -168,11 +156,6 @@ class OwnCodeJudge(ABC):
         return self.settings.name
 
     @property
-    def models(self) -> tuple[StageModel, ...]:
-        """None that is known: it asks whom it likes."""
-        return ()
-
-    @property
     def calls(self) -> CallRange:
         """Its requests are not known, so a verdict counts as one call at most."""
         return _UNKNOWN_CALLS
@@ -181,16 +164,6 @@ class OwnCodeJudge(ABC):
     def runs_code(self) -> bool:
         """Its requests are recorded as those of code are, and their price is not known."""
         return True
-
-    @property
-    def lacks(self) -> str:
-        """Nothing that is known: its code asks whom it likes."""
-        return ""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """None that is known: its code has them."""
-        return ()
 
     @property
     def timeout(self) -> float:

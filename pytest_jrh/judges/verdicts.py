@@ -12,14 +12,13 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, PathText, Takes, Text
-from pytest_jrh.core.stages import JUDGE, NO_CALL
-from pytest_jrh.judges.judge import JudgeKind, JudgeStart, RunVerdicts
+from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.judges.judge import JudgeKind, JudgeStart, RunVerdicts, SuiteJudge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest_jrh.core.model import Case, Mode, StageModel
-    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.model import Case, Mode
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
 
 
@@ -38,7 +37,7 @@ class VerdictsKeys(ConfigSection):
 
 
 @dataclass(frozen=True, slots=True)
-class TableJudge:
+class TableJudge(SuiteJudge):
     """A judge whose verdicts are in a table: it makes no call.
 
     A verdict is given to the run that it is about, as it is, under its rubric: never to a
@@ -77,31 +76,6 @@ class TableJudge:
             if key[-1] <= self.settings.repeats
         ]
         return hashlib.sha256(json.dumps([_KEY, lines]).encode()).hexdigest()
-
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """None: nothing is asked."""
-        return ()
-
-    @property
-    def calls(self) -> CallRange:
-        """None."""
-        return NO_CALL
-
-    @property
-    def runs_code(self) -> bool:
-        """It runs none."""
-        return False
-
-    @property
-    def lacks(self) -> str:
-        """Nothing: it is not asked."""
-        return ""
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """None."""
-        return ()
 
     def with_table(self, table: RunVerdicts) -> TableJudge:
         """The same judge with the verdicts of its table."""

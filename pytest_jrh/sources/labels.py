@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.suite import LabelSettings, Suite
     from pytest_jrh.core.model import LabelKey, LabelledBy, Mode, Rubric, RunSummary
-    from pytest_jrh.judges.judge import TabledJudge, VerdictKey
+    from pytest_jrh.judges import TableJudge
+    from pytest_jrh.judges.judge import VerdictKey
     from pytest_jrh.sources.source import Source
 
 
@@ -385,7 +386,7 @@ def find_labels(
 
 
 def find_verdicts(
-    judge: TabledJudge, mode: Mode, joiner: Joiner, file: str
+    judge: TableJudge, mode: Mode, joiner: Joiner, file: str
 ) -> tuple[RunVerdicts, list[str]]:
     """Read the table of a judge, and say what was left out; `file` is how messages name it.
 

@@ -35,7 +35,7 @@ from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.core.sections import MAX_REPEATS
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import PromptedJudge
+from pytest_jrh.judges import PromptJudge
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
 from pytest_jrh.stats.changes import Lowered, accuracies, lowered
@@ -381,7 +381,7 @@ def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tupl
     files = {settings.name: settings.stage.prompt_path or "" for settings in suite.judges}
     prompts = []
     for name, judge in judges.items():
-        if isinstance(judge, PromptedJudge):
+        if isinstance(judge, PromptJudge):
             prompt = JudgePrompt(
                 suite.name,
                 name or "",
@@ -394,7 +394,7 @@ def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tupl
     return tuple(prompts)
 
 
-def _fingerprint_with(judge: PromptedJudge) -> Callable[[str], str] | None:
+def _fingerprint_with(judge: PromptJudge) -> Callable[[str], str] | None:
     """How the judge's fingerprint follows from its prompt; None where it has several texts."""
     if len(judge.prompts) > 1:
         return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.model import (
     AgentRun,
+    Case,
     Complete,
     Message,
     Mode,
@@ -19,8 +21,12 @@ from pytest_jrh.core.model import (
     ScoreLevel,
     StageModel,
     StageName,
+    Verdict,
 )
+from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import load_template, parse_prompt
 
@@ -141,3 +147,15 @@ def stage(
         else parse_prompt(prompt, "own.md", stage=name)
     )
     return Stage(StageModel(name, MODEL, system_prompt=system_prompt), template, complete)
+
+
+def judge_settings(model: StageModel, **section: Any) -> JudgeSettings:
+    """The settings of a judge with this model and these keys in its section."""
+    return JudgeSettings(None, model, section=JudgeStage.model_construct(**section))
+
+
+def verdict_of(asked: Stage, case: Case, *, instruction: str = "", **section: Any) -> Verdict:
+    """The verdict of the judge of a stage, with these keys in its section."""
+    judge = PromptJudge(judge_settings(asked.model, **section), asked.template, instruction)
+    calls: Any = SimpleNamespace(complete=asked.complete)
+    return wait_for(judge(case, 1, calls))

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import CaseResult, Outcome, StageModel
-from pytest_jrh.judges.prompt import judge_fingerprint
+from pytest_jrh.judges.prompt import PromptJudge
+from pytest_jrh.llm.prompts import parse_prompt
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, compare, short, update
 from pytest_jrh.store.baseline import load, render, save
+from tests.support.conversations import judge_settings
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
@@ -305,17 +307,18 @@ def test_another_judge_is_compared_and_counted() -> None:
 
 def test_fingerprint_is_of_model_prompt_and_parameters() -> None:
     stage = StageModel("judge", "openai/gpt-4.1-mini", temperature=0.0)
-    base = judge_fingerprint(stage, "Judge this: {{ transcript }}")
+    template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
+    judge = PromptJudge(judge_settings(stage), template)
     others = [
-        judge_fingerprint(stage, "Judge that: {{ transcript }}"),
-        judge_fingerprint(replace(stage, model="openai/gpt-4.1"), "Judge this: {{ transcript }}"),
-        judge_fingerprint(replace(stage, temperature=None), "Judge this: {{ transcript }}"),
-        judge_fingerprint(stage, "Judge this: {{ transcript }}", show_reasoning=True),
-        judge_fingerprint(stage, "Judge this: {{ transcript }}", instruction="Be kind."),
+        judge.with_prompt("prompt", "Judge that: {{ transcript }}"),
+        PromptJudge(judge_settings(replace(stage, model="openai/gpt-4.1")), template),
+        PromptJudge(judge_settings(replace(stage, temperature=None)), template),
+        PromptJudge(judge_settings(stage, show_reasoning=True), template),
+        replace(judge, instruction="Be kind."),
     ]
-    assert len({base, *others}) == 6
+    assert len({judge.fingerprint, *(other.fingerprint for other in others)}) == 6
     same = replace(stage, api_base="http://127.0.0.1/v1", timeout=3.0, prompt_path="elsewhere.md")
-    assert judge_fingerprint(same, "Judge this: {{ transcript }}") == base
+    assert PromptJudge(judge_settings(same), template).fingerprint == judge.fingerprint
 
 
 def test_what_is_written_is_read_again_or_is_refused(

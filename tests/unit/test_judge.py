@@ -16,9 +16,17 @@ from pytest_jrh.core.model import (
     Verdict,
     Verification,
 )
-from pytest_jrh.judges.prompt import judge_response, make_template_judge
+from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import make_complete
-from tests.support.conversations import LEVELS, MESSAGES, ORDINAL, RUBRIC, RUN, stage, wait_for
+from tests.support.conversations import (
+    LEVELS,
+    MESSAGES,
+    ORDINAL,
+    RUBRIC,
+    RUN,
+    stage,
+    verdict_of,
+)
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 
 SECRETS = {
@@ -79,9 +87,7 @@ def judged(
     prompt: str | None = None,
 ) -> Verdict:
     asked = stage("judge", complete, mode=of.mode, prompt=prompt)
-    return wait_for(
-        make_template_judge(asked, instruction=instruction, show_reasoning=show_reasoning)(of)
-    )
+    return verdict_of(asked, of, instruction=instruction, show_reasoning=show_reasoning)
 
 
 @pytest.mark.parametrize("target", [None, 0, 2])

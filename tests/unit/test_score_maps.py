@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageModel, Verdict
 from pytest_jrh.judges.judge import BINARY_SCORES, key_of, value_of
-from pytest_jrh.judges.prompt import judge_fingerprint, judge_response, make_template_judge
+from pytest_jrh.judges.prompt import PromptJudge, judge_response
 from pytest_jrh.llm.calls import make_complete, parse
-from tests.support.conversations import stage, wait_for
+from pytest_jrh.llm.prompts import parse_prompt
+from tests.support.conversations import judge_settings, stage, verdict_of
 from tests.support.scripted import ScriptedExchange, ScriptedModel
 from tests.unit.test_judge import case
 
@@ -41,15 +42,15 @@ def test_what_is_no_key_is_no_answer(value: Any) -> None:
 def test_a_binary_judge_answers_in_words(answer: Any, score: int) -> None:
     model = ScriptedModel(judge={"score": answer, "reasoning": "Because."})
     asked = stage("judge", model, prompt="Is it violated, yes or no? {{ rubric }}{{ transcript }}")
-    judge = make_template_judge(asked, score_map={"yes": 1, "no": 0, "5": 1})
-    assert wait_for(judge(case())) == Verdict(score, "Because.")
+    score_map = {"yes": 1, "no": 0, "5": 1}
+    assert verdict_of(asked, case(), score_map=score_map) == Verdict(score, "Because.")
 
 
 def test_another_word_is_asked_again_and_then_no_verdict() -> None:
     exchange = ScriptedExchange(['{"score": "maybe", "reasoning": "r"}'] * 3)
     asked = stage("judge", make_complete(exchange), prompt="{{ rubric }}{{ transcript }}")
     with pytest.raises(Unscored) as caught:
-        wait_for(make_template_judge(asked, score_map={"yes": 1, "no": 0})(case()))
+        verdict_of(asked, case(), score_map={"yes": 1, "no": 0})
     assert caught.value.outcome == "invalid_response"
     assert 'score: must be one of "yes", "no"' in exchange.requests[1].messages[-1]["content"]
 
@@ -62,8 +63,7 @@ def test_an_ordinal_judge_sees_the_scale_in_its_own_words(table: str) -> None:
     model = ScriptedModel(judge={"score": "good", "reasoning": "r"})
     prompt = "{{ rubric }}" + table + "{{ transcript }}"
     asked = stage("judge", model, mode="ordinal", prompt=prompt)
-    judge = make_template_judge(asked, score_map=MARKS)
-    assert wait_for(judge(case(target=1))).score == 2
+    assert verdict_of(asked, case(target=1), score_map=MARKS).score == 2
     text = model.only("judge").text
     assert text.count("poor or bad: ignores the policy\ngood: follows it") == 1
     offered = model.only("judge").response_model.model_json_schema()["properties"]["score"]["enum"]
@@ -73,13 +73,16 @@ def test_an_ordinal_judge_sees_the_scale_in_its_own_words(table: str) -> None:
 def test_a_map_without_a_score_of_the_rubric_is_an_error_of_the_input() -> None:
     asked = stage("judge", ScriptedModel(), mode="ordinal", prompt="{{ rubric }}{{ transcript }}")
     with pytest.raises(Unscored, match="has no value for any score of this rubric"):
-        wait_for(make_template_judge(asked, score_map={"excellent": 9})(case(target=1)))
+        verdict_of(asked, case(target=1), score_map={"excellent": 9})
 
 
 def test_a_map_is_part_of_what_makes_a_judge_this_judge() -> None:
-    model = StageModel("judge", "openai/x")
-    known = {
-        judge_fingerprint(model, "p", score_map=each)
-        for each in (None, {"yes": 1, "no": 0}, {"yes": 0, "no": 1})
-    }
-    assert len(known) == 3
+    model, template = (
+        StageModel("judge", "openai/x"),
+        parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge"),
+    )
+    fingerprints = set()
+    for score_map in (None, {"yes": 1, "no": 0}, {"yes": 0, "no": 1}):
+        settings = judge_settings(model, score_map=score_map)
+        fingerprints.add(PromptJudge(settings, template).fingerprint)
+    assert len(fingerprints) == 3

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,8 +25,8 @@ from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.engine.generate import build_pipeline, generate_case
-from pytest_jrh.judges.prompt import make_template_judge
-from pytest_jrh.llm.calls import Answer, CallRequest, Stage, make_complete
+from pytest_jrh.judges.prompt import PromptJudge
+from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.llm.prompts import load_template
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
 
@@ -331,7 +332,8 @@ async def play(config: str) -> Played:
 
     complete = make_complete(exchange)
     template = load_template("judge", mode=suite.mode, objective="fail", prompt_path=None)
-    judge = make_template_judge(Stage(suite.judges[0].stage, template, complete))
+    judge = PromptJudge(suite.judges[0], template)
+    calls: Any = SimpleNamespace(complete=complete)
     for spec in expand(suite, [RunSummary(run_id, 1) for run_id in runs]):
         goal = Goal(tests[spec.test].objective, spec.target_score)
         hidden = render_transcript(
@@ -350,7 +352,7 @@ async def play(config: str) -> Played:
         except NoVerdictCase:
             done.counts[spec.test, "no_case"] += 1
             continue
-        agrees = (await judge(case)).score == case.expected
+        agrees = (await judge(case, 1, calls)).score == case.expected
         done.counts[spec.test, "agree" if agrees else "disagree"] += 1
     return done
 

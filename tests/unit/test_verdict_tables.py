@@ -26,7 +26,8 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.sections import JudgeStage
 from pytest_jrh.judges import JUDGES, with_own_keys
-from pytest_jrh.judges.judge import JudgeSettings, SuiteJudge, TabledJudge, judged_case
+from pytest_jrh.judges.judge import JudgeSettings, SuiteJudge, judged_case
+from pytest_jrh.judges.verdicts import TableJudge
 from pytest_jrh.sources.label_files import LabelRow
 from pytest_jrh.sources.labels import Joiner, Reading, find_verdicts
 
@@ -45,7 +46,7 @@ def joined(
     section = with_own_keys(JudgeStage).model_validate({"verdicts": str(path), **keys})
     settings = JudgeSettings(None, StageModel("judge", ""), "verdicts", section)
     judge = JUDGES["verdicts"].build(settings, "binary", "")
-    assert isinstance(judge, TabledJudge)
+    assert isinstance(judge, TableJudge)
     joiner = Joiner(RUNS, rubrics, frozenset(), {"uuid-b": ("b", 2)}, {"twice": ("twice@x",)})
     mode: Mode = "ordinal" if rubrics[0].score_levels else "binary"
     table, _ = find_verdicts(judge, mode, joiner, "table.csv")
