@@ -135,34 +135,16 @@ class Item(NamedTuple):
     kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Assembled:
-    """The records of each folder, and the ids of the cases that were made in this session.
-
-    `keep_spools` says that some of them are in the spools alone. `rejected` are the cases without a
-    result because the verifier rejected them. `written` has all records of each file that was
-    written, those of other suites too.
-    """
-
-    indexes: Mapping[Path, RecordIndex]
-    made: frozenset[str]
-    keep_spools: bool
-    rejected: RecordIndex
-    written: Mapping[Path, RecordIndex]
-
-    def readers(self, stack: contextlib.ExitStack) -> dict[Path, ReadCase]:
-        """What reads the cases of each folder, until the stack is closed."""
-        readers = {}
-        for folder, index in self.indexes.items():
-            readers[folder] = stack.enter_context(index.reading())
-        return readers
-
-
 class Assembler:
     """Brings the JSONL of each folder up to date.
 
     `frozen` is the index of a frozen suite's file where it has been read already. With `cases`, a
     session of all of them drops the records of cases that are gone.
+
+    `indexes` are then the records of each folder, and `made` the ids of the cases that were made in
+    this session; `keep_spools` says that some of them are in the spools alone. `rejected` are the
+    cases without a result because the verifier rejected them. `written` has all records of each
+    file that was written, those of other suites too.
     """
 
     def __init__(
@@ -177,60 +159,52 @@ class Assembler:
         self._outputs = outputs
         self._frozen = frozen
         self._cases = cases
-        self._made: set[str] = set()
-        self._refused: dict[str, RecordEntry] = {}
-        self._written: dict[Path, RecordIndex] = {}
-        self._keep_spools = False
+        # Whether each case of the suite has a result of this session.
+        self._is_whole = False
+        self.indexes: dict[Path, RecordIndex] = {}
+        self.made: set[str] = set()
+        self.rejected: dict[str, RecordEntry] = {}
+        self.written: dict[Path, RecordIndex] = {}
+        self.keep_spools = False
 
-    def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> Assembled:
+    def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> None:
         """Merge the session's spools into the folders that its items belong to."""
         folders = {test.name: test.output_dir for test in self._suite.tests}
         by_folder: dict[Path, list[Item]] = {folder: [] for folder in folders.values()}
         for item in items:
             by_folder[folders[item.spec.test]].append(item)
-        whole = self._is_whole(items)
-        indexes = {}
+        if self._cases is not None:
+            ran = {case_id(item.spec) for item in items if item.result is not None}
+            self._is_whole = self._cases.specs.keys() <= ran
         for folder, folder_items in by_folder.items():
-            indexes[folder] = self._folder(folder, spools, folder_items, whole=whole)
-        return Assembled(
-            indexes,
-            frozenset(self._made),
-            self._keep_spools,
-            RecordIndex(self._refused),
-            self._written,
-        )
+            self.indexes[folder] = self._folder(folder, spools, folder_items)
 
-    def _is_whole(self, items: Sequence[Item]) -> bool:
-        """Whether each case of the suite has a result of this session."""
-        ran = {case_id(item.spec) for item in items if item.result is not None}
-        return self._cases is not None and self._cases.specs.keys() <= ran
+    def readers(self, stack: contextlib.ExitStack) -> dict[Path, ReadCase]:
+        """What reads the cases of each folder, until the stack is closed."""
+        readers = {}
+        for folder, index in self.indexes.items():
+            readers[folder] = stack.enter_context(index.reading())
+        return readers
 
-    def _folder(
-        self, folder: Path, spools: Sequence[Path], items: Sequence[Item], *, whole: bool
-    ) -> RecordIndex:
+    def _folder(self, folder: Path, spools: Sequence[Path], items: Sequence[Item]) -> RecordIndex:
         made, rejected = self._spooled(spools, items)
         ran = {item.made_id: item.result for item in items if item.result is not None}
         is_written = self._suite.generation.output.write_jsonl and self._suite.frozen is None
         refused = {name for name, result in ran.items() if result.rejected is not None}
         entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
         if is_written:
-            entries = self._rejected(folder / REJECTED_FILE, entries, ran, whole=whole)
-        self._refused |= {name: entry for name, entry in entries.items() if name in refused}
+            entries = self._rejected(folder / REJECTED_FILE, entries, ran)
+        self.rejected |= {name: entry for name, entry in entries.items() if name in refused}
         target = self._suite.frozen or folder / CASES_FILE
         gone = ("no_case", "unlabelled")
         dropped = frozenset(name for name, result in ran.items() if result.outcome in gone)
-        index = self._merged(target, made, dropped, whole=whole)
+        index = self._merged(target, made, dropped)
         if index is None:
             return made
         return self._write(target, index, made) if is_written else index
 
     def _rejected(
-        self,
-        target: Path,
-        entries: dict[str, RecordEntry],
-        ran: Mapping[str, CaseResult],
-        *,
-        whole: bool,
+        self, target: Path, entries: dict[str, RecordEntry], ran: Mapping[str, CaseResult]
     ) -> dict[str, RecordEntry]:
         """Bring the file of the cases that the verifier rejected up to date, `entries` those of
         this session; gives where they all lie.
@@ -240,7 +214,7 @@ class Assembler:
             if result.outcome in (*MADE, "no_case") and result.rejected is None:
                 settled.add(name)
         made = RecordIndex(entries)
-        index = self._merged(target, made, frozenset(settled), whole=whole, rejected=True)
+        index = self._merged(target, made, frozenset(settled), rejected=True)
         return entries if index is None else dict(self._write(target, index, made).entries)
 
     def _merged(
@@ -249,20 +223,19 @@ class Assembler:
         made: RecordIndex,
         dropped: frozenset[str],
         *,
-        whole: bool,
         rejected: bool = False,
     ) -> RecordIndex | None:
         """The records of a file, with those that were made; None where they cannot be read."""
         overwrite = rejected or self._suite.generation.output.overwrite
         try:
             records = self._frozen or read_jsonl(target, made, rejected=rejected)
-            before = self._without_gone(records, target, whole=whole)
+            before = self._without_gone(records, target)
             return merge(before, made, dropped=dropped, overwrite=overwrite)
         except (OSError, InputError) as error:
             self._outputs.problem(
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
-            self._keep_spools = self._keep_spools or bool(made.entries)
+            self.keep_spools = self.keep_spools or bool(made.entries)
             return None
 
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
@@ -273,17 +246,17 @@ class Assembler:
             spooled = read_spools(spools, made_ids)
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
-            self._keep_spools = True
+            self.keep_spools = True
         if spooled.made.torn:
             self._outputs.problems.append(
                 f"Skipped {spooled.made.torn} unfinished line(s) of a killed process in a spool."
             )
-        self._made |= spooled.made.entries.keys()
+        self.made |= spooled.made.entries.keys()
         return spooled
 
-    def _without_gone(self, before: RecordIndex, target: Path, *, whole: bool) -> RecordIndex:
+    def _without_gone(self, before: RecordIndex, target: Path) -> RecordIndex:
         suite = self._suite
-        if self._cases is None or not whole:
+        if self._cases is None or not self._is_whole:
             return before
         if suite.frozen is not None or not suite.generation.output.overwrite:
             return before
@@ -300,16 +273,16 @@ class Assembler:
             index = write_jsonl(target, index)
         except OSError as error:
             self._outputs.problem(f"{target} was not written: {cause(error)}.")
-            self._keep_spools = self._keep_spools or bool(made.entries)
+            self.keep_spools = self.keep_spools or bool(made.entries)
             return index
-        self._written[target] = index
+        self.written[target] = index
         if target.exists():
             self._outputs.paths.append(target)
         return index
 
 
 def write_summaries(
-    suite: Suite, items: Sequence[Item], assembled: Assembled, outputs: Outputs
+    suite: Suite, items: Sequence[Item], assembled: Assembler, outputs: Outputs
 ) -> None:
     """Count the cases of each folder, and why others are none."""
     if suite.frozen is not None:
@@ -349,7 +322,7 @@ class _Read(NamedTuple):
 class CaseFiles:
     """Writes the files of a suite's cases, without keeping a record."""
 
-    def __init__(self, suite: Suite, assembled: Assembled, outputs: Outputs) -> None:
+    def __init__(self, suite: Suite, assembled: Assembler, outputs: Outputs) -> None:
         self._suite = suite
         self._assembled = assembled
         self._outputs = outputs
@@ -382,7 +355,12 @@ class CaseFiles:
                     entries[made_id] = entry
                     if _is_looked_at(read.case, case_items):
                         self._bundles.write(spec, folder, read, entry.place.path)
-                case = _made_case(case_items, read)
+                case = MadeCase(
+                    spec=spec,
+                    case=None if read is None else read.case,
+                    transcript=None if read is None else render_transcript(read.case.messages),
+                    results=[item.result for item in case_items if item.result is not None],
+                )
                 for table, sink in sinks:
                     for row in table.rows(case):
                         sink(row)
@@ -434,15 +412,6 @@ def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:
         if not item.kept and (case.outcome.edits or is_wrong):
             return True
     return False
-
-
-def _made_case(items: Sequence[Item], read: _Read | None) -> MadeCase:
-    return MadeCase(
-        spec=items[0].spec,
-        case=None if read is None else read.case,
-        transcript=None if read is None else render_transcript(read.case.messages),
-        results=[item.result for item in items if item.result is not None],
-    )
 
 
 class _Bundles:
@@ -520,9 +489,8 @@ def write_suite_outputs(
     for spec in run.specs:
         items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
     outputs = Outputs(redactor)
-    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases).assemble(
-        items, run.spools
-    )
+    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
+    assembled.assemble(items, run.spools)
     if cases is not None:
         items = _with_earlier(suite, cases, items, assembled, outputs)
     write_summaries(suite, items, assembled, outputs)
@@ -535,7 +503,7 @@ def write_suite_outputs(
         tuple(outputs.paths),
         tuple(outputs.problems),
         assembled.keep_spools,
-        RecordIndex.joined([RecordIndex(entries), assembled.rejected]),
+        RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)]),
         assembled.written,
         outputs.failed,
     )
@@ -545,7 +513,7 @@ def _with_earlier(
     suite: Suite,
     cases: SuiteCases,
     items: Sequence[Item],
-    assembled: Assembled,
+    assembled: Assembler,
     outputs: Outputs,
 ) -> list[Item]:
     """Put what earlier sessions found out about the other cases beside this one's results, in the
