@@ -23,10 +23,9 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import Assigned, BlindDesk, LabelBoard
+from pytest_jrh.review.blind import Assigned, BlindDesk, LabelBoard, draw, in_order, shown_to_all
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import LabelPage
-from pytest_jrh.review.sample import draw, in_order, shown_to_all
 from pytest_jrh.review.serving import PageRequest, serve
 from pytest_jrh.sources.label_files import read_rows
 from pytest_jrh.store.decisions import open_stores
