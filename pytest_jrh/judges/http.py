@@ -24,7 +24,7 @@ from pytest_jrh.core.templates import parse_template
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import error_text
 from pytest_jrh.judges.judge import JudgedCase, JudgedRubric, JudgeKind, JudgeStart, judged_case
-from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge, OwnCodeKeys, Scale
+from pytest_jrh.judges.own_code import DEFAULT_TIMEOUT, OwnCodeJudge, OwnCodeKeys
 from pytest_jrh.llm.prompts import score_levels_table
 from pytest_jrh.llm.transport import (
     RetryPolicy,
@@ -204,12 +204,9 @@ class HttpJudge(OwnCodeJudge):
         """Ask the service about a case; raises `Unscored` where no score on offer comes back."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scale = self.scale()
-        request = _Asked(self.service, scale, self._body(judged), self.timeout, RetryPolicy())
+        body = self._body(judged)
         code = self.own_code(
-            judged,
-            lambda _submit: request.answer(),
-            lambda answer: _read(answer, self.service, scale, judged),
+            judged, lambda _submit: self._answer(body), lambda answer: self._read(answer, judged)
         )
         return await calls.run(code)
 
@@ -224,57 +221,51 @@ class HttpJudge(OwnCodeJudge):
         except InputError as error:
             raise Unscored("input_error", stage=JUDGE.name, cause=str(error)) from error
 
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One request, tried again where the service has no answer yet.
-
-    `timeout` is that of the verdict, in seconds: whoever waits for it stops waiting then.
-    """
-
-    service: HttpSection
-    scale: Scale
-    body: str
-    timeout: float
-    retry: RetryPolicy
-
-    async def answer(self) -> object:
-        """The JSON that the service answers with; raises `Unscored` where it answers none."""
+    async def _answer(self, body: str) -> object:
+        """The JSON that the service answers with, asked again where it has no answer yet; raises
+        `Unscored` where it answers none.
+        """
         import httpx
 
         headers, _ = with_environment(self.service.headers or {}, os.environ)
         headers = {"content-type": "application/json", **headers}
+        retry = RetryPolicy()
+        # Whoever waits for the verdict stops waiting then.
         ends = time.monotonic() + self.timeout
         longest = self.service.timeout or self.timeout
         # A name in another script is written as it is asked for: xn--...
         url = httpx.URL(self.service.url)
         async with httpx.AsyncClient(timeout=longest, follow_redirects=True) as client:
             late = 0
-            for attempt in range(1, self.retry.attempts + 1):
+            for attempt in range(1, retry.attempts + 1):
                 try:
                     # httpx's own limit begins anew with every byte that comes.
                     async with asyncio.timeout(longest):
                         with kept_to_origin(str(url)):
-                            response = await client.post(url, content=self.body, headers=headers)
+                            response = await client.post(url, content=body, headers=headers)
                 except UnusableAnswer as error:
                     raise self._failed(str(error), attempt) from error
                 except (httpx.HTTPError, TimeoutError) as error:
                     late += isinstance(error, httpx.TimeoutException | TimeoutError)
-                    if self.retry.gives_up(attempt, late):
+                    if retry.gives_up(attempt, late):
                         raise self._failed(error_text(error), attempt) from error
-                    await asyncio.sleep(self.retry.wait(attempt, None))
+                    await asyncio.sleep(retry.wait(attempt, None))
                     continue
                 status = response.status_code
-                if is_retried(status) and not self.retry.gives_up(attempt, late):
-                    await asyncio.sleep(self._wait(response, attempt, ends))
+                if is_retried(status) and not retry.gives_up(attempt, late):
+                    await asyncio.sleep(
+                        retry.wait(attempt, self._asked_for(response, attempt, ends))
+                    )
                     continue
                 if status >= _FIRST_ERROR:
                     raise self._refused(response, attempt)
                 return self._json(response)
         raise AssertionError("unreachable")
 
-    def _wait(self, response: httpx.Response, attempt: int, ends: float) -> float:
-        """Seconds to wait after a refusal; raises `Unscored` for more than the verdict has left."""
+    def _asked_for(self, response: httpx.Response, attempt: int, ends: float) -> float | None:
+        """Seconds that a refusal asks to wait; raises `Unscored` for more than the verdict has
+        left.
+        """
         retry_after = response.headers.get("retry-after")
         asked_for = seconds_asked_for(retry_after)
         if asked_for is not None and time.monotonic() + asked_for > ends:
@@ -284,7 +275,7 @@ class _Asked:
                 f"of {self.timeout:g} s",
                 attempt,
             )
-        return self.retry.wait(attempt, asked_for)
+        return asked_for
 
     def _json(self, response: httpx.Response) -> object:
         try:
@@ -292,7 +283,7 @@ class _Asked:
             check_depth(answer)
         except DamagedError as error:
             answer_text = shortened(response.text, _LONGEST)
-            raise self.scale.invalid(
+            raise self.scale().invalid(
                 f"gave an answer that {error}; it answered {answer_text!r}"
             ) from error
         return answer
@@ -307,9 +298,25 @@ class _Asked:
         return Unscored(
             "model_error",
             stage=JUDGE.name,
-            cause=f"{self.scale.who}: {cause}{times}.",
+            cause=f"{self.scale().who}: {cause}{times}.",
             advice="Run again once it answers: recorded requests are kept.",
             happened="the judge gave no verdict",
+        )
+
+    def _read(self, answer: object, case: JudgedCase) -> Verdict:
+        value, reasoning = self._at(answer, "score"), ""
+        if self.service.reasoning:
+            reasoning = self._at(answer, "reasoning")
+        return self.scale().verdict(value, reasoning, case)
+
+    def _at(self, answer: object, key: str) -> Any:
+        pointer = getattr(self.service, key)
+        value = at(answer, pointer)
+        if value is not MISSING:
+            return value
+        raise self.scale().invalid(
+            f"has nothing at {pointer}, its `{key}`; it answered "
+            f"{shortened(json.dumps(answer, ensure_ascii=False), _LONGEST)}"
         )
 
 
@@ -338,22 +345,6 @@ def with_environment(
         else:
             filled[header] = text
     return filled, missing
-
-
-def _read(answer: object, service: HttpSection, scale: Scale, case: JudgedCase) -> Verdict:
-    value = _at(answer, service.score, "score", scale)
-    reasoning = _at(answer, service.reasoning, "reasoning", scale) if service.reasoning else ""
-    return scale.verdict(value, reasoning, case)
-
-
-def _at(answer: object, pointer: str, key: str, scale: Scale) -> object:
-    value = at(answer, pointer)
-    if value is not MISSING:
-        return value
-    raise scale.invalid(
-        f"has nothing at {pointer}, its `{key}`; it answered "
-        f"{shortened(json.dumps(answer, ensure_ascii=False), _LONGEST)}"
-    )
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> HttpJudge:

@@ -655,23 +655,16 @@ def _content(path: Path, most: int) -> bytes | None:
     its size, too; None where it cannot be read, or is no file.
     """
     try:
-        if not _is_file(path):
+        if not path.is_file():
             return None
         with path.open("rb") as file:
             content = file.read(most)
         size = path.stat().st_size
-    except OSError:
+    except (OSError, ValueError):
         return None
     if b"\0" not in content:
         content = content.replace(b"\r\n", b"\n")
     return content if size <= most else content + str(size).encode()
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _is_folder(path: Path) -> bool:

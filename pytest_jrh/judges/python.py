@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -31,7 +31,7 @@ from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT, StageModel, Verdict
+    from pytest_jrh.core.model import Case, Completion, Mode, ResponseT, Verdict
     from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings, Submit
 
 
@@ -90,58 +90,40 @@ class PythonJudge(OwnCodeJudge):
     def _call(self, case: JudgedCase, calls: JudgeCalls, submit: Submit) -> object:
         if "complete" not in _parameters(self.function):
             return self.function(case)
-        asker = _Asker(self.settings.stage, calls, submit)
-        ask = asker.ask if _is_async(self.function) else asker.ask_and_wait
-        return self.function(case, complete=ask)
+        return self.function(case, complete=self._asking(calls, submit))
 
+    def _asking(self, calls: JudgeCalls, submit: Submit) -> Callable[..., object]:
+        """The `complete` that the function gets: it asks the judge's model, or the one that is
+        named.
+        """
 
-@dataclass(frozen=True, slots=True)
-class _Asker:
-    """The `complete` that a function gets: it asks the judge's model, or the one that is named."""
+        async def asked(
+            messages: str | Sequence[Mapping[str, str]],
+            response_model: type[ResponseT],
+            *,
+            model: str | None = None,
+        ) -> Completion[ResponseT]:
+            stage = self.settings.stage
+            if model is not None:
+                stage = replace(stage, model=model)
+            if not stage.model:
+                raise ValueError(
+                    "complete: no model; set `model` in the judge's section of the config, or give "
+                    "complete(..., model=...)"
+                )
+            if isinstance(messages, str):
+                messages = [{"role": "user", "content": messages}]
+            if stage.system_prompt:
+                messages = [{"role": "system", "content": stage.system_prompt}, *messages]
+            return await calls.complete(stage, messages, response_model)
 
-    stage: StageModel
-    calls: JudgeCalls
-    submit: Submit
+        async def complete(*args: Any, **keywords: Any) -> Any:
+            return await asyncio.wrap_future(submit(asked(*args, **keywords)))
 
-    async def ask(
-        self,
-        messages: str | Sequence[Mapping[str, str]],
-        response_model: type[ResponseT],
-        *,
-        model: str | None = None,
-    ) -> Completion[ResponseT]:
-        future = self.submit(self._asked(messages, response_model, model))
-        answer: Completion[ResponseT] = await asyncio.wrap_future(future)
-        return answer
+        def complete_and_wait(*args: Any, **keywords: Any) -> Any:
+            return submit(asked(*args, **keywords)).result()
 
-    def ask_and_wait(
-        self,
-        messages: str | Sequence[Mapping[str, str]],
-        response_model: type[ResponseT],
-        *,
-        model: str | None = None,
-    ) -> Completion[ResponseT]:
-        answer: Completion[ResponseT] = self.submit(
-            self._asked(messages, response_model, model)
-        ).result()
-        return answer
-
-    async def _asked(
-        self,
-        messages: str | Sequence[Mapping[str, str]],
-        response_model: type[ResponseT],
-        model: str | None,
-    ) -> Completion[ResponseT]:
-        stage = self.stage if model is None else replace(self.stage, model=model)
-        if not stage.model:
-            raise ValueError(
-                "complete: no model; set `model` in the judge's section of the config, or give "
-                "complete(..., model=...)"
-            )
-        sent = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        if stage.system_prompt:
-            sent = [{"role": "system", "content": stage.system_prompt}, *sent]
-        return await self.calls.complete(stage, sent, response_model)
+        return complete if _is_async(self.function) else complete_and_wait
 
 
 def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge:
@@ -149,7 +131,7 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     section = settings.section
     assert isinstance(section, PythonKeys)
     assert section.python is not None
-    function = imported(section.python, key="judge.python", role="the judge")
+    function = imported(section.python, key="judge.python")
     # Imported before, with its mistakes named.
     module_name = section.python.strip().rpartition(":")[0]
     module_file = getattr(_module(module_name), "__file__", None)
@@ -173,7 +155,7 @@ def judge_function(path: str) -> Callable[..., object]:
 
     Raises `InputError` where there is none.
     """
-    return imported(path, key="--judge", role="the judge")
+    return imported(path, key="--judge")
 
 
 def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
@@ -184,7 +166,7 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
     return PythonJudge(settings, function, f"{module}:{name}", source)
 
 
-def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
+def imported(path: str, *, key: str) -> Callable[..., object]:
     """The function at `pkg.mod:function` or `file.py:function`.
 
     Raises `InputError` with what is there instead, or what its module raised.
@@ -202,7 +184,7 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        raise _not_imported(path, error, key, role) from error
+        raise _not_imported(path, error, key) from error
     member = getattr(module, name, None)
     if member is None:
         functions = [
@@ -215,7 +197,8 @@ def imported(path: str, *, key: str, role: str) -> Callable[..., object]:
         )
     if not callable(member):
         raise _refused(
-            f"{shown_path(path, ':')!r} is not {role}: {type(member).__name__} is not callable", key
+            f"{shown_path(path, ':')!r} is not the judge: {type(member).__name__} is not callable",
+            key,
         )
     function: Callable[..., object] = member
     return function
@@ -248,7 +231,7 @@ def _from_file(path: Path) -> types.ModuleType:
     return module
 
 
-def _not_imported(path: str, error: BaseException, key: str, role: str) -> InputError:
+def _not_imported(path: str, error: BaseException, key: str) -> InputError:
     frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
     # The ellipsis tells that a secret may be cut there.
     cause = shortened(error_text(error), _LONGEST_CAUSE)
@@ -258,7 +241,7 @@ def _not_imported(path: str, error: BaseException, key: str, role: str) -> Input
             "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
             "project's, and file.py:function needs no import path"
         )
-    message = f"{role} {shown_path(path, ':')!r} cannot be imported: {cause}{frames}"
+    message = f"the judge {shown_path(path, ':')!r} cannot be imported: {cause}{frames}"
     return _refused(message, key, hint)
 
 

@@ -58,7 +58,7 @@ class Project:
 
     def judge(self, function: str = "judge") -> Callable[..., object]:
         self.forget()
-        return imported(f"{self.folder / 'judges.py'}:{function}", key="python", role="the judge")
+        return imported(f"{self.folder / 'judges.py'}:{function}", key="python")
 
     def digest(self, function: str = "judge") -> str:
         return own_source(self.judge(function), [self.folder]).digest
@@ -384,7 +384,7 @@ def test_the_digest_is_that_of_every_clone_and_process(project: Project, tmp_pat
         "from pytest_jrh.judges.own_source import own_source\n"
         "from pytest_jrh.judges.python import imported\n"
         "folder = Path(sys.argv[1])\n"
-        "code = imported(f'{folder}/judges.py:judge', key='', role='')\n"
+        "code = imported(f'{folder}/judges.py:judge', key='')\n"
         "print(own_source(code, [folder]).digest)"
     )
     for seed in ("1", "2"):
