@@ -316,13 +316,14 @@ def stable_schema(schema: object) -> object:
     return stable
 
 
-class _Completer:
-    def __init__(self, exchange: Exchange, repeat: int) -> None:
-        self._exchange = exchange
-        self._repeat = repeat
+def make_complete(exchange: Exchange, *, repeat: int = 1) -> Complete:
+    """Build a `Complete` over an exchange: strict parsing, at most two re-asks carrying the error.
 
-    async def __call__(
-        self,
+    `repeat` is that of each call (see `CallRequest`). What is built raises `Unscored` with outcome
+    `refused` or `invalid_response`, and passes on whatever the exchange raises.
+    """
+
+    async def complete(
         stage: StageModel,
         messages: Sequence[Mapping[str, Any]],
         response_model: type[ResponseT],
@@ -330,8 +331,8 @@ class _Completer:
         conversation = tuple(messages)
         fingerprints: list[str] = []
         for reasks_left in range(MAX_REASKS, -1, -1):
-            request = CallRequest(stage, conversation, response_model, repeat=self._repeat)
-            answer = await self._exchange(request)
+            request = CallRequest(stage, conversation, response_model, repeat=repeat)
+            answer = await exchange(request)
             fingerprints.append(request.fingerprint)
             _raise_if_refused(stage, answer, tuple(fingerprints))
             try:
@@ -361,14 +362,7 @@ class _Completer:
             )
         raise AssertionError("unreachable")
 
-
-def make_complete(exchange: Exchange, *, repeat: int = 1) -> _Completer:
-    """Build a `Complete` over an exchange: strict parsing, at most two re-asks carrying the error.
-
-    `repeat` is that of each call (see `CallRequest`). The completer raises `Unscored` with outcome
-    `refused` or `invalid_response`, and passes on whatever the exchange raises.
-    """
-    return _Completer(exchange, repeat)
+    return complete
 
 
 def _raise_if_refused(stage: StageModel, answer: Answer, fingerprints: tuple[str, ...]) -> None:

@@ -1,11 +1,8 @@
 """Failed attempts at a call: the cause as text, and whether to retry.
 
-Permanent failures, which a retry cannot change: exhausted quota, a rejected API key, an unknown
-model, a long prompt.
-
-They are not retried, for the same call fails again. Some concern every call to the model, others
-only the one call. Where a provider's message leaves that open, only the one call fails: otherwise
-an error about one request would leave all other cases without a verdict.
+An exhausted quota, a rejected API key, an unknown model and a long prompt are permanent: the same
+call fails again. Where a provider's message leaves open whether every call to the model fails, only
+the one call does: an error about one request must not leave all other cases without a verdict.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -100,102 +97,6 @@ _LENGTH_ADVICE = (
 
 
 @dataclass(frozen=True, slots=True)
-class PermanentFailure:
-    """A permanent failure: `what` it is, `advice` for the user, and whether it `ends` all calls to
-    the model.
-    """
-
-    what: str
-    advice: str
-    ends: bool = True
-
-
-def permanent_failure(status: int | None, words: str) -> PermanentFailure | None:
-    """Classify an answer's status (None: litellm itself rejected the call) and message.
-
-    None where a retry may succeed.
-    """
-    return next((failure for holds, failure in _KINDS if holds(status, words)), None)
-
-
-def is_too_long(status: int | None, words: str) -> bool:
-    """Whether the provider reports that this one request is too long for the model."""
-    # Too many tokens per minute are a rate limit, unless this request alone exceeds it.
-    pattern = _REQUEST_TOO_LARGE if status == _TOO_MANY else _TOO_LONG
-    return status in _TOO_LONG_STATUS and pattern.search(words) is not None
-
-
-def _is_without_credit(status: int | None, words: str) -> bool:
-    if status == _PAYMENT or (
-        status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and _NO_CREDIT_CODE.search(words)
-    ):
-        return True
-    if status == _FORBIDDEN and _ABOUT_TEXT.search(words):
-        return False
-    return (
-        status in {_FORBIDDEN, _TOO_MANY}
-        and bool(_NO_CREDIT.search(words))
-        and not _PASSES.search(words)
-    )
-
-
-def _is_bad_key(status: int | None, words: str) -> bool:
-    return status == _UNAUTHORIZED or (
-        status == _BAD_REQUEST and _BAD_KEY.search(words) is not None
-    )
-
-
-def _is_unknown_provider(status: int | None, words: str) -> bool:
-    return status is None and "llm provider not provided" in words.lower()
-
-
-def _is_no_access(status: int | None, words: str) -> bool:
-    return (
-        status == _FORBIDDEN
-        and _WHO_ASKS.search(words) is not None
-        and _ABOUT_TEXT.search(words) is None
-    )
-
-
-_KINDS: tuple[tuple[Callable[[int | None, str], bool], PermanentFailure], ...] = (
-    (
-        is_too_long,
-        PermanentFailure("the request is too long for the model", _LENGTH_ADVICE, ends=False),
-    ),
-    (
-        _is_unknown_provider,
-        PermanentFailure("litellm does not know this provider", _PROVIDER_ADVICE),
-    ),
-    (
-        _is_without_credit,
-        PermanentFailure("the account's quota or credit is exhausted", _CREDIT_ADVICE),
-    ),
-    (_is_bad_key, PermanentFailure("the provider rejected the API key", KEY_ADVICE)),
-    (_is_no_access, PermanentFailure("the provider denied access", KEY_ADVICE)),
-    (
-        lambda status, _: status == _FORBIDDEN,
-        PermanentFailure("the provider rejected the request", KEY_ADVICE, ends=False),
-    ),
-    (
-        lambda status, _: status == _NOT_FOUND,
-        PermanentFailure("model or URL not found", _MODEL_ADVICE),
-    ),
-)
-
-
-_LONGEST_WORDS = 400
-_LONGEST_PROBE = 3.0
-"""Seconds to wait for a connection that is only tried."""
-_PORTS = {"http": 80, "https": 443}
-_Cause = TypeVar("_Cause", bound=BaseException)
-# litellm puts the names of its classes before the provider's message, and a traceback after it.
-_CLASS_NAMES = re.compile(
-    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
-)
-_TRACEBACK = "Traceback (most recent call last)"
-
-
-@dataclass(frozen=True, slots=True)
 class Failure:
     """A failed attempt: how to go on, and `cause` and `advice` for the user.
 
@@ -237,6 +138,88 @@ class Failure:
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}.",
             same_as=first,
         )
+
+
+def permanent_failure(status: int | None, words: str) -> Failure | None:
+    """Classify an answer's status (None: litellm itself rejected the call) and message.
+
+    None where a retry may succeed.
+    """
+    return next((failure for holds, failure in _PERMANENT if holds(status, words)), None)
+
+
+def is_too_long(status: int | None, words: str) -> bool:
+    """Whether the provider reports that this one request is too long for the model."""
+    # Too many tokens per minute are a rate limit, unless this request alone exceeds it.
+    pattern = _REQUEST_TOO_LARGE if status == _TOO_MANY else _TOO_LONG
+    return status in _TOO_LONG_STATUS and pattern.search(words) is not None
+
+
+def _is_without_credit(status: int | None, words: str) -> bool:
+    if status == _PAYMENT or (
+        status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and _NO_CREDIT_CODE.search(words)
+    ):
+        return True
+    if status == _FORBIDDEN and _ABOUT_TEXT.search(words):
+        return False
+    return (
+        status in {_FORBIDDEN, _TOO_MANY}
+        and bool(_NO_CREDIT.search(words))
+        and not _PASSES.search(words)
+    )
+
+
+def _is_bad_key(status: int | None, words: str) -> bool:
+    return status == _UNAUTHORIZED or (
+        status == _BAD_REQUEST and _BAD_KEY.search(words) is not None
+    )
+
+
+def _is_unknown_provider(status: int | None, words: str) -> bool:
+    return status is None and "llm provider not provided" in words.lower()
+
+
+def _is_no_access(status: int | None, words: str) -> bool:
+    return (
+        status == _FORBIDDEN
+        and _WHO_ASKS.search(words) is not None
+        and _ABOUT_TEXT.search(words) is None
+    )
+
+
+_PERMANENT: Sequence[tuple[Callable[[int | None, str], bool], Failure]] = (
+    (is_too_long, Failure("the request is too long for the model", advice=_LENGTH_ADVICE)),
+    (
+        _is_unknown_provider,
+        Failure("litellm does not know this provider", ends=True, advice=_PROVIDER_ADVICE),
+    ),
+    (
+        _is_without_credit,
+        Failure("the account's quota or credit is exhausted", ends=True, advice=_CREDIT_ADVICE),
+    ),
+    (_is_bad_key, Failure("the provider rejected the API key", ends=True, advice=KEY_ADVICE)),
+    (_is_no_access, Failure("the provider denied access", ends=True, advice=KEY_ADVICE)),
+    (
+        lambda status, _: status == _FORBIDDEN,
+        Failure("the provider rejected the request", advice=KEY_ADVICE),
+    ),
+    (
+        lambda status, _: status == _NOT_FOUND,
+        Failure("model or URL not found", ends=True, advice=_MODEL_ADVICE),
+    ),
+)
+
+
+_LONGEST_WORDS = 400
+_LONGEST_PROBE = 3.0
+"""Seconds to wait for a connection that is only tried."""
+_PORTS = {"http": 80, "https": 443}
+_Cause = TypeVar("_Cause", bound=BaseException)
+# litellm puts the names of its classes before the provider's message, and a traceback after it.
+_CLASS_NAMES = re.compile(
+    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
+)
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def timed_out(request: CallRequest, timeout: float) -> Failure:
@@ -325,9 +308,8 @@ def _refused(error: Exception, message: str, words: str, missing: Sequence[str])
     if missing:
         unset = f"no API key ({' or '.join(missing)} is not set)"
         return Failure(unset, keyless=True, advice=KEY_ADVICE)
-    stays = permanent_failure(None, message)
-    if stays is not None:
-        return Failure(f"{stays.what}: {words}", ends=stays.ends, advice=stays.advice)
+    if permanent := permanent_failure(None, message):
+        return replace(permanent, cause=f"{permanent.cause}: {words}")
     if isinstance(error, litellm().exceptions.AuthenticationError):
         return Failure(f"the provider rejected the API key: {words}", advice=KEY_ADVICE)
     # litellm gives a status to its own failures, too: an unreadable answer becomes a 500.
@@ -337,11 +319,8 @@ def _refused(error: Exception, message: str, words: str, missing: Sequence[str])
 
 
 def _status(error: Exception, answered: int, message: str, words: str) -> Failure:
-    stays = permanent_failure(answered, message)
-    if stays is not None:
-        return Failure(
-            f"{stays.what} (HTTP {answered}): {words}", ends=stays.ends, advice=stays.advice
-        )
+    if permanent := permanent_failure(answered, message):
+        return replace(permanent, cause=f"{permanent.cause} (HTTP {answered}): {words}")
     return Failure(
         f"HTTP {answered}: {words}",
         retry=is_retried(answered),
