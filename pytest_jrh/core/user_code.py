@@ -14,11 +14,13 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import UNSCORED, CaseSpec
 
+_T = TypeVar("_T")
 _PACKAGE = Path(__file__).parents[1]
 _MOST_FRAMES = 3
 _LONGEST_TEXT = 20_000
@@ -51,13 +53,33 @@ def kept_process() -> ContextVar[int]:
 
 
 @contextlib.contextmanager
-def keeping_process() -> Iterator[None]:
-    """Run user code in this context, which must not end the process while it is kept."""
-    token = kept_process().set(os.getpid())
+def holding(variable: ContextVar[_T], value: _T) -> Iterator[None]:
+    """Give a variable of the present context a value until the block ends."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        kept_process().reset(token)
+        variable.reset(token)
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
+    """Give a class or a module another attribute until the block ends."""
+    original = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if original is None:
+            # It was inherited.
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
+
+
+def keeping_process() -> contextlib.AbstractContextManager[None]:
+    """Run user code in this context, which must not end the process while it is kept."""
+    return holding(kept_process(), os.getpid())
 
 
 @contextlib.contextmanager
@@ -73,11 +95,8 @@ def exits_refused() -> Iterator[None]:
             raise SystemExit(f"os._exit({status})")
         leave(status)
 
-    os._exit = stay  # type: ignore[assignment]
-    try:
+    with replaced(os, "_exit", stay):
         yield
-    finally:
-        os._exit = leave
 
 
 def source_of(function: Callable[..., object]) -> str:

@@ -20,6 +20,7 @@ from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
 from pytest_jrh.core.text import shortened
+from pytest_jrh.core.user_code import holding
 from pytest_jrh.judges.judge import OwnCode, SuiteJudge, is_huge, key_of, offered_text
 
 if TYPE_CHECKING:
@@ -266,11 +267,10 @@ def keys_replaced() -> Iterator[Mapping[str, None]]:
     """
     _wrap_look_ups()
     names: dict[str, None] = {}
-    token = PLACEHOLDERS.set(names)
     try:
-        yield names
+        with holding(PLACEHOLDERS, names):
+            yield names
     finally:
-        PLACEHOLDERS.reset(token)
         if names:
             _given_before().setdefault(str(Path.cwd()), {}).update(names)
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.user_code import holding
 
 _PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _TOKENIZERS = "TIKTOKEN_CACHE_DIR"
@@ -190,34 +191,19 @@ class _Guard(NamedTuple):
 _GUARD: ContextVar[_Guard | None] = ContextVar("pytest_jrh_guard", default=None)
 
 
-@contextlib.contextmanager
-def guarded() -> Iterator[None]:
+def guarded() -> contextlib.AbstractContextManager[None]:
     """Guard the HTTP requests to models that are made in this context."""
-    with _guarded(_Guard(strict=True)):
-        yield
+    return holding(_GUARD, _Guard(strict=True))
 
 
-@contextlib.contextmanager
-def kept_to_origin(url: str) -> Iterator[None]:
+def kept_to_origin(url: str) -> contextlib.AbstractContextManager[None]:
     """Send the HTTP requests made in this context to the origin of `url` alone."""
-    with _guarded(_Guard(strict=False, origin=_origin(url))):
-        yield
+    return holding(_GUARD, _Guard(strict=False, origin=_origin(url)))
 
 
-@contextlib.contextmanager
-def bounded() -> Iterator[None]:
+def bounded() -> contextlib.AbstractContextManager[None]:
     """Bound the answers to HTTP requests made in this context, and nothing else of them."""
-    with _guarded(_Guard(strict=False)):
-        yield
-
-
-@contextlib.contextmanager
-def _guarded(guard: _Guard) -> Iterator[None]:
-    token = _GUARD.set(guard)
-    try:
-        yield
-    finally:
-        _GUARD.reset(token)
+    return holding(_GUARD, _Guard(strict=False))
 
 
 @cache

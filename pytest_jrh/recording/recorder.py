@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import Redactor, covers, dotenv_secrets
 from pytest_jrh.core.transcript import image_sizes, text_of
-from pytest_jrh.core.user_code import keeping_process
+from pytest_jrh.core.user_code import holding, keeping_process, replaced
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
 from pytest_jrh.recording.exchanges import Exchanges, Opened, body_text, canonical
@@ -112,13 +112,15 @@ class HttpRecorder:
     @contextlib.contextmanager
     def recording(self) -> Iterator[Capture]:
         """Collect the successful exchanges made in this context."""
-        with self._using(Capture()) as capture:
+        capture = Capture()
+        with holding(self._current, capture):
             yield capture
 
     @contextlib.contextmanager
     def replaying(self, interactions: tuple[Mapping[str, Any], ...]) -> Iterator[Capture]:
         """Answer the exchanges made in this context from recorded ones alone."""
-        with self._using(Capture(playable=interactions)) as capture:
+        capture = Capture(playable=interactions)
+        with holding(self._current, capture):
             yield capture
 
     @contextlib.contextmanager
@@ -129,7 +131,7 @@ class HttpRecorder:
         """
         if not self._routes_code:
             self._routes_code = True
-            patch = HttpClientPatch(self._own, self._outgoing, _decoded)
+            patch = HttpClientPatch(self._own, lambda: holding(self._sending, value=True), _decoded)
             self._patches.enter_context(patch.installed())
             self._patches.enter_context(calls_watched())
             self._patches.enter_context(_aiohttp_bounded(self._own))
@@ -141,32 +143,18 @@ class HttpRecorder:
                 exchanges.connects(opened)
 
         watch = Watch(tell, os.getpid(), replays=not exchanges.live)
-        own_token, watcher = self._own.set(exchanges), watched().set(watch)
         judging().add(watch)
         try:
-            with bounded(), keeping_process():
+            with (
+                holding(self._own, exchanges),
+                holding(watched(), watch),
+                bounded(),
+                keeping_process(),
+            ):
                 yield
         finally:
             judging().discard(watch)
-            watched().reset(watcher)
-            self._own.reset(own_token)
             exchanges.close()
-
-    @contextlib.contextmanager
-    def _outgoing(self) -> Iterator[None]:
-        token = self._sending.set(True)
-        try:
-            yield
-        finally:
-            self._sending.reset(token)
-
-    @contextlib.contextmanager
-    def _using(self, capture: Capture) -> Iterator[Capture]:
-        token = self._current.set(capture)
-        try:
-            yield capture
-        finally:
-            self._current.reset(token)
 
 
 class _Router:
@@ -307,11 +295,8 @@ def _aiohttp_bounded(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
             check_length(len(body))
         return bytes(body)
 
-    stream.read = read_bounded
-    try:
+    with replaced(stream, "read", read_bounded):
         yield
-    finally:
-        stream.read = read
 
 
 @contextlib.contextmanager
@@ -330,11 +315,8 @@ def _dotenv_seen(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
             exchanges.redactor.see(dotenv_secrets(values))
         return values
 
-    dotenv.dict = read_and_seen
-    try:
+    with replaced(dotenv, "dict", read_and_seen):
         yield
-    finally:
-        dotenv.dict = read
 
 
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakSet
 
+from pytest_jrh.core.user_code import replaced
 from pytest_jrh.judges.own_code import PLACEHOLDERS
 from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
 from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest, Opened
@@ -155,14 +156,14 @@ def calls_watched() -> Iterator[None]:
             wrapped_class: Any = getattr(sys.modules.get(module), owner, None)
             for name in names:
                 if hasattr(wrapped_class, name):
-                    _wrap(undo, wrapped_class, name, describe)
+                    method = _telling(getattr(wrapped_class, name), describe)
+                    undo.enter_context(replaced(wrapped_class, name, method))
         yield
 
 
-def _wrap(
-    undo: contextlib.ExitStack, owner: Any, name: str, describe: Callable[[Any], str]
-) -> None:
-    real, original, current = getattr(owner, name), vars(owner).get(name), watched()
+def _telling(real: Callable[..., Any], describe: Callable[[Any], str]) -> Callable[..., Any]:
+    """The method, which tells of its calls before they are made."""
+    current = watched()
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         watch = current.get()
@@ -172,11 +173,7 @@ def _wrap(
                 _notice(watch, event_text, sends=describe is not _process)
         return real(self, *args, **kwargs)
 
-    setattr(owner, name, call)
-    if original:
-        undo.callback(setattr, owner, name, original)
-    else:
-        undo.callback(delattr, owner, name)
+    return call
 
 
 def _address(args: tuple[Any, ...]) -> str:
@@ -348,10 +345,11 @@ class HttpClientPatch:
         """Wrap the methods until the block ends."""
         base = http.client.HTTPConnection
         with contextlib.ExitStack() as undo:
-            _replace(undo, base, "send", self._holding_send())
-            _replace(undo, base, "getresponse", self._routed_getresponse())
+            undo.enter_context(replaced(base, "send", self._holding_send()))
+            undo.enter_context(replaced(base, "getresponse", self._routed_getresponse()))
             for owner in _connecting():
-                _replace(undo, owner, "connect", self._late_connect(owner.__dict__["connect"]))
+                connect = self._late_connect(vars(owner)["connect"])
+                undo.enter_context(replaced(owner, "connect", connect))
             yield
 
     def _holding_send(self) -> Callable[..., None]:
@@ -487,12 +485,6 @@ class _Recorded:
         return io.BytesIO(self._answer)
 
 
-def _replace(undo: contextlib.ExitStack, owner: type, name: str, wrapped: Any) -> None:
-    real = owner.__dict__[name]
-    setattr(owner, name, wrapped)
-    undo.callback(setattr, owner, name, real)
-
-
 def _connecting() -> list[type]:
     """The classes that connect in a way of their own: urllib3's, where it has been imported and is
     built on `http.client`.
@@ -613,10 +605,8 @@ def threads_keep_context() -> Iterator[None]:
     ) -> Future[Any]:
         return submit(pool, copy_context().run, work, *args, **kwargs)
 
-    threading.Thread.start = start_in_context  # type: ignore[method-assign,assignment]
-    ThreadPoolExecutor.submit = submit_in_context  # type: ignore[method-assign,assignment]
-    try:
+    with (
+        replaced(threading.Thread, "start", start_in_context),
+        replaced(ThreadPoolExecutor, "submit", submit_in_context),
+    ):
         yield
-    finally:
-        threading.Thread.start = start  # type: ignore[method-assign]
-        ThreadPoolExecutor.submit = submit  # type: ignore[method-assign]
