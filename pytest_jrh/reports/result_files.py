@@ -89,7 +89,9 @@ def judge_report(
         if test.evaluate and not KINDS[test.name].derived:
             of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.metric, of_test, seed)
-    reworded = {rubric.rubric_id: _ids(rubric.cases) for rubric in reworded_rubrics(results)}
+    reworded = {}
+    for (_, rubric), cases in reworded_rubrics(results).items():
+        reworded[rubric] = _ids(cases)
     return {
         "format": 2,
         "meta_data": {

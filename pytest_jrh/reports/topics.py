@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import listed
@@ -296,43 +295,24 @@ def realism_blocks(session: Session, *, brief: bool = False) -> list[Block]:
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
 
 
-@dataclass(frozen=True, slots=True)
-class RewordedRubric:
-    """A rubric whose text is not the one that some of its cases were made for, and these cases."""
-
-    suite: str
-    rubric_id: str
-    cases: tuple[CaseResult, ...]
-
-    @property
-    def sentence(self) -> str:
-        """What the reports say of it."""
-        labels = "label stands" if len(self.cases) == 1 else "labels stand"
-        return (
-            f"{counted(len(self.cases), 'case')} of the rubric {self.rubric_id!r} (suite "
-            f"{self.suite}) had another text of the rubric when made: the {labels} for that text, "
-            "the verdicts for the present one. Review them with --jrh-review."
-        )
-
-
-def reworded_rubrics(results: Iterable[CaseResult]) -> list[RewordedRubric]:
-    """Find the rubrics with cases whose labels nobody has reviewed since the text was changed."""
+def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
+    """The cases whose labels are for an earlier text of their rubric, and that nobody has reviewed
+    since, by suite and rubric.
+    """
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _each_once(result for result in results if result.reworded):
-        if result.human_reviewed not in ("accepted", "edited"):
-            rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
-    return [
-        RewordedRubric(suite, rubric, tuple(cases)) for (suite, rubric), cases in rubrics.items()
-    ]
+    for result in _unreviewed(result for result in results if result.reworded):
+        rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
+    return rubrics
 
 
-def altered_cases(results: Iterable[CaseResult]) -> tuple[CaseResult, ...]:
-    """Find the cases that were changed on the disk, and that nobody has reviewed since."""
-    altered = []
-    for result in _each_once(result for result in results if result.altered):
-        if result.human_reviewed not in ("accepted", "edited"):
-            altered.append(result)
-    return tuple(altered)
+def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The cases that were changed on the disk, and that nobody has reviewed since."""
+    return _unreviewed(result for result in results if result.altered)
+
+
+def _unreviewed(results: Iterable[CaseResult]) -> list[CaseResult]:
+    cases = _each_once(results)
+    return [result for result in cases if result.human_reviewed not in ("accepted", "edited")]
 
 
 def unsettled_blocks(session: Session) -> list[Block]:
@@ -342,9 +322,15 @@ def unsettled_blocks(session: Session) -> list[Block]:
         names = tuple(session.named(result.case_id) for result in results)
         return Cases(sentence, names, "warning")
 
-    blocks: list[Block] = [
-        cases(rubric.sentence, rubric.cases) for rubric in reworded_rubrics(session.results)
-    ]
+    blocks: list[Block] = []
+    for (suite, rubric), reworded in reworded_rubrics(session.results).items():
+        labels = "label stands" if len(reworded) == 1 else "labels stand"
+        sentence = (
+            f"{counted(len(reworded), 'case')} of the rubric {rubric!r} (suite {suite}) had "
+            f"another text of the rubric when made: the {labels} for that text, the verdicts for "
+            "the present one. Review them with --jrh-review."
+        )
+        blocks.append(cases(sentence, reworded))
     if altered := altered_cases(session.results):
         was, its = ("were", "their labels") if len(altered) > 1 else ("was", "its label")
         sentence = (
