@@ -27,7 +27,7 @@ from pytest_jrh.reports.gate import (
 )
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.made_cases import reason_sentences
-from pytest_jrh.reports.probes import WHAT_PROBES_DO, brief_findings, findings_first
+from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
 from pytest_jrh.reports.upgrade import differing_results, next_sentence, upgrade_blocks
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.panels import made_case_id
@@ -126,9 +126,7 @@ def answer_blocks(
         if title:
             blocks.append(Sentence(f"{of}{headline(word, title)}", _WEIGHTS[word]))
         blocks += suite_blocks(suite, cards, session, brief=brief)
-    findings = brief_findings(session.probes) if brief else findings_first(session.probes)
-    is_finding = any(table.is_finding for table in session.probes)
-    blocks += [Sentence(finding, "warning" if is_finding else "") for finding in findings]
+    blocks += finding_blocks(session.probes, brief=brief)
     blocks += trust_blocks(session, brief=brief)
     if not {result.case_id for result in worst_results(session)} <= {*explained}:
         blocks += worst_cases(session)

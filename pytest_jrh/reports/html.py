@@ -52,13 +52,13 @@ from pytest_jrh.reports.html_cases import (
 from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
-    not_shown_sentences,
+    not_shown_blocks,
     reason_blocks,
     reason_sentences,
     shown_folds,
 )
 from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
-from pytest_jrh.reports.probes import findings_first, probe_blocks
+from pytest_jrh.reports.probes import finding_blocks, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle, suite_names
@@ -337,8 +337,8 @@ def _head(session: Session) -> list[Block]:
     return [
         *(() if session.upgrade is None else upgrade_blocks(session.upgrade)),
         *_read_first(session),
-        *(Sentence(finding, "warning") for finding in findings_first(session.probes)),
-        *(Sentence(text, "warning") for text in not_shown_sentences(session)),
+        *finding_blocks(session.probes),
+        *not_shown_blocks(session),
         *topics.extent_blocks(session),
         *topics.model_change_blocks(session),
         *topics.unsettled_blocks(session),

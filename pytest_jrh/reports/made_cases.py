@@ -274,9 +274,9 @@ def not_shown_line(result: CaseResult) -> str:
     return f"The judge was not shown {turns_text(looked_for)}.{luck}"
 
 
-def not_shown_sentences(session: Session) -> list[str]:
+def not_shown_blocks(session: Session) -> list[Block]:
     """What judges were not shown, a sentence each; none where they were shown all."""
-    sentences = []
+    blocks: list[Block] = []
     for subject, results in _by_judge(session):
         edited = shown_count(results, whole=False)
         whole = shown_count(results, whole=True)
@@ -289,8 +289,9 @@ def not_shown_sentences(session: Session) -> list[str]:
         if whole.missing:
             parts.append(f"{whole.missing:,} of {whole.turns:,} {_WHOLE}")
         if parts:
-            sentences.append(f"{subject} was not shown {' and '.join(parts)}.")
-    return sentences
+            sentence = f"{subject} was not shown {' and '.join(parts)}."
+            blocks.append(Sentence(sentence, "warning"))
+    return blocks
 
 
 def shown_folds(session: Session) -> list[Block]:

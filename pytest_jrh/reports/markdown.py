@@ -62,11 +62,11 @@ from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
-    not_shown_sentences,
+    not_shown_blocks,
     reason_blocks,
     shown_folds,
 )
-from pytest_jrh.reports.probes import findings_first, grid_of, probe_blocks
+from pytest_jrh.reports.probes import finding_blocks, grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle
@@ -256,16 +256,15 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         write_blocks(page, suite_blocks(suite, of_suite, session))
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])
-    findings = [Sentence(finding, "warning") for finding in findings_first(session.probes)]
-    write_blocks(page, findings)
-    not_shown = [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
     doubts = [
+        *finding_blocks(session.probes),
+        *trust_blocks(session),
         *topics.model_change_blocks(session),
-        *not_shown,
+        *not_shown_blocks(session),
         *topics.unsettled_blocks(session),
         *cited_doubts(session),
     ]
-    write_blocks(page, [*trust_blocks(session), *doubts])
+    write_blocks(page, doubts)
     with session.records.reading() as read:
         case_blocks = CaseBlocks(page, session, read)
         case_blocks.worst()

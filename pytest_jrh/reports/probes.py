@@ -47,22 +47,24 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
     return ["No probe turns verdicts more often than by chance (5%, by Holm's method)."]
 
 
-def findings_first(tables: Sequence[ProbeTable]) -> list[str]:
-    """The sentences of all findings, for the head of a report; none where nothing was found."""
-    return finding_sentences(tables) if any(table.is_finding for table in tables) else []
-
-
-def brief_findings(tables: Sequence[ProbeTable]) -> list[str]:
-    """The findings in a few words each, and one sentence where there is none."""
-    texts = []
+def finding_blocks(tables: Sequence[ProbeTable], *, brief: bool = False) -> list[Block]:
+    """The findings as warnings; with `brief` in a few words each, and a sentence where there is
+    none.
+    """
+    blocks: list[Block] = []
     for table in tables:
         if table.is_finding:
-            of = heading(table, tables)
-            texts.append(
-                f"{f'{of}: ' if of else ''}{table.probe} turns {table.total.turned:,} of "
-                f"{counted(table.total.n, 'right verdict')} ({range_text(table.total.rate)}%)"
-            )
-    return texts or finding_sentences(tables)
+            short = f"{_turned(table, tables)} ({range_text(table.total.rate)}%)"
+            blocks.append(Sentence(short if brief else _finding(table, tables), "warning"))
+    return blocks or [*map(Sentence, finding_sentences(tables) if brief else ())]
+
+
+def _turned(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
+    of = heading(table, tables)
+    return (
+        f"{f'{of}: ' if of else ''}{table.probe} turns {table.total.turned:,} of "
+        f"{counted(table.total.n, 'right verdict')}"
+    )
 
 
 def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
@@ -77,12 +79,8 @@ def flicker_sentences(tables: Sequence[ProbeTable]) -> list[str]:
 
 def _finding(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
     total = table.total
-    of = heading(table, tables)
     rate = f"{percent(total.rate.value)}, 95% interval {range_text(total.rate)}"
-    text = (
-        f"{f'{of}: ' if of else ''}{table.probe} turns {total.turned:,} of "
-        f"{counted(total.n, 'right verdict')} ({rate})"
-    )
+    text = f"{_turned(table, tables)} ({rate})"
     if towards := _towards(total):
         text += f", {towards}" if table.ordinal else f", towards {towards}"
     if table.flicker.value is not None:

@@ -51,7 +51,7 @@ from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.made_cases import (
     cited_blocks,
     cited_doubts,
-    not_shown_sentences,
+    not_shown_blocks,
     reason_blocks,
     shown_folds,
 )
@@ -323,7 +323,7 @@ def _short_blocks(session: Session) -> list[Block]:
     blocks += map(Sentence, violated_sentences(session))
     blocks += topics.realism_blocks(session, brief=True)
     blocks += topics.model_change_blocks(session)
-    blocks += [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
+    blocks += not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += cited_doubts(session)
     for suite, decision in session.decisions.items():
@@ -383,7 +383,7 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
         blocks += map(Sentence, label_sentences(session))
     blocks += topics.realism_blocks(session)
     blocks += topics.model_change_blocks(session)
-    blocks += [Sentence(sentence, "warning") for sentence in not_shown_sentences(session)]
+    blocks += not_shown_blocks(session)
     blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     blocks += [*cited_doubts(session), *cited_blocks(session), *reason_blocks(session)]
