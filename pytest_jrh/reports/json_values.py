@@ -263,9 +263,9 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     """How the judges of a panel agree, and their vote on each case."""
     return {
         "judges": list(panel.judges),
-        "accuracy": _share(panel.accuracy),
-        "accuracy_over_all": _share(panel.overall),
-        "ties": _share(panel.ties),
+        "accuracy": share_data(panel.accuracy),
+        "accuracy_over_all": share_data(panel.overall),
+        "ties": share_data(panel.ties),
         "intervals": {
             "accuracy": bounds_data(panel.accuracy, None if panel.accuracy.n else NO_VERDICT),
             "accuracy_over_all": bounds_data(panel.overall),
@@ -279,7 +279,7 @@ def panel_data(panel: Panel) -> dict[str, Any]:
 def _pair(pair: JudgePair) -> dict[str, Any]:
     return {
         "judges": list(pair.judges),
-        "agreement": _share(pair.agreement),
+        "agreement": share_data(pair.agreement),
         "kappa": _figure(pair.kappa),
         "agreement_interval": bounds_data(pair.agreement),
         "kappa_interval": bounds_data(pair.kappa),
@@ -306,7 +306,7 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
     figures, intervals = {}, {}
     for column in keys_of(mode):
         estimate = statistics.figures[column.key]
-        data = _share if column.kind == "share" else _figure
+        data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)
         intervals[column.key] = bounds_data(estimate, column.interval_reason(estimate))
     return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
@@ -328,7 +328,8 @@ def _figure(estimate: Estimate) -> dict[str, Any]:
     return {"value": estimate.value, "reason": estimate.reason}
 
 
-def _share(estimate: Estimate) -> dict[str, Any]:
+def share_data(estimate: Estimate) -> dict[str, Any]:
+    """A share of cases, without its interval."""
     return {"count": estimate.count, "n": estimate.n, **_figure(estimate)}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.blocks import Cases, Cell, Row, Section, Sentence, Table
 from pytest_jrh.reports.grounds import sides_sentence
-from pytest_jrh.reports.json_values import bounds_data
+from pytest_jrh.reports.json_values import bounds_data, share_data
 from pytest_jrh.stats.figures import percent, range_text, ranged
 from pytest_jrh.stats.people import natural_beside_synthetic
 from pytest_jrh.stats.realism import realism_tables
@@ -32,18 +32,10 @@ _LONGEST_REASON = 240
 _LEVELS: dict[str, Level] = {"total": "rubric", "test": "test", "kind": "variant"}
 
 
-def realism_sentences(session: Session) -> list[Sentence]:
-    """Of each suite that asks whether its made cases look real."""
-    return _sentences(realism_tables(session.results))
-
-
-def _sentences(tables: Sequence[RealismTable]) -> list[Sentence]:
-    sentences = []
-    for table in tables:
-        of = f"suite {table.suite}: " if len(tables) > 1 else ""
-        text = f"{of}{_finding(table)}{_without_answer(table)}"
-        sentences.append(Sentence(text, "warning" if table.tells_apart else ""))
-    return sentences
+def _sentence(table: RealismTable, tables: Sequence[RealismTable]) -> Sentence:
+    of = f"suite {table.suite}: " if len(tables) > 1 else ""
+    text = f"{of}{_finding(table)}{_without_answer(table)}"
+    return Sentence(text, "warning" if table.tells_apart else "")
 
 
 def _finding(table: RealismTable) -> str:
@@ -70,16 +62,18 @@ def _without_answer(table: RealismTable) -> str:
     return f" {counted(sum(table.troubles.values()), 'question')} without an answer: {kinds}."
 
 
-def realism_blocks(session: Session) -> list[Block]:
+def realism_blocks(session: Session, *, brief: bool = False) -> list[Block]:
     """Whether the made cases of each suite look real, what gave them away, and how the judges do on
-    natural runs.
+    natural runs; with `brief` a sentence of each suite.
     """
     sections: list[Block] = []
     tables = realism_tables(session.results)
-    for table, sentence in zip(tables, _sentences(tables), strict=True):
+    if brief:
+        return [_sentence(table, tables) for table in tables]
+    for table in tables:
         rows = tuple(Row(row.name, _cells(row), _LEVELS[row.level]) for row in table.rows)
         blocks: list[Block] = [
-            sentence,
+            _sentence(table, tables),
             Table("", _TITLES, rows),
             *map(Sentence, _named_turns(table)),
             *map(Sentence, _natural_runs(session.results, table.suite)),
@@ -171,8 +165,7 @@ def _row_data(row: RealismRow) -> dict[str, Any]:
 
 
 def _share_data(share: Estimate) -> dict[str, Any]:
-    counts = {"count": share.count, "n": share.n, "value": share.value, "reason": share.reason}
-    return {**counts, "interval": bounds_data(share)}
+    return {**share_data(share), "interval": bounds_data(share)}
 
 
 def _case_data(realism: Realism) -> dict[str, Any]:

@@ -289,7 +289,7 @@ def realism_blocks(session: Session, *, brief: bool = False) -> list[Block]:
     # A session that asks nothing takes no import.
     from pytest_jrh.reports import realism
 
-    return [*realism.realism_sentences(session)] if brief else realism.realism_blocks(session)
+    return realism.realism_blocks(session, brief=brief)
 
 
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
