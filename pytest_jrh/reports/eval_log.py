@@ -295,19 +295,12 @@ def _messages(messages: Sequence[Message]) -> list[Any]:
     try:
         return _read(messages)
     except ValidationError:
-        readable: list[Any] = []
-        for message in messages:
-            readable += _read_or_render(message)
-        return readable
-
-
-def _read_or_render(message: Message) -> list[Any]:
-    from pydantic import ValidationError
-
-    try:
-        return _read([message])
-    except ValidationError:
-        return _read([_as_text(message)])
+        if len(messages) == 1:
+            return _read([_as_text(messages[0])])
+    readable: list[Any] = []
+    for message in messages:
+        readable += _messages([message])
+    return readable
 
 
 def _read(messages: Sequence[Message]) -> list[Any]:
