@@ -91,14 +91,17 @@ def disagreement_text(
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
-    expected = _score(case, case.expected)
+    expected = meant(case.expected, case.levels)
     judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
     first = f"{judge} gave {_given(case, judgment)}; the right answer is {expected}."
     if turns_shown is not None and turns_shown.missing:
         first += f" {judge} was not shown {turns_text(turns_shown)}."
     lines = wrapped(first, width)
     lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
-    lines += ["", f"expected: {expected}, {_verified(case)}"]
+    basis = case_basis(case, altered=case.altered)
+    if case.outcome.verification is not None and case.label is None:
+        basis += ":"
+    lines += ["", f"expected: {expected}, {basis}"]
     if case.reworded:
         lines += wrapped(_REWORDED, width, _INDENT)
     verification = case.outcome.verification
@@ -123,7 +126,7 @@ def disagreement_text(
 def _given(case: Case, judgment: Judgment) -> str:
     """The score with its meaning, and of repeats how often each was given."""
     if len(judgment.verdicts) == 1 and judgment.score is not None:
-        return _score(case, judgment.score)
+        return meant(judgment.score, case.levels)
     return judgment.scores_text
 
 
@@ -134,7 +137,7 @@ def _reasons(case: Case, judgment: Judgment, width: int) -> list[str]:
     lines: list[str] = []
     for verdict in verdicts[:_MOST_VERDICTS]:
         of = f", in {len(repeats[verdict])} of {len(judgment.verdicts)}"
-        heading = f"{_GIVEN}: {_score(case, verdict.score)}"
+        heading = f"{_GIVEN}: {meant(verdict.score, case.levels)}"
         heading += of if len(judgment.verdicts) > 1 else ""
         lines += ["", f"{heading}, because", *_prose(verdict.reasoning or _NO_REASON, width)]
         stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
@@ -374,16 +377,6 @@ def _units(text: str) -> list[str]:
     return units
 
 
-def _score(case: Case, score: int) -> str:
-    return meant(score, case.levels)
-
-
-def _verified(case: Case) -> str:
-    text = case_basis(case, altered=case.altered)
-    is_explained = case.outcome.verification is not None and case.label is None
-    return f"{text}:" if is_explained else text
-
-
 def _place(case: Case, folder: Path) -> str:
     rubric = case.rubric
     name = one_line(rubric.id)
@@ -415,14 +408,15 @@ def _sentence(text: str) -> str:
 Style: TypeAlias = Literal["whole", "brief", "short", "line"]
 _MOST_NAMED = 3
 _RUBRIC = "rubric"
-_FILES = ("cassette", "debug bundle", "transcript")
+_TRANSCRIPT = "transcript"
+_FILES = ("cassette", "debug bundle", _TRANSCRIPT)
 # The session ends in one command that records all that is missing.
 _RECORD = "record it"
 _AGAIN = "run it again"
 _MADE = " made this case"
 _GIVEN = "given"
 _EARLIER = "earlier"
-_REASONS = ("expected", _GIVEN)
+_EXPECTED = "expected"
 
 
 class FailedCase(NamedTuple):
@@ -479,8 +473,6 @@ _MOST_CHANGED = 4
 # Of the only case that failed the reason is shown in so many lines, of one of several in one.
 _MOST_REASON_LINES = 5
 _NO_REASON = "(no reasoning)"
-_EXPECTED = "expected"
-_TRANSCRIPT = "transcript"
 _TURNS = "turns ["
 
 
@@ -575,7 +567,7 @@ def _texts(
         elif len(group) > 1:
             yield group, _of_several(names, case.detail, style)
         elif style == "short":
-            yield group, _short(case.detail)
+            yield group, _without(case.detail, (_RUBRIC, _EXPECTED, _GIVEN, *_FILES, _RECORD))
         elif case.unscored:
             yield group, _without(case.detail, (_RECORD,))
         else:
@@ -597,10 +589,6 @@ def _of_several(names: Sequence[str], detail: str, style: Style) -> str:
     if len(names) > _MOST_NAMED:
         lines.append(f"  and {len(names) - _MOST_NAMED:,} more")
     return "\n".join(lines)
-
-
-def _short(detail: str) -> str:
-    return _without(detail, (_RUBRIC, *_REASONS, *_FILES, _RECORD))
 
 
 def _said_above(detail: str) -> str:
