@@ -416,14 +416,10 @@ def _nothing_compared(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def undecided_sentence(decision: GateDecision) -> str | None:
-    """Say that there is nothing to hold a drop against; None where there is, or no drop counts."""
-    if not decision.drop_undecided:
-        return None
-    return (
-        "gate.max_drop is not decided, because there is no baseline: each disagreement fails its "
-        "item. --jrh-baseline=FILE --jrh-update-baseline writes one."
-    )
+_DROP_UNDECIDED = (
+    "gate.max_drop is not decided, because there is no baseline: each disagreement fails its item. "
+    "--jrh-baseline=FILE --jrh-update-baseline writes one."
+)
 
 
 def snapshot_sentence(flickers: Sequence[KnownFlicker]) -> str:
@@ -486,12 +482,6 @@ def _changed(decision: GateDecision, cases: Set[str]) -> str:
     regressions = counted(len(cases & set(decision.regressions)), "regression")
     fixes = len(cases & set(decision.fixes))
     return f"{regressions}, {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}"
-
-
-def certainty_blocks(decision: GateDecision) -> list[Fold]:
-    """How sure the decision is, where something was compared: tests, p-values and assumptions."""
-    sentences = tuple(certainty_sentences(decision))
-    return [Fold("How sure is this?", tuple(map(Sentence, sentences)))] if sentences else []
 
 
 def certainty_sentences(decision: GateDecision) -> Iterator[str]:
@@ -658,13 +648,14 @@ def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
     """
     if not decision.is_reported:
         return []
-    return [
+    blocks: list[Block] = [
         *gate_cases(decision, session),
         *map(Sentence, change_sentences(decision)),
         Sentence(decision_sentence(decision), "good" if decision.passed else "bad"),
-        *certainty_blocks(decision),
-        *update_blocks(decision),
     ]
+    if sentences := [*map(Sentence, certainty_sentences(decision))]:
+        blocks.append(Fold("How sure is this?", tuple(sentences)))
+    return [*blocks, *update_blocks(decision)]
 
 
 def update_blocks(decision: GateDecision) -> list[Block]:
@@ -676,8 +667,8 @@ def update_blocks(decision: GateDecision) -> list[Block]:
 def change_sentences(decision: GateDecision) -> list[str]:
     """Say what changed since the baseline, and what the decision does not rest on."""
     lines = [*comparison_sentences(decision)]
-    if sentence := undecided_sentence(decision):
-        lines.append(sentence)
+    if decision.drop_undecided:
+        lines.append(_DROP_UNDECIDED)
     return [*lines, *_unjudged_sentences(decision), *_few_cases(decision)]
 
 
