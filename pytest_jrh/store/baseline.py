@@ -1,9 +1,8 @@
 """The file of `--jrh-baseline`: JSON to commit, sorted, one case per line, with an error for every
-mistake in it; read once when first needed, and updated at the end.
+mistake in it.
 
-Beside it is kept what the judges said and their prompts, so that a report can show old and new side
-by side. Nothing is decided by that: a baseline without it, or one that is newer, is compared all
-the same.
+Beside it is kept what the judges said and their prompts, for reports to show old and new side by
+side. Nothing is decided by that: a baseline is compared without it, too.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -378,19 +377,12 @@ def kept_path(baseline: Path) -> Path:
 
 def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
     """The prompts of a suite's judges; those without one are left out."""
-    files = {settings.name: settings.stage.prompt_path or "" for settings in suite.judges}
     prompts = []
     for name, judge in judges.items():
         if isinstance(judge, PromptJudge):
-            prompt = JudgePrompt(
-                suite.name,
-                name or "",
-                short(judge.fingerprint),
-                _joined(judge.prompts),
-                files.get(name, ""),
-                _fingerprint_with(judge),
-            )
-            prompts.append(prompt)
+            text, file = _joined(judge.prompts), judge.settings.stage.prompt_path or ""
+            fingerprint, change = short(judge.fingerprint), _fingerprint_with(judge)
+            prompts.append(JudgePrompt(suite.name, name or "", fingerprint, text, file, change))
     return tuple(prompts)
 
 
@@ -398,8 +390,7 @@ def _fingerprint_with(judge: PromptJudge) -> Callable[[str], str] | None:
     """How the judge's fingerprint follows from its prompt; None where it has several texts."""
     if len(judge.prompts) > 1:
         return None
-    [name] = judge.prompts
-    return lambda text: short(judge.with_prompt(name, text).fingerprint)
+    return lambda text: short(judge.with_prompt("prompt", text).fingerprint)
 
 
 def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:
@@ -510,15 +501,14 @@ _MOST_KEPT = 20
 
 
 class BaselineFile:
-    """The file of `--jrh-baseline`: each process reads it once, when first needed.
-
-    The controller writes it.
+    """The file of `--jrh-baseline`, whose `path` is None without one: each process reads it once,
+    when first needed. The controller writes it.
     """
 
     def __init__(
         self, path: Path | None, folder: Path, *, update: bool, reset_reference: bool = False
     ) -> None:
-        self._path = path
+        self.path = path
         self._folder = folder
         self._update = update
         self._reset_reference = reset_reference
@@ -529,27 +519,22 @@ class BaselineFile:
 
         Raises `InputError` with every mistake in the file, or where it is missing.
         """
-        if self._path is None or (self._update and not self._path.exists()):
+        if self.path is None or (self._update and not self.path.exists()):
             return None
-        return load(self._path, file=self.name)
-
-    @property
-    def path(self) -> Path | None:
-        """The file; None without one."""
-        return self._path
+        return load(self.path, file=self.name)
 
     @cached_property
     def kept(self) -> KeptVerdicts:
         """What is kept beside the baseline; nothing without one."""
-        if self._path is None or self.content is None:
+        if self.path is None or self.content is None:
             return KeptVerdicts()
-        return load_kept(kept_path(self._path))
+        return load_kept(kept_path(self.path))
 
     def unread_sentences(self) -> list[str]:
         """Say that what is kept beside the baseline, or some of it, cannot be read."""
-        if self._path is None or not (self.kept.unread or self.kept.unusable):
+        if self.path is None or not (self.kept.unread or self.kept.unusable):
             return []
-        name = one_line(str(relative_path(kept_path(self._path), self._folder)))
+        name = one_line(str(relative_path(kept_path(self.path), self._folder)))
         if self.kept.unusable:
             return [
                 f"{name} cannot be read ({self.kept.unusable}), and the reports lack what it says."
@@ -562,12 +547,12 @@ class BaselineFile:
     @property
     def updating(self) -> bool:
         """Whether this session updates the file with its verdicts."""
-        return self._update and self._path is not None
+        return self._update and self.path is not None
 
     @property
     def name(self) -> str:
         """The file as messages name it."""
-        return str(self._path and relative_path(self._path, self._folder))
+        return str(self.path and relative_path(self.path, self._folder))
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Why a disagreement does not fail its item, or None where it does."""
@@ -590,20 +575,19 @@ class BaselineFile:
         the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
         the write fails.
         """
-        if not self._update or self._path is None:
+        if not self._update or self.path is None:
             return []
         if not finished:
             return [
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         before = self.content or Baseline()
-        given = list(results)
-        made = update(before, given, scope, reset_reference=self._reset_reference)
+        results = list(results)
+        made = update(before, results, scope, reset_reference=self._reset_reference)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
-            many = f"{counted(len(lost), 'case')} of it"
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"
-                f" {many}:"
+                f" {counted(len(lost), 'case')} of it:"
             )
             return [
                 _named(head, lost, node),
@@ -611,30 +595,31 @@ class BaselineFile:
             ]
         if not made.baseline.cases and self.content is None:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
-        save(self._path, made.baseline)
-        kept = updated(self.kept, made.baseline, given, prompts, redactor or Redactor())
-        save_kept(kept_path(self._path), kept)
-        told = _told(self.name, made, node)
-        return [*told, *_about_figures(before, made, given, reset=self._reset_reference)]
+        save(self.path, made.baseline)
+        kept = updated(self.kept, made.baseline, results, prompts, redactor or Redactor())
+        save_kept(kept_path(self.path), kept)
+        return [
+            *_about_cases(self.name, made, node),
+            *_about_figures(before, made, results, reset=self._reset_reference),
+        ]
 
 
 def _about_figures(
     before: Baseline, made: Update, results: list[CaseResult], *, reset: bool
-) -> list[str]:
+) -> Iterator[str]:
     """Say what the update makes of the reference, and of which rubrics it makes less."""
-    sentences = []
-    found = accuracies(made, results)
-    if found is not None and (reset or found.reference != found.now):
-        over, now = f"over {counted(found.n, 'case')}", percent(found.now)
+    accuracy = accuracies(made, results)
+    if accuracy is not None and (reset or accuracy.reference != accuracy.now):
+        over, now = f"over {counted(accuracy.n, 'case')}", percent(accuracy.now)
         if reset:
-            sentences.append(f"Its reference is set to these verdicts: accuracy {now} {over}.")
+            yield f"Its reference is set to these verdicts: accuracy {now} {over}."
         else:
-            sentences.append(
-                f"Accuracy {over}: {now} now, {percent(found.reference)} in the reference, which "
-                "max_drop is still held against; --jrh-reset-reference makes the present verdicts "
-                "the reference."
+            yield (
+                f"Accuracy {over}: {now} now, {percent(accuracy.reference)} in the reference, "
+                "which max_drop is still held against; --jrh-reset-reference makes the present "
+                "verdicts the reference."
             )
-    return [*sentences, *map(_lowered, lowered(before, made, results))]
+    yield from map(_lowered, lowered(before, made, results))
 
 
 def _lowered(row: Lowered) -> str:
@@ -645,20 +630,14 @@ def _lowered(row: Lowered) -> str:
     )
 
 
-def _told(name: str, made: Update, node: Callable[[str], str]) -> list[str]:
+def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterator[str]:
     changes = (
         f"{len(made.added):,} added, {len(made.changed):,} changed, {len(made.removed):,} removed"
     )
-    told = [
-        f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
-    ]
+    yield f"The baseline {name} now holds {counted(len(made.baseline.cases), 'case')}: {changes}."
     if made.kept:
-        told.append(
-            _named(
-                f"Not updated, because they have no verdict ({len(made.kept):,}):", made.kept, node
-            )
-        )
-    return told
+        head = f"Not updated, because they have no verdict ({len(made.kept):,}):"
+        yield _named(head, made.kept, node)
 
 
 def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:

@@ -1,13 +1,10 @@
-"""Review decisions: written at once, and applied by every later run.
-
-Where decisions are kept: asked of every suite before anything, so it imports nothing.
-"""
+"""Review decisions: written at once, and applied by every later run."""
 
 from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
@@ -96,7 +93,6 @@ class _Withdrawn(_Line):
     action: Literal["withdrawn"]
 
 
-@dataclass
 class DecisionStore:
     """The decisions of one file, one a line; of several about a case the last one counts.
 
@@ -105,18 +101,12 @@ class DecisionStore:
     type.
     """
 
-    path: Path
-    redact: Callable[[str], str] = str
-    _decisions: dict[str, Decision] = field(default_factory=dict, init=False)
-    _lines: dict[str, int] = field(default_factory=dict, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _file: AppendedFile = field(init=False)
-
-    def __post_init__(self) -> None:
-        loaded = _load(self.path)
-        self._file = AppendedFile(self.path, is_whole=_is_decision)
-        self._decisions = {case_id: decision for case_id, (decision, _) in loaded.items()}
-        self._lines = {case_id: line for case_id, (_, line) in loaded.items()}
+    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+        self.path = path
+        self.redact = redact
+        self._decisions, self._lines = _load(path)
+        self._lock = threading.Lock()
+        self._file = AppendedFile(path, is_whole=_is_decision)
 
     def __len__(self) -> int:
         return len(self._decisions)
@@ -148,20 +138,12 @@ class DecisionStore:
         problems = []
         for case_id, decision in self.snapshot().items():
             offered = scores.get("::".join(case_id.split("::", 3)[:3]))
-            if (
-                offered is not None
-                and decision.expected is not None
-                and decision.expected not in offered
-            ):
-                message = (
-                    f"got {decision.expected}; the scores on offer are "
-                    f"{', '.join(map(str, sorted(offered)))}"
-                )
-                problems.append(
-                    Problem(
-                        message, str(self.path), self._lines.get(case_id), "expected", hint=_ANEW
-                    )
-                )
+            if offered is None or decision.expected in (None, *offered):
+                continue
+            scores_text = ", ".join(map(str, sorted(offered)))
+            message = f"got {decision.expected}; the scores on offer are {scores_text}"
+            line = self._lines.get(case_id)
+            problems.append(Problem(message, str(self.path), line, "expected", hint=_ANEW))
         return problems
 
     def append(self, decision: Decision) -> Decision:
@@ -398,9 +380,10 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _load(path: Path) -> dict[str, tuple[Decision, int]]:
-    """Read the last decision about each case, and its line."""
-    decisions: dict[str, tuple[Decision, int]] = {}
+def _load(path: Path) -> tuple[dict[str, Decision], dict[str, int]]:
+    """Read the last decision about each case, and their lines."""
+    decisions: dict[str, Decision] = {}
+    lines: dict[str, int] = {}
     for line in lines_of(path):
         try:
             decision = _parsed(line.data)
@@ -410,10 +393,10 @@ def _load(path: Path) -> dict[str, tuple[Decision, int]]:
                 break
             raise InputError(_problem(error, path, line.number)) from error
         if isinstance(decision, Decision):
-            decisions[decision.case_id] = decision, line.number
+            decisions[decision.case_id], lines[decision.case_id] = decision, line.number
         else:
             decisions.pop(decision.case_id, None)
-    return decisions
+    return decisions, lines
 
 
 def _parsed(line: bytes) -> Decision | _Withdrawn:

@@ -1,8 +1,5 @@
-"""Case results on disk, a JSON line each: what the shards of a suite are merged from.
-
-The result of a case: what is known of it by its spec, the case and the judge.
-
-Results of earlier sessions that still hold: what a run of a selection leaves as it is.
+"""Case results: how one is made of a case and its judgment, and their file, a JSON line each, which
+shards are merged from, and which keeps what earlier sessions gave and this one did not run.
 """
 
 from __future__ import annotations
@@ -118,31 +115,11 @@ def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> 
 
 def result_of(data: Mapping[str, Any]) -> CaseResult:
     """The result of these values; raises `KeyError` or `TypeError` where they are none."""
-    judge, shared = data.get("judge_spending"), data.get("shared")
-    minority, rejected, realism = map(data.get, ("minority", "rejected", "realism"))
-    turns_shown = data.get("turns_shown")
-    reason_check = data.get("reason_check")
-    spendings: dict[str, Any] = {
-        "spending": _spending_of(data["spending"]),
-        "judge_spending": None if judge is None else _spending_of(judge),
-        "shared": None,
-    }
-    if shared is not None:
-        spendings["shared"] = SharedCall(shared["fingerprint"], _spending_of(shared["spending"]))
-    return _of_values(
-        {
-            **data,
-            **spendings,
-            "scores": tuple(data.get("scores", ())),
-            "base_scores": tuple(data.get("base_scores", ())),
-            "minority": None if minority is None else Verdict(**minority),
-            "rejected": None if rejected is None else Rejection(**rejected),
-            "reason_check": None if reason_check is None else ReasonCheck(**reason_check),
-            "realism": None if realism is None else _realism_type().validate_python(realism),
-            "turns_shown": None if turns_shown is None else _shown_of(turns_shown),
-            "verdicts": tuple(Verdict(**verdict) for verdict in data.get("verdicts", ())),
-        }
-    )
+    values = dict(data)
+    for name, from_json in _FROM_JSON.items():
+        if values.get(name) is not None:
+            values[name] = from_json(values[name])
+    return _of_values(values)
 
 
 @lru_cache(maxsize=1)
@@ -201,10 +178,6 @@ def _shown_data(shown: ShownTurns) -> dict[str, Any]:
     return data
 
 
-def _shown_of(data: Mapping[str, Any]) -> ShownTurns:
-    return ShownTurns(**{**data, "missing": tuple(data.get("missing", ()))})
-
-
 _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "minority": _fields,
     "reworded": bool,
@@ -217,6 +190,21 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "realism": lambda realism: _realism_type().dump_python(realism, mode="json"),
     "turns_shown": _shown_data,
     "verdicts": lambda verdicts: [*map(_fields, verdicts)],
+}
+_FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
+    "spending": _spending_of,
+    "judge_spending": _spending_of,
+    "shared": lambda shared: SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
+    "scores": tuple,
+    "base_scores": tuple,
+    "minority": lambda verdict: Verdict(**verdict),
+    "rejected": lambda rejection: Rejection(**rejection),
+    "reason_check": lambda check: ReasonCheck(**check),
+    "realism": lambda realism: _realism_type().validate_python(realism),
+    "turns_shown": lambda shown: ShownTurns(
+        **{**shown, "missing": tuple(shown.get("missing", ()))}
+    ),
+    "verdicts": lambda verdicts: tuple(Verdict(**verdict) for verdict in verdicts),
 }
 
 
@@ -261,8 +249,10 @@ def read_results(path: Path) -> dict[str, StoredResult]:
 
 @lru_cache(maxsize=1)
 def _line_type() -> type[BaseModel]:
-    """What a line is: the fields of a result and of its spec, and what is beside them."""
-    # Built when a file is read: no session without one pays for it.
+    """What a line is: the fields of a result and of its spec, and what is beside them.
+
+    Built when a file is read: no session without one pays for it.
+    """
     declared: dict[str, Any] = {"judge": (str, ""), "config": (Any, ""), "kept": (Any, False)}
     for model, names in ((CaseSpec, _OF_SPEC), (CaseResult, _OF_RESULT)):
         types = get_type_hints(model)
@@ -365,28 +355,23 @@ def _odd_rejection(result: CaseResult) -> Iterator[str]:
 
 def _odd_reasons(result: CaseResult) -> Iterator[str]:
     check = result.reason_check
-    if check is None:
-        return
-    if (check.same is None) != bool(check.trouble):
-        yield "reason_check says why there is no answer exactly where there is none"
-    elif check.trouble and check.trouble not in UNSCORED:
-        yield f"reason_check.trouble must be one of {', '.join(UNSCORED)}, got {check.trouble!r}"
-    if result.outcome != "agree":
-        yield f"reason_check must be absent where outcome is {result.outcome}"
+    if check is not None:
+        yield from _odd_answer("reason_check", check.same, check.trouble)
+        if result.outcome != "agree":
+            yield f"reason_check must be absent where outcome is {result.outcome}"
 
 
 def _odd_realism(result: CaseResult) -> Iterator[str]:
-    realism = result.realism
-    if realism is None:
-        return
-    for answer in (realism.case, realism.run):
-        if bool(answer.trouble) != (answer.altered is None):
-            yield "realism says why there is no answer exactly where there is none"
-        elif answer.trouble and answer.trouble not in UNSCORED:
-            yield (
-                f"a trouble of realism must be one of {', '.join(UNSCORED)}, got "
-                f"{shown(answer.trouble)}"
-            )
+    if result.realism is not None:
+        for answer in (result.realism.case, result.realism.run):
+            yield from _odd_answer("realism", answer.altered, answer.trouble)
+
+
+def _odd_answer(name: str, answer: bool | None, trouble: str) -> Iterator[str]:  # noqa: FBT001 - what a model answered
+    if (answer is None) != bool(trouble):
+        yield f"{name} says why there is no answer exactly where there is none"
+    elif trouble and trouble not in UNSCORED:
+        yield f"a trouble of {name} must be one of {', '.join(UNSCORED)}, got {shown(trouble)}"
 
 
 def _odd_turns(result: CaseResult) -> Iterator[str]:
