@@ -22,7 +22,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_jrh.cases.tests import TESTS
-from pytest_jrh.core.documents import read_json
+from pytest_jrh.core.documents import dotted, read_json
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
@@ -336,23 +336,22 @@ class StoredCall(_Part):
     schema_sent: SchemaSent | None = None
     interactions: _Count
 
-    def answer(self) -> Answer:
-        """What the provider returned."""
-        usage = Usage(max(self.usage.input_tokens, 0), max(self.usage.output_tokens, 0))
-        left_out = frozenset(self.left_out)
-        return Answer(
+    def recorded(self, interactions: tuple[Mapping[str, Any], ...]) -> RecordedCall:
+        """The call with its HTTP exchanges."""
+        answer = Answer(
             self.text,
             self.finish_reason,
             self.refusal,
-            usage,
+            Usage(max(self.usage.input_tokens, 0), max(self.usage.output_tokens, 0)),
             self.cost,
-            left_out,
+            frozenset(self.left_out),
             self.schema_sent,
         )
-
-    def parts(self) -> dict[str, Any]:
-        """The digests of what was asked."""
-        return self.asked.model_dump(by_alias=True, exclude_unset=True)
+        parts = self.asked.model_dump(by_alias=True, exclude_unset=True)
+        scrubbed = self.scrubbed_fingerprint
+        return RecordedCall(
+            self.fingerprint, self.stage, parts, answer, self.sequence, interactions, scrubbed
+        )
 
 
 class _Ours(_Part):
@@ -411,18 +410,16 @@ def check(data: object, text: str, *, interactions: bool) -> tuple[bool, list[St
         if first["type"] == "literal_error" and first["loc"][-1] == "format":
             raise Malformed(f"its format is {first['input']!r}; must be {FORMAT}") from None
         path = tuple("schema" if part == "shape" else part for part in first["loc"])
-        raise Malformed(_said(first), line=line_of(text, path), key=_dotted(path)) from None
+        raise Malformed(_said(first), line=line_of(text, path), key=dotted(path)) from None
     calls = file.metadata.jrh.calls
     seen: set[str] = set()
     for number, call in enumerate(calls):
         path = ("metadata", "jrh", "calls", number, "fingerprint")
         if call.fingerprint in seen:
-            raise Malformed("duplicate fingerprint", line=line_of(text, path), key=_dotted(path))
+            raise Malformed("duplicate fingerprint", line=line_of(text, path), key=dotted(path))
         seen.add(call.fingerprint)
-    stated_count, file_count = (
-        sum(call.interactions for call in calls),
-        len(file.interactions or ()),
-    )
+    stated_count = sum(call.interactions for call in calls)
+    file_count = len(file.interactions or ())
     if interactions and stated_count != file_count:
         raise Malformed(
             f"the calls have {stated_count} interactions, but the file has {file_count}",
@@ -440,12 +437,6 @@ def _said(error: Any) -> str:
     else:
         value_text = repr(value)[:_LONGEST_VALUE]
     return f"{error['msg'][:1].lower()}{error['msg'][1:]}, got {value_text}"
-
-
-def _dotted(path: tuple[int | str, ...]) -> str:
-    return "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
-    ).removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True)
@@ -567,15 +558,8 @@ def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
     cassette = Cassette(path, complete=complete)
     exchanges = iter(data.get("interactions") or [])
     for call in calls:
-        cassette.entries[call.fingerprint] = RecordedCall(
-            fingerprint=call.fingerprint,
-            stage=call.stage,
-            parts=call.parts(),
-            answer=call.answer(),
-            sequence=call.sequence,
-            interactions=tuple(islice(exchanges, call.interactions)),
-            scrubbed=call.scrubbed_fingerprint,
-        )
+        interactions_of_call = tuple(islice(exchanges, call.interactions))
+        cassette.entries[call.fingerprint] = call.recorded(interactions_of_call)
     return cassette
 
 

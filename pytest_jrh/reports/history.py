@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.figures import Section
     from pytest_jrh.stats.formulas import Estimate
     from pytest_jrh.stats.statistics import Statistics
-    from pytest_jrh.store.history import JudgeChange, JudgeHistory, Series, SuiteHistory
+    from pytest_jrh.store.history import Figures, JudgeChange, JudgeHistory, SuiteHistory
 
 
 _DIGITS = 6
@@ -150,13 +150,14 @@ class _Column(NamedTuple):
     text: Callable[[PastFigure], str]
     has_before: bool = False
 
-    def cell(self, series: Series) -> str:
-        """The figure of the last run, with that of the run before in parentheses."""
-        last, before = series.figures[-1], series.before
+    def cell(self, figures: Figures) -> str:
+        """The figure of the last run, with that of the last run before in parentheses."""
+        *earlier, last = figures
         text = NONE if last is None else self.text(last)
-        if not self.has_before or before is None:
+        before = [figure for figure in earlier if figure is not None]
+        if not self.has_before or not before:
             return text
-        text_before = self.text(before)
+        text_before = self.text(before[-1])
         return text if text == text_before == NONE else f"{text} ({text_before})"
 
 
@@ -199,19 +200,19 @@ def _table(history: SuiteHistory, width: int) -> list[str]:
     is_ordinal = any("exact" in judge.last.total.figures for judge in judges[:_MOST_ROWS])
     shown_columns = _ORDINAL if is_ordinal else _BINARY
     rows = list(_rows(judges))
-    lowest = _lowest(series for _, series in rows if series is not None)
+    lowest = _lowest(figures for _, figures in rows if figures is not None)
     lines = [[""], ["judge"]]
     for shown_column in shown_columns:
         for line, head in zip(lines, shown_column.head, strict=True):
             line.append(head)
     bars = ["runs", f"{100 * lowest:.0f}-100%"]
-    for name, series in rows:
-        if series is None:
+    for name, figures in rows:
+        if figures is None:
             lines.append([name, *("" for _ in shown_columns)])
             bars.append("")
             continue
-        lines.append([name, *(shown_column.cell(series) for shown_column in shown_columns)])
-        bars.append("".join(_bar(value, lowest) for value in series.values))
+        lines.append([name, *(shown_column.cell(figures) for shown_column in shown_columns)])
+        bars.append("".join(_bar(figure, lowest) for figure in figures))
     names, *columns_of_figures = zip(*lines, strict=True)
     room = width - len(GAP)
     for cells in columns_of_figures:
@@ -228,7 +229,7 @@ def _table(history: SuiteHistory, width: int) -> list[str]:
     return aligned(lines, width)
 
 
-def _rows(judges: Sequence[JudgeHistory]) -> Iterator[tuple[str, Series | None]]:
+def _rows(judges: Sequence[JudgeHistory]) -> Iterator[tuple[str, Figures | None]]:
     """The names of the rows, with their figures: the judges, and the rubrics of each."""
     for judge in judges[:_MOST_ROWS]:
         yield _judge_name(judge), judge.total
@@ -248,12 +249,14 @@ def _rows(judges: Sequence[JudgeHistory]) -> Iterator[tuple[str, Series | None]]
             yield f"{GAP}and {counted(len(names) - _MOST_ROWS, 'more rubric')}", None
 
 
-def _lowest(rows: Iterable[Series]) -> float:
+def _lowest(rows: Iterable[Figures]) -> float:
     """Where the scale of the bars begins: a tenth below the lowest accuracy at most."""
-    values: list[float] = []
-    for series in rows:
-        values += [value for value in series.values if value is not None]
-    lowest = min(values, default=0.0)
+    accuracies: list[float] = []
+    for figures in rows:
+        for figure in figures:
+            if figure is not None and figure.accuracy is not None:
+                accuracies.append(figure.accuracy)
+    lowest = min(accuracies, default=0.0)
     return int(lowest * _STEP) / _STEP if lowest < 1 else 1 - 1 / _STEP
 
 
@@ -261,10 +264,10 @@ def _judge_name(judge: JudgeHistory) -> str:
     return one_line(judge.name or judge.last.model) or "all"
 
 
-def _bar(value: float | None, lowest: float) -> str:
-    if value is None:
+def _bar(figure: PastFigure | None, lowest: float) -> str:
+    if figure is None or figure.accuracy is None:
         return " "
-    return _BARS[round((value - lowest) / (1 - lowest) * (len(_BARS) - 1))]
+    return _BARS[round((figure.accuracy - lowest) / (1 - lowest) * (len(_BARS) - 1))]
 
 
 def _remarks(history: SuiteHistory, width: int) -> Iterator[str]:

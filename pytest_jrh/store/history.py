@@ -1,8 +1,5 @@
-"""The file of a history: lines are added at once, and those that cannot be read named.
-
-One line of a history: what a run found out about one suite.
-
-The figures of a history, row by row, as every picture of it shows them.
+"""The file of a history, a line for each run of a suite: what it found out, and the figures of each
+judge over the runs.
 """
 
 from __future__ import annotations
@@ -208,37 +205,18 @@ def add_runs(path: Path, runs: Iterable[PastRun]) -> None:
         os.close(descriptor)
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One row: a figure of each run, oldest first, None where a run had none."""
-
-    figures: tuple[PastFigure | None, ...]
-
-    @property
-    def values(self) -> list[float | None]:
-        """The accuracies."""
-        return [None if figure is None else figure.accuracy for figure in self.figures]
-
-    @property
-    def before(self) -> PastFigure | None:
-        """The last figure before that of the last run; None where there is none."""
-        earlier = [figure for figure in self.figures[:-1] if figure is not None]
-        return earlier[-1] if earlier else None
+Figures: TypeAlias = "Sequence[PastFigure | None]"
+"""A figure of each run, oldest first, None where a run had none."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeHistory:
-    """What the runs of a suite found out about one judge; `judges_of_run` are those of each run by
-    their names, oldest first.
+    """What the runs of a suite found out about one judge; `past` is the judge in each run, oldest
+    first, None where it was not there.
     """
 
     name: str
-    judges_of_run: Sequence[Mapping[str, PastJudge]]
-
-    @property
-    def past(self) -> list[PastJudge | None]:
-        """The judge in each run, oldest first; None where it was not there."""
-        return [judges.get(self.name) for judges in self.judges_of_run]
+    past: Sequence[PastJudge | None]
 
     @property
     def last(self) -> PastJudge:
@@ -246,9 +224,9 @@ class JudgeHistory:
         return next(judge for judge in reversed(self.past) if judge is not None)
 
     @property
-    def total(self) -> Series:
+    def total(self) -> Figures:
         """The figures over all of its cases."""
-        return Series(tuple(None if judge is None else judge.total for judge in self.past))
+        return [None if judge is None else judge.total for judge in self.past]
 
     @property
     def rubric_names(self) -> list[str]:
@@ -258,10 +236,9 @@ class JudgeHistory:
             names.update(dict.fromkeys(judge.rubrics if judge is not None else ()))
         return list(names)
 
-    def rubric(self, name: str) -> Series:
+    def rubric(self, name: str) -> Figures:
         """The figures of one rubric."""
-        figures = [None if judge is None else judge.rubrics.get(name) for judge in self.past]
-        return Series(tuple(figures))
+        return [None if judge is None else judge.rubrics.get(name) for judge in self.past]
 
 
 class JudgeChange(NamedTuple):
@@ -288,9 +265,12 @@ class SuiteHistory:
     def judges(self) -> list[JudgeHistory]:
         """The judges, those of the last run first."""
         names: dict[str, None] = {}
-        for judges in reversed(self.judges_of_run):
-            names.update(dict.fromkeys(judges))
-        return [JudgeHistory(name, self.judges_of_run) for name in names]
+        for run in reversed(self.judges_of_run):
+            names.update(dict.fromkeys(run))
+        judges = []
+        for name in names:
+            judges.append(JudgeHistory(name, [run.get(name) for run in self.judges_of_run]))
+        return judges
 
     @property
     def changes(self) -> list[JudgeChange]:
