@@ -170,9 +170,7 @@ _MOST_SUITES = 3
 
 
 def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tuple[Word, str]:
-    """The decision about a suite in a word, and in a few; both empty where there is nothing to say
-    of it.
-    """
+    """The decision about a suite in a word, and in a few; both empty where nothing is decided."""
     if len(cards) == 1:
         return cards[0].word, cards[0].title
     # Cards begin with the judge that agrees best.
@@ -201,9 +199,7 @@ def panel_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> str
 
 
 def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
-    """Which judge of several agrees best with the labels; empty where that is not known, or some
-    are equal to the best.
-    """
+    """Which judge of several agrees best with the labels; empty without a single best one."""
     best, second, last = cards[0], cards[1], cards[-1]
     if best.kappa.value is None:
         return ""
@@ -286,9 +282,7 @@ def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
 
 
 def worst_cases(session: Session) -> list[Cases]:
-    """The cases to read first; one that several judges of a panel are wrong about is named once.
-    No list where no case is judged wrong.
-    """
+    """The cases to read first, one of a panel once; no list where no case is judged wrong."""
     wrong_judges: dict[str, list[CaseResult]] = {}
     for result in worst_results(session):
         wrong_judges.setdefault(made_case_id(result), []).append(result)

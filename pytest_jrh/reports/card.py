@@ -221,9 +221,7 @@ def _share_of_wrong(share: RightShare) -> str:
 
 
 def judge_cards(session: Session) -> list[JudgeCard]:
-    """A card for every judge with a verdict, in the order of the suites; of a suite's judges the
-    one that agrees best with the labels first.
-    """
+    """A card for every judge with a verdict, by suite, the one with the best kappa first."""
     cards = []
     by_suite: dict[str, list[figures.Section]] = {}
     for section in sections(session.table):
@@ -370,9 +368,7 @@ def _title(
 
 
 def _confirms_itself(section: figures.Section, session: Session) -> bool:
-    """Whether the judge's own model, and hardly a person, confirmed the labels that it is held
-    against.
-    """
+    """Whether the judge's own model confirmed its labels, and hardly a person did."""
     grounds = session.grounds.get(section.suite)
     if grounds is None:
         return False
@@ -482,8 +478,6 @@ _FLAWS = {
 
 
 def _flaw_title(section: figures.Section, session: Session) -> str:
-    """What makes a judge's verdicts worth nothing, whatever the gate says; empty where nothing
-    does.
-    """
+    """What makes a judge's verdicts worth nothing, whatever the gate says; empty without a flaw."""
     flaw = flaw_of_total(section.total, section.mode)
     return f"{_subject(section, session)} {_FLAWS[flaw]}" if flaw else ""

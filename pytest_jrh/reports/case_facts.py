@@ -115,9 +115,7 @@ def page_columns(session: Session) -> list[Fact]:
 
 
 def result_facts(*, repeated: bool, derived: bool, shown: bool = False) -> list[Fact]:
-    """The facts with a column in a table of results: first what a reader looks for in it, then
-    RAND's, then ours.
-    """
+    """The facts with a column in a table of results: the most needed first, RAND's, then ours."""
     tables = {"": False, "all": True, "repeats": repeated, "probes": derived, "shown": shown}
     facts = [fact for fact in FACTS if tables[fact.tables]]
     return sorted(facts, key=lambda fact: (*_FIRST_COLUMNS, fact.name).index(fact.name))

@@ -245,9 +245,7 @@ def _is_right(result: CaseResult) -> bool:
 
 
 def sample_ids(result: CaseResult, redactor: Redactor | None = None) -> Iterator[str]:
-    """The id of a case, `RUBRIC/RUN/TEST` and what else tells it from others; a longer one where
-    that is taken.
-    """
+    """The id of a case, `RUBRIC/RUN/TEST` and so on, then a longer one where that is taken."""
     spec = result.spec
     parts = [spec.rubric_id, spec.run_id or "case", spec.test]
     if spec.epoch != 1:
@@ -262,9 +260,7 @@ def sample_ids(result: CaseResult, redactor: Redactor | None = None) -> Iterator
 
 
 def _id_part(text: str, redactor: Redactor | None) -> str:
-    """A part of an id as it is, or as far as Inspect can look it up, with digits that tell it from
-    others.
-    """
+    """A part of an id, cut to what Inspect can look up, with digits where it was changed."""
     shown = text if redactor is None else redactor.text(text)
     # Inspect names a file `ID_epoch_1.json`, and takes its id from there.
     part = file_name_part(shown)[:_LONGEST_PART].replace("_epoch_", "-epoch-")

@@ -183,9 +183,7 @@ def _compared_pairs(session: Session) -> Iterator[Pair]:
 
 
 class WhoSaid:
-    """Who gives which score to a case: verifier, people, the judge of the baseline, and the other
-    judges of a panel.
-    """
+    """Who gives which score to a case: verifier, people, the baseline, the judges of a panel."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -217,9 +217,7 @@ def without_earlier(detail: str) -> str:
 
 
 def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
-    """Show an edit sentence by sentence as a unified diff, wrapped to the width and bounded in
-    length.
-    """
+    """Show an edit sentence by sentence as a unified diff, wrapped and bounded in length."""
     before, after = compared_texts(edit)
     if edit.kind != "say" and not (before and after):
         mark, units = ("+", _units(after)) if after else ("-", _units(before))
@@ -318,9 +316,7 @@ def _edit_heading(case: Case, edit: Edit) -> str:
 
 
 def _turns(case: Case, judgment: Judgment, width: int) -> list[str]:
-    """The turns that the reasoning, or the note of a label, cites, and those beside them; the last
-    ones where nothing is cited.
-    """
+    """The turns that reasoning or labels cite and those beside them, or else the last ones."""
     messages = case.messages
     texts = [judgment.shown.reasoning]
     if case.label is not None:

@@ -258,9 +258,7 @@ _UNSEEN = "What could have gone unseen"
 
 
 def unseen_sentences(decision: GateDecision) -> Iterator[str]:
-    """Say of each judge that does not fail what could have gone unseen, unless it is the baseline's
-    and said the same.
-    """
+    """What could have gone unseen of each judge that does not fail, unless it is a replay."""
     open_judges = set()
     for threshold in decision.thresholds:
         if threshold.drop is not None and threshold.drop.verdict != "FAIL":
@@ -283,9 +281,7 @@ def unseen_sentences(decision: GateDecision) -> Iterator[str]:
 
 
 def _unseen(change: SetChange) -> str:
-    """The smallest change for the worse that the runs exclude, rounded up; nothing where they
-    exclude any.
-    """
+    """The smallest change for the worse that the runs exclude, rounded up; empty for none."""
     upper = change.unseen.upper
     assert upper is not None
     if change.ordinal:
@@ -553,9 +549,7 @@ _MOST_NAMED = 5
 
 
 def coverage_sentences(decision: GateDecision) -> Iterator[str]:
-    """Say what of the baseline was not compared, or with fewer repeats, and which rules decided
-    nothing; nothing where the comparison is whole.
-    """
+    """What of the baseline was not compared, or with fewer repeats, and what is not decided."""
     covered = decision.coverage
     if covered is not None and covered.compared:
         if less := list(_less(covered)):
@@ -643,9 +637,7 @@ def _texts(thresholds: Iterable[Threshold], decision: GateDecision) -> list[str]
 
 
 def gate_blocks(decision: GateDecision, session: Session) -> list[Block]:
-    """The cases that the gate has to name, what changed, the decision, and what to do; nothing
-    where there is no gate and nothing is missing.
-    """
+    """Cases, changes, decision and what to do; nothing without a gate where nothing is missing."""
     if not decision.is_reported:
         return []
     blocks: list[Block] = [

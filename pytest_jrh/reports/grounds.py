@@ -63,9 +63,7 @@ class PeopleLevel:
 
 
 def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[PeopleLevel]:
-    """The suite's total, and where it has several rubrics each that people labelled cases of;
-    nothing where nobody gave a label.
-    """
+    """The total of a suite, then each of several rubrics; nothing without labels of people."""
     if not grounds.people:
         return []
     people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
@@ -271,9 +269,7 @@ def _by_whom(results: Iterable[CaseResult], grounds: Grounds) -> str:
 
 
 def _found_wrong(results: Sequence[CaseResult], grounds: Grounds) -> int | None:
-    """How many labels that the verifier confirmed are wrong by people; None where they labelled
-    no such case.
-    """
+    """How many confirmed labels people found wrong; None where they labelled no such case."""
     people = blind_labels(grounds.people)
     verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
     if verifier is None or not verifier.false_confirmations.n:
@@ -282,9 +278,7 @@ def _found_wrong(results: Sequence[CaseResult], grounds: Grounds) -> int | None:
 
 
 def _checked(blind: int, wrong: int | None) -> str:
-    """How many cases people labelled blind, how many labels they found wrong, and how many cases
-    are needed.
-    """
+    """How many cases people labelled blind, how many labels are wrong, how many are needed."""
     text = f"{blind:,} blind"
     if wrong is not None:
         text += f" and found {f'{wrong:,}' if wrong else 'none'} wrong"
@@ -476,9 +470,7 @@ def label_figures(
 
 
 def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict[str, Any]]:
-    """The figures of one suite, and what its labels rest on, as rows of the table of figures
-    (`diagnosis.FIGURE_COLUMNS`).
-    """
+    """The figures of one suite, and what its labels rest on, with `diagnosis.FIGURE_COLUMNS`."""
     for judge, rubric, figure in label_figures(results, grounds):
         yield {"judge": judge, "rubric": rubric, **figure.cells}
     if sentence := basis_sentence(results, grounds):
@@ -513,9 +505,7 @@ def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
 
 
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
-    """What is known of the labels of one judge's results; null for what there is nothing to say
-    of.
-    """
+    """What is known of the labels of one judge's results; null for what is not known."""
     judge_and_verifier = None
     for kin in grounds.kin:
         if kin.judge == judge:

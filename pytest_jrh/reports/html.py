@@ -105,9 +105,7 @@ _SHADES = 8
 def figures_tables(
     every_section: Sequence[figures.Section], changes: Changes, link: Link
 ) -> list[dict[str, Any]]:
-    """The figures of all judges in one table, of those on a scale in another one, and where each
-    row's `link` leads.
-    """
+    """The figures of the binary judges, then of the ordinal ones, with a link for each row."""
     tables = []
     for mode in ("binary", "ordinal"):
         of_mode = [section for section in every_section if section.mode == mode]
@@ -278,9 +276,7 @@ _LISTED = (
 
 
 def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]) -> str:
-    """The page, with `BODIES` where the data blocks belong; it lists the cases of
-    `listed_session`.
-    """
+    """The page with the cases of `listed_session`, and `BODIES` where the data blocks belong."""
     style = (_TEMPLATES / "report.css").read_text("utf-8") + PAGE_STYLE
     parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
@@ -423,9 +419,7 @@ def _title(session: Session) -> str:
 
 
 def _decision(name: str, decision: GateDecision, session: Session) -> Section:
-    """What to do about the decision, what changed in the prompt, and folded away why the gate
-    decided so.
-    """
+    """What to do about the decision, what changed in the prompt, and folded why it was taken."""
     of = f" of {name}" if len(session.decisions) > 1 else ""
     weight: Weight = "good" if decision.passed else "bad"
     why = Fold(

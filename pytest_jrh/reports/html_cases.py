@@ -85,9 +85,7 @@ def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
 
 
 def most_urgent(session: Session, most: int) -> Session:
-    """The session with so many of its results: regressions first, then other wrong verdicts, then
-    cases without one.
-    """
+    """The session with its regressions, other wrong verdicts, cases without one, up to `most`."""
     if len(session.results) <= most:
         return session
     regressions: set[str] = set()
@@ -107,9 +105,7 @@ def most_urgent(session: Session, most: int) -> Session:
 
 
 def packed(body: Mapping[str, Any]) -> str:
-    """The body as text of letters, digits, `+`, `/` and `=`: zlib in base64, which the page
-    unpacks.
-    """
+    """The body compressed by zlib, in base64, which the page unpacks."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), 6)).decode("ascii")
 
@@ -177,9 +173,7 @@ def printable(value: Any) -> Any:
 
 
 class _Turns:
-    """Turns as the judge reads them, each once: most turns of a perturbed run are those of the
-    original.
-    """
+    """Turns as the judge reads them, each once: most of a perturbed run are the original ones."""
 
     def __init__(self, redactor: Redactor) -> None:
         self.pool: list[dict[str, Any]] = []
@@ -199,9 +193,7 @@ class _Turns:
 
 
 def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
-    """Take a rendered turn apart again: what begins at column 0 is a header, whatever the
-    transcript says.
-    """
+    """Take a rendered turn apart again: what begins at column 0 is a header."""
     parts: list[tuple[str, list[str]]] = []
     for line in rendered.split("\n"):
         header = _HEADER.match(line)
@@ -295,9 +287,7 @@ def _result(result: CaseResult, session: Session) -> dict[str, Any]:
 
 
 def _repeats(result: CaseResult) -> Iterator[dict[str, Any]]:
-    """What each repeat gave, equal verdicts once, and of the one that failed its error; nothing
-    where one verdict is all there is.
-    """
+    """What each repeat gave, equal verdicts once, and the error of the one that failed."""
     is_unscored = result.outcome in UNSCORED
     repeats = equal_verdicts(result.verdicts)
     if len(repeats) == 1 and not is_unscored:
@@ -385,9 +375,7 @@ class CaseList:
         return [one_line(column.shown_text(reported)) for column in self._columns]
 
     def columns(self) -> list[dict[str, Any]]:
-        """What heads the table, and the longest text of each column, which keeps its width while
-        rows come and go.
-        """
+        """What heads the table, and each column's longest text, which sets its width."""
         columns = []
         for index, column in enumerate(self._columns):
             longest = max((row[index] for row in self._texts), key=len, default="")
@@ -429,9 +417,7 @@ class CaseList:
         return chips
 
     def link(self, **texts: str) -> str:
-        """The address of the cases that have these texts, as the page shows them, in these columns;
-        columns that are not shown are left out.
-        """
+        """The address of the cases with these texts in these columns, of those that are shown."""
         names = {column.page_name for column in self._columns if column.filtered}
         chosen = {}
         for name, text in texts.items():

@@ -100,9 +100,7 @@ def interval_data(share: Estimate) -> dict[str, Any]:
 
 
 def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the report's JSON schema with the figures of both modes as the table of columns has
-    them, and with the outcomes that there are.
-    """
+    """The report's JSON schema with the figures of both modes, and all outcomes."""
     definitions = copy.deepcopy(dict(schema["definitions"]))
     definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
     for mode in get_args(Mode):
@@ -313,9 +311,7 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
 
 
 def bounds_data(estimate: Estimate, reason: str | None = None) -> dict[str, Any]:
-    """The 95% interval of a figure; `reason` says why there is none, where that is another reason
-    than the figure's own.
-    """
+    """The 95% interval of a figure; `reason` replaces the figure's own for having none."""
     return {
         "lower": estimate.lower,
         "upper": estimate.upper,

@@ -224,9 +224,7 @@ _RINGS = 24
 def _free_place(
     dot: _Box, width: float, frame: _Box, obstacles: tuple[Sequence[_Box], ...]
 ) -> _Box | None:
-    """Where a label meets nothing, as near to its dot as can be: at best not the intervals either,
-    the last of the `obstacles`.
-    """
+    """Where a label meets no obstacle, near its dot; failing that, none but the last kind."""
     x, y = (dot.left + dot.right) / 2, (dot.top + dot.bottom) / 2
     for kept_free in (obstacles, obstacles[:-1]):
         for ring in range(_RINGS):

@@ -34,9 +34,7 @@ _LONGEST_REASON = 300
 
 
 def cited_blocks(session: Session) -> list[Block]:
-    """What the reasoning of right verdicts on violations cites, and the cases in which that is
-    another turn; nothing where none cites any.
-    """
+    """What right verdicts on violations cite, and the cases in which that is another turn."""
     by_judge = _found_by_judge(session)
     blocks: list[Block] = []
     for of, found in by_judge.items():
@@ -57,9 +55,7 @@ def cited_blocks(session: Session) -> list[Block]:
 
 
 def cited_doubts(session: Session) -> Iterator[Block]:
-    """The judges that blame another turn than that of the violation in more verdicts than can be
-    misread.
-    """
+    """The judges that blame another turn in more verdicts than can be misread."""
     for of, found in _found_by_judge(session).items():
         share = _share_of_another(found)
         if share.n >= _FEWEST_CITING and (share.lower or 0) > _MISREAD:
@@ -73,9 +69,7 @@ def cited_doubts(session: Session) -> Iterator[Block]:
 
 
 def cited_data(results: Iterable[CaseResult]) -> dict[str, Any]:
-    """The counts of what one judge's right verdicts cite, and the cases with another turn, as a key
-    of the report; nothing where none cites any.
-    """
+    """What one judge's right verdicts cite, as a key of the report; empty where none does."""
     found = [result for result in results if result.cites is not None]
     counts = Counter(result.cites for result in found)
     if not counts["cited"] and not counts["another"]:
@@ -111,9 +105,7 @@ def reason_sentences(session: Session, suite: str) -> Iterator[str]:
 
 
 def reason_blocks(session: Session) -> list[Block]:
-    """The cases that are right for another reason, and those of which it could not be told, each
-    with the words of the model that was asked.
-    """
+    """The cases that are right for another or an unknown reason, with what the model said."""
     blocks: list[Block] = []
     titles = ((False, "right for another reason"), (None, "right, and not known for what reason"))
     for same, title in titles:
@@ -130,9 +122,7 @@ def reason_blocks(session: Session) -> list[Block]:
 
 
 def reason_data(results: Iterable[CaseResult]) -> dict[str, Any]:
-    """What was said of one judge's right verdicts, as a key of the report; nothing where nothing
-    was asked.
-    """
+    """What was said of one judge's right verdicts, as a key of the report; empty if not asked."""
     checks = {}
     for result in results:
         if result.reason_check is not None:
@@ -181,9 +171,7 @@ def _share_of_another(found: Sequence[CaseResult]) -> Estimate:
 
 
 def _found_by_judge(session: Session) -> dict[str, list[CaseResult]]:
-    """The right verdicts on violations whose turns are known, by the words that name their suite
-    and judge where there are several.
-    """
+    """The right verdicts on violations whose turns are known, by what names suite and judge."""
     of_judges: dict[tuple[str, str], list[CaseResult]] = {}
     for result in session.results:
         if result.cites is not None:
@@ -252,9 +240,7 @@ def turns_text(looked_for: ShownTurns) -> str:
 
 
 def state_text(result: CaseResult) -> str:
-    """Whether the judge was shown what decides, in a few words; empty where nothing was looked
-    for.
-    """
+    """Whether the judge was shown what decides; empty where nothing was looked for."""
     looked_for = result.turns_shown
     if looked_for is None:
         return ""

@@ -275,9 +275,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
 
 
 def _folds(session: Session) -> list[Block]:
-    """What is there when asked for: prompts, the gate's reasons, figures, labels, probes, panels,
-    and where all of it comes from.
-    """
+    """Prompts, the reasons of the gate, figures, labels, probes, panels, and the origin of it."""
     blocks: list[Block] = []
     for suite, decision in session.decisions.items():
         if decision.is_reported:
@@ -310,9 +308,7 @@ def _folds(session: Session) -> list[Block]:
 
 
 def _gate_folds(suite: str, decision: GateDecision, session: Session) -> Iterator[Block]:
-    """What changed in the prompt; and why the gate decided so: its whole sentence, the tests, and
-    the cases that changed.
-    """
+    """What changed in the prompt; then the decision, the tests, and the cases that changed."""
     for block in prompt_blocks(session, suite):
         yield replace(block, is_open=False) if isinstance(block, Fold) else block
     of = f" of {suite}" if len(session.decisions) > 1 else ""

@@ -247,9 +247,7 @@ class _PlotRow(NamedTuple):
 
 
 def _share_mark(share: RightShare) -> _Mark:
-    """How many of how many are right: red where it is less than before, green where it is more or
-    all.
-    """
+    """How many are right: red where fewer than before, green where more or all."""
     if not share.now.n:
         return _Mark(share.now, "no case")
     now, before = share.now.value or 0, share.before
@@ -338,9 +336,7 @@ def _layout(canvas: Canvas, axes: Sequence[_Axis], rows: Sequence[_PlotRow]) -> 
 def _draw_plot(
     canvas: Canvas, axes: Sequence[_Axis], rows: Sequence[_PlotRow], more: str = ""
 ) -> None:
-    """A line for each row: its name, and on each axis the row's mark; above the total how many
-    `more` there are.
-    """
+    """A line with marks for each row, and above the total how many `more` there are."""
     layout = _layout(canvas, axes, rows)
     names = canvas.names([row.name for row in rows], layout.name_room, 13)
     if not canvas.is_narrow:
@@ -488,9 +484,7 @@ _LEAST_HEAT = 0.15
 
 
 def _matrix(canvas: Canvas, suite: str, tables: Sequence[ProbeTable]) -> Picture:
-    """Judges by probes: how many right verdicts each turned of those that it was tried on, coloured
-    where that is a finding.
-    """
+    """How many right verdicts each probe turned of each judge, coloured where it is a finding."""
     by_place = {(table.judge, table.probe): table for table in tables}
     judges = list(dict.fromkeys(table.judge for table in tables))
     probes = list(dict.fromkeys(table.probe for table in tables))

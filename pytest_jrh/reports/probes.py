@@ -48,9 +48,7 @@ def finding_sentences(tables: Sequence[ProbeTable]) -> list[str]:
 
 
 def finding_blocks(tables: Sequence[ProbeTable], *, brief: bool = False) -> list[Block]:
-    """The findings as warnings; with `brief` in a few words each, and a sentence where there is
-    none.
-    """
+    """The findings as warnings; with `brief` in few words, or a sentence that there is none."""
     blocks: list[Block] = []
     for table in tables:
         if table.is_finding:
@@ -138,9 +136,7 @@ def _towards(row: ProbeRow) -> str:
 
 
 def grid_of(table: ProbeTable) -> Table | None:
-    """The turned verdicts of a probe whose variants have two parts, as an attack and its place;
-    None where their names do not.
-    """
+    """The turned verdicts by both parts of the variants; None where the names have not two."""
     if not table.rows or any(len(row.axes) != _TWICE for row in table.rows):
         return None
     cells: dict[tuple[str, ...], Cell] = {}

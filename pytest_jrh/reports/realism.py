@@ -63,9 +63,7 @@ def _without_answer(table: RealismTable) -> str:
 
 
 def realism_blocks(session: Session, *, brief: bool = False) -> list[Block]:
-    """Whether the made cases of each suite look real, what gave them away, and how the judges do on
-    natural runs; with `brief` a sentence of each suite.
-    """
+    """Whether made cases look real, and how judges do on natural runs, or a sentence a suite."""
     sections: list[Block] = []
     tables = realism_tables(session.results)
     if brief:
@@ -134,9 +132,7 @@ def _turns(turns: Sequence[int]) -> str:
 
 
 def realism_data(results: Iterable[CaseResult]) -> dict[str, Any]:
-    """All figures of one suite's made cases, and what was said of each; nothing where no case was
-    asked about.
-    """
+    """All figures of one suite's made cases, and each answer; empty where none was asked."""
     asked = list(results)
     for table in realism_tables(asked):
         cases = {}

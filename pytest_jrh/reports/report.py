@@ -42,9 +42,7 @@ class SuiteMaterial:
 
 @dataclass(frozen=True, slots=True)
 class MadeCase:
-    """One case as it is on the disk, with its transcript where it was made, and the results of its
-    judges.
-    """
+    """A case as it is on the disk, its transcript where it was made, and its results."""
 
     spec: CaseSpec
     case: Case | None

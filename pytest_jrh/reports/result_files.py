@@ -148,9 +148,7 @@ def _spending(spending: Spending) -> dict[str, Any]:
 
 
 def judge_file_names(suite: Suite) -> dict[str | None, str]:
-    """Give each judge of the suite the part of its file names: its model, and its name where models
-    are shared.
-    """
+    """What names each judge in file names: its model, with its name where models are shared."""
     names: dict[str | None, str] = {}
     models = [file_name_part(judge.label) for judge in suite.judges]
     counts = Counter(map(str.lower, models))

@@ -243,7 +243,5 @@ def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], S
 
 
 def case_key(case_id: str) -> str:
-    """A short name of a case that is the same in every session, for links such as
-    `#case-0123456789ab`.
-    """
+    """A short name of a case, the same in every session, as in `#case-0123456789ab`."""
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]

@@ -66,9 +66,7 @@ def _without(total: Spending, spent: Spending, *, is_copy: bool) -> Spending:
 
 
 def progress_line(progress: Progress, seconds: float, width: int) -> str:
-    """How far a session is after so many seconds, how long the rest may take, which stages are at
-    work and what was spent, in one line of at most `width` columns.
-    """
+    """How far a session is, what is left, at work and spent, in at most `width` columns."""
     done, total, spending = progress.done, progress.total, progress.spending
     times = _clock(seconds)
     # Before, the cases that are done are too few to judge the others by.

@@ -516,9 +516,7 @@ def _with_earlier(
     assembled: Assembler,
     outputs: Outputs,
 ) -> list[Item]:
-    """Put what earlier sessions found out about the other cases beside this one's results, in the
-    suite's order.
-    """
+    """Add earlier results of cases that did not run, in the suite's order."""
     folders = {test.name: test.output_dir for test in suite.tests}
     items_by_case = {case_id(item.spec): item for item in items}
     ran = {}
@@ -565,9 +563,7 @@ def _material(
 
 
 def _model_changes(run: SuiteRun) -> dict[str, Any]:
-    """The models that answered as what no recording has, as a key of the report; nothing where
-    there is none.
-    """
+    """The models that answered as another version, as a key of the report; empty if none."""
     changes = [asdict(change) for change in run.model_changes]
     return {"model_changes": changes} if changes else {}
 

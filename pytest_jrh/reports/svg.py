@@ -246,9 +246,7 @@ class Canvas:
 
     @contextmanager
     def leading_to(self, address: str) -> Iterator[None]:
-        """What is drawn meanwhile is a link of a page over the whole width; no link where there is
-        no address.
-        """
+        """Make what is drawn meanwhile a link over the whole width, where there is an address."""
         first, top = len(self._parts), self.bottom
         yield
         if address:

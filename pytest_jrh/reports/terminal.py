@@ -168,9 +168,7 @@ def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
 
 
 def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
-    """A line for each judge of each suite, its warnings, and what each gate decided, with what to
-    do about it.
-    """
+    """A line for each judge, its warnings, and the decision of each gate with what to do."""
     for section in sections(session.table):
         yield Styled(_figures(section))
         yield from block_lines(topics.warning_blocks(section), width)
@@ -303,9 +301,7 @@ def session_lines(
 
 
 def _short_blocks(session: Session) -> list[Block]:
-    """What there is to know beside the answer: where a judge is wrong, what its figures leave out,
-    and what makes them doubtful.
-    """
+    """What the answer does not say: the worst rubrics, what is left out, what is doubtful."""
     blocks: list[Block] = []
     cards_of_suites = cards_by_suite(session)
     for cards in cards_of_suites.values():
@@ -416,9 +412,7 @@ _MOST_OF_A_SIDE = 2
 
 
 def _prompt_lines(change: PromptChange, session: Session, width: int) -> Iterator[Styled]:
-    """What changed in a prompt in at most six lines; nothing where its earlier text is not known,
-    or is the same.
-    """
+    """What changed in a prompt, in six lines; nothing where its earlier text is not known."""
     if change.before is None or change.before == change.now.text:
         return
     of = f" of judge {change.now.judge}" if change.now.judge else ""

@@ -135,9 +135,7 @@ def _version_names(answers: Mapping[str, int]) -> str:
 
 
 def figures_table(section: figures.Section, changes: Changes) -> Table:
-    """The figures of a judge, and how far its accuracy has moved since the baseline, where there
-    are `changes`.
-    """
+    """The figures of a judge, and how its accuracy has moved since the baseline."""
     titles = [column.title for column in section.columns]
     meanings = [column.meaning for column in section.columns]
     if changes:
@@ -208,9 +206,7 @@ def warning_blocks(section: figures.Section) -> list[Block]:
 
 
 def more_figures(section: figures.Section) -> list[Block]:
-    """The confusion matrices of a judge, and why figures are missing; nothing where there are
-    neither.
-    """
+    """The confusion matrices of a judge, and why figures are missing, if any."""
     rows = section.whole_rows
     blocks: list[Block] = []
     for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
@@ -296,9 +292,7 @@ _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided"
 
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
-    """The cases whose labels are for an earlier text of their rubric, and that nobody has reviewed
-    since, by suite and rubric.
-    """
+    """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
     for result in _unreviewed(result for result in results if result.reworded):
         rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
@@ -363,9 +357,7 @@ def _labels(cases: Iterable[CaseResult]) -> list[int]:
 
 
 def review_blocks(session: Session) -> list[Block]:
-    """The cases by what people decided, each once, however many judges it had, and those whose
-    decisions are void; nothing without a review.
-    """
+    """How many cases people decided in which way, and those whose decisions are void."""
     blocks: list[Block] = []
     reviewed = list(_each_once(result for result in session.results if result.human_reviewed))
     counts = Counter(result.human_reviewed for result in reviewed)

@@ -225,9 +225,7 @@ async def _capture(
 
 
 def _sent(prompt: _Prompt, template: Template, case: Case) -> tuple[Mapping[str, str], ...]:
-    """Run the stage itself up to its call, so that the preview is what the next run sends for this
-    case.
-    """
+    """Run the stage itself up to its call, and give what it would send for this case."""
     try:
         asyncio.run(_PREVIEWS[prompt.stage](prompt, template, case))
     except _Sent as sent:

@@ -109,9 +109,7 @@ def _rank(seed: int, purpose: str, digest: str) -> str:
 
 @lru_cache(maxsize=4)
 def foreseen_sentence(clusters: tuple[str, ...], labelled: int) -> str:
-    """How well a judge will be known by so many labels of cases of these clusters, in a sentence;
-    simulated once for a sample.
-    """
+    """How well so many labels will tell of a judge, in a sentence; simulated once."""
     widths = foreseen_widths(clusters, labelled)
     labels = counted(labelled, "label")
     if widths is None:
@@ -312,9 +310,7 @@ class LabelBoard(Board):
             )
 
     def outlook(self) -> str:
-        """What can be known of a judge by the labels of the sample, in a sentence; empty before it
-        is drawn.
-        """
+        """What the sample will tell of a judge, in a sentence; empty before it is drawn."""
         with self._lock:
             if self._drawn is None:
                 return ""

@@ -126,9 +126,7 @@ class Board(ABC):
             self._add(case)
 
     def end(self, case_id: str, case: Case | None = None) -> None:
-        """Say that an announced case has come to its end: it was made or rejected by the verifier,
-        where it is given, or there is none.
-        """
+        """Say that an announced case has ended: with the case made or rejected, or with none."""
         with self._changing():
             if case is not None:
                 self._add(case)
@@ -576,18 +574,14 @@ class ReviewDesk:
             self.page.end(generation_id(spec), rejected)
 
     def awaits(self, case: Case) -> bool:
-        """Show a case where its suite is on the page, and say whether it has to
-        wait for Finalize.
-        """
+        """Show a case of a suite on the page, and say whether it has to wait for Finalize."""
         if not self._shows(case.spec):
             return False
         self.page.end(generation_id(case.spec), case)
         return not self.page.finalized
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
-        """What people say about a case, in a word, and their decision where it is about this very
-        version.
-        """
+        """What people say of a case in a word, and their decision about this very version."""
         if case.spec.suite not in self.obeying:
             return "", None
         decision = self.board.decision(case)

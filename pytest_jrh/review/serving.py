@@ -159,9 +159,7 @@ _STRANGER = "This page needs the token of its session: open the address that pyt
 
 
 class Guard:
-    """Lets a request through to `app` that has this host, no other origin, the token, and a body of
-    bounded size.
-    """
+    """Lets a request to `app` that has this host, origin and token, and a body of bounded size."""
 
     def __init__(self, app: App, *, token: str, port: int) -> None:
         self._app = app

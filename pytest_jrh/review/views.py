@@ -432,9 +432,7 @@ def review_row(reviewed: Reviewed) -> dict[str, Any]:
 
 
 def label_row(assigned: Assigned) -> dict[str, Any]:
-    """A case as one entry of a reviewer's list, as JSON values; before it may be revealed, without
-    what depends on its answers.
-    """
+    """A case in the list of a reviewer, without what tells its answers before they are revealed."""
     row = {
         "key": assigned.key,
         "number": assigned.number,
