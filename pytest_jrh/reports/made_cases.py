@@ -17,12 +17,11 @@ from pytest_jrh.stats.figures import NONE, percent, range_text, ranged
 from pytest_jrh.stats.intervals import estimate_share, tallied
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from pytest_jrh.core.model import CaseResult, ShownTurns
     from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.formulas import Estimate
 
 
 CITED_TITLE = "Turns that right verdicts cite"
@@ -57,7 +56,9 @@ def cited_blocks(session: Session) -> list[Block]:
 def cited_doubts(session: Session) -> Iterator[Block]:
     """The judges that blame another turn in more verdicts than can be misread."""
     for of, found in _found_by_judge(session).items():
-        share = _share_of_another(found)
+        citing = [result for result in found if result.cites != "none"]
+        marks = ((result.spec.cluster_id, result.cites == "another") for result in citing)
+        share = estimate_share(tallied(marks))
         if share.n >= _FEWEST_CITING and (share.lower or 0) > _MISREAD:
             verdicts = counted(share.n, "right verdict")
             interval = ranged(percent(share.value, 0), share)
@@ -83,23 +84,28 @@ def reason_sentences(session: Session, suite: str) -> Iterator[str]:
     """How many of the violations that were made each judge found, and how many of these for what
     was done; nothing where the suite does not ask.
     """
-    for judge, asked in _asked_by_judge(session, suite).items():
-        total = 0
-        for result in session.results:
-            if (result.spec.suite, result.judge) == (suite, judge) and _is_made_violation(result):
-                total += 1
+    answers: dict[str, list[tuple[Hashable, bool | None]]] = {}
+    violations: Counter[str] = Counter()
+    for result in session.results:
+        if result.spec.suite == suite:
+            violations[result.judge] += _is_made_violation(result)
+            if result.reason_check is not None:
+                answer = result.spec.cluster_id, result.reason_check.same
+                answers.setdefault(result.judge, []).append(answer)
+    for judge, of_judge in answers.items():
         by = f"judge {one_line(judge)}: " if judge else ""
-        answered = [result for result in asked if _same(result) is not None]
-        same = sum(_same(result) is True for result in asked)
-        sentence = f"{by}{len(asked):,} of {counted(total, 'violation')} found, {same:,} of them"
+        answered = [(cluster, same) for cluster, same in of_judge if same is not None]
+        right = sum(same for _, same in answered)
+        total = counted(violations[judge], "violation")
+        sentence = f"{by}{len(of_judge):,} of {total} found, {right:,} of them"
         if answered:
-            share = _share_of_same(answered)
+            share = estimate_share(tallied(answered))
             interval = range_text(share, digits=0)
             between = "" if interval == NONE else f", {interval}"
             sentence += f" for what was done ({percent(share.value, 0)}{between})"
         else:
             sentence += " known to be for what was done"
-        if missing := len(asked) - len(answered):
+        if missing := len(of_judge) - len(answered):
             sentence += f"; of {missing:,} it could not be told"
         yield f"{sentence}."
 
@@ -137,37 +143,9 @@ def reason_data(results: Iterable[CaseResult]) -> dict[str, Any]:
     return {"right_reason": {**counts, "cases": cases}}
 
 
-def _asked_by_judge(session: Session, suite: str) -> dict[str, list[CaseResult]]:
-    asked: dict[str, list[CaseResult]] = {}
-    for result in session.results:
-        if result.spec.suite == suite and result.reason_check is not None:
-            asked.setdefault(result.judge, []).append(result)
-    return asked
-
-
 def _is_made_violation(result: CaseResult) -> bool:
     is_made = KINDS[result.spec.test].is_made and result.edit_note != UNEDITED
     return is_made and result.outcome in JUDGED and result.expected == 1
-
-
-def _same(result: CaseResult) -> bool | None:
-    return None if result.reason_check is None else result.reason_check.same
-
-
-def _share_of_same(answered: Sequence[CaseResult]) -> Estimate:
-    """The share of right verdicts that are right for what was done."""
-    return estimate_share(
-        tallied((result.spec.cluster_id, _same(result) is True) for result in answered)
-    )
-
-
-def _share_of_another(found: Sequence[CaseResult]) -> Estimate:
-    """Of the verdicts that cite a turn, the share that blames another one."""
-    marks = []
-    for result in found:
-        if result.cites != "none":
-            marks.append((result.spec.cluster_id, result.cites == "another"))
-    return estimate_share(tallied(marks))
 
 
 def _found_by_judge(session: Session) -> dict[str, list[CaseResult]]:
