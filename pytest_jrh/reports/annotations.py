@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import Styled, counted, one_line, shortened
+from pytest_jrh.reports.gate import fixes_text
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.provenance import git_output
 from pytest_jrh.reports.report import Report
@@ -146,9 +147,8 @@ def _prompt(change: PromptChange, session: Session, lines: Mapping[str, str]) ->
     kind = "notice"
     if worse:
         kind = "warning" if decision.passed else "error"
-    fixes = "1 fix" if better == 1 else f"{better:,} fixes"
     message = (
-        f"With this prompt: {counted(worse, 'regression')}, {fixes} in "
+        f"With this prompt: {counted(worse, 'regression')}, {fixes_text(better)} in "
         f"{counted(len(compared), 'case')} compared with the baseline."
     )
     properties = {**lines, "title": "The judge's prompt changed"}

@@ -15,7 +15,7 @@ from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.blocks import Diff, Fold, Sentence
-from pytest_jrh.reports.gate import points
+from pytest_jrh.reports.gate import signed_points
 from pytest_jrh.stats.changes import right_before, right_now
 from pytest_jrh.stats.panels import made_case_id
 
@@ -258,9 +258,7 @@ class FigureChange(NamedTuple):
     @property
     def text(self) -> str:
         """The difference in points, with its sign."""
-        difference = self.now - self.before
-        shown = points(difference)
-        return shown if shown.startswith("-") or float(shown) == 0 else f"+{shown}"
+        return signed_points(self.now - self.before)
 
     @property
     def sentence(self) -> str:

@@ -107,10 +107,11 @@ def subject(threshold: Threshold) -> str:
     return f"{what}{on}{_by(threshold)}"
 
 
-def points(share: float) -> str:
-    """A difference of shares in points, to a tenth; a loss below zero is a gain."""
+def signed_points(share: float) -> str:
+    """A difference of shares in points, to a tenth, with its sign."""
     # Rounding makes "-0.0" of what is a little below 0.
-    return f"{round(100 * share, 1) + 0.0:.1f}"
+    rounded = round(100 * share, 1) + 0.0
+    return f"{rounded:+.1f}" if rounded else "0.0"
 
 
 def _drop_text(threshold: Threshold, decision: GateDecision) -> str:
@@ -168,10 +169,21 @@ def _unproven_drop(threshold: Threshold) -> str:
 def _allowed(threshold: Threshold) -> str:
     """What `max_drop` tolerates: points, of an ordinal judge levels."""
     assert threshold.drop is not None
-    if any(change.ordinal for change in threshold.drop.changes):
-        return f"{threshold.limit:.4g} levels"
-    number = f"{100 * threshold.limit:.4g}"
+    is_ordinal = any(change.ordinal for change in threshold.drop.changes)
+    return allowed_text(threshold.limit, is_ordinal=is_ordinal)
+
+
+def allowed_text(max_drop: float, *, is_ordinal: bool) -> str:
+    """`max_drop` in points, of an ordinal judge in levels."""
+    if is_ordinal:
+        return f"{max_drop:.4g} levels"
+    number = f"{100 * max_drop:.4g}"
     return f"{number} point{'' if number == '1' else 's'}"
+
+
+def fixes_text(number: int) -> str:
+    """`1 fix`, `2 fixes`."""
+    return "1 fix" if number == 1 else f"{number:,} fixes"
 
 
 _MOST_PLACES = 3
@@ -476,8 +488,7 @@ def _comparison(decision: GateDecision) -> str:
 
 def _changed(decision: GateDecision, cases: Set[str]) -> str:
     regressions = counted(len(cases & set(decision.regressions)), "regression")
-    fixes = len(cases & set(decision.fixes))
-    return f"{regressions}, {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}"
+    return f"{regressions}, {fixes_text(len(cases & set(decision.fixes)))}"
 
 
 def certainty_sentences(decision: GateDecision) -> Iterator[str]:
@@ -528,8 +539,7 @@ def _flickered(decision: GateDecision) -> str:
     if lost := again & set(decision.regressions):
         parts.append(f"{len(lost):,} of {counted(len(decision.regressions), 'regression')}")
     if won := again & set(decision.fixes):
-        fixes = len(decision.fixes)
-        parts.append(f"{len(won):,} of {'1 fix' if fixes == 1 else f'{fixes:,} fixes'}")
+        parts.append(f"{len(won):,} of {fixes_text(len(decision.fixes))}")
     return (
         f"Flicker, not a change: {' and '.join(parts)} by a judge that is the same as in the "
         "baseline (model, prompt, parameters) and was asked again."

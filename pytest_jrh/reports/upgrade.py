@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.text import counted, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import Cell, Row, Sentence, Table
-from pytest_jrh.reports.gate import points
+from pytest_jrh.reports.gate import allowed_text, signed_points
 from pytest_jrh.reports.json_values import bounds_data, decision_data
 from pytest_jrh.stats.comparison import POWER
 from pytest_jrh.stats.exchange import SESSION_LEVEL
@@ -89,11 +89,7 @@ def _changed(changes: Sequence[SetChange], words: dict[str, str], in_all: tuple[
 
 
 def _allowed(upgrade: Upgrade) -> str:
-    """`max_drop` in points, of an ordinal judge in levels."""
-    if _is_ordinal(upgrade):
-        return f"{upgrade.max_drop:.4g} levels"
-    number = f"{100 * upgrade.max_drop:.4g}"
-    return f"{number} point{'' if number == '1' else 's'}"
+    return allowed_text(upgrade.max_drop, is_ordinal=_is_ordinal(upgrade))
 
 
 def _is_ordinal(upgrade: Upgrade) -> bool:
@@ -211,24 +207,19 @@ def _class_row(of_class: ClassChange) -> Row:
         moved = f"{-change.drop:+.2f}"
     else:
         rates = (percent(1 - change.before), percent(1 - change.now))
-        moved = _signed(-change.drop)
+        moved = signed_points(-change.drop)
     between = ""
     loss, gain = change.unseen.upper, of_class.gain.upper
     if loss is not None and gain is not None:
         low, high = f"{-loss + 0.0:+.2f}", f"{gain + 0.0:+.2f}"
         if not change.ordinal:
-            low, high = _signed(-loss), _signed(gain)
+            low, high = signed_points(-loss), signed_points(gain)
         between = f"{low} to {high}"
     weight: Weight = "bad" if of_class.only_old > of_class.only_new else ""
     cells = [*map(Cell, rates), Cell(moved, between, weight=weight)]
     cells += [Cell(f"{count:,}") for count in counts]
     name = "mean error" if change.ordinal else _CLASS_NAMES[change.kind]
     return Row(name, tuple(cells))
-
-
-def _signed(share: float) -> str:
-    text = points(share)
-    return text if text.startswith("-") or not float(text) else f"+{text}"
 
 
 def _judges_table(upgrade: Upgrade) -> Table:
@@ -292,9 +283,10 @@ def _reading(upgrade: Upgrade) -> Iterator[str]:
         )
         return
     difference = shares.difference
-    moved = "as many" if not difference.value else f"{_signed(difference.value)} points"
+    moved = "as many" if not difference.value else f"{signed_points(difference.value)} points"
     if difference.lower is not None and difference.upper is not None:
-        moved += f" (95% interval {_signed(difference.lower)} to {_signed(difference.upper)})"
+        low, high = signed_points(difference.lower), signed_points(difference.upper)
+        moved += f" (95% interval {low} to {high})"
     yield (
         f"Old numbers: of the same {counted(shares.old.n, 'run')} {old} calls "
         f"{_ranged(shares.old)} violated, and {new} {_ranged(shares.new)}: {moved}. Of what {old} "
