@@ -95,10 +95,14 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session is not green; all else is written.
     """
     decisions = {run.name: _decide(run, settings) for run in runs}
-    ends = [_write(run, decisions[run.name], settings) for run in runs]
+    ends = []
     problems: list[str] = []
     kept_spools = set()
-    for run, end in zip(runs, ends, strict=True):
+    for run in runs:
+        decision = decisions[run.name]
+        interrupted = _interrupted(decision, settings)
+        end = write_suite_outputs(run, settings.redactor, decision, interrupted=interrupted)
+        ends.append(end)
         problems += end.problems
         if end.keep_spools:
             kept_spools.add(run.name)
@@ -337,12 +341,6 @@ def _session(
 def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
     """Whether a suite was not run to its end; a worker that died took its cases with it."""
     return settings.stopped or bool(decision.never_reported)
-
-
-def _write(run: SuiteRun, decision: GateDecision, settings: EndSettings) -> Written:
-    return write_suite_outputs(
-        run, settings.redactor, decision, interrupted=_interrupted(decision, settings)
-    )
 
 
 def _model(runs: Iterable[SuiteRun]) -> str:
