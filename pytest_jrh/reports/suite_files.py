@@ -327,7 +327,9 @@ class CaseFiles:
         self._assembled = assembled
         self._outputs = outputs
         self._folders = {test.name: test.output_dir for test in suite.tests}
-        self._bundles = _Bundles(outputs)
+        # When the files of records were written, and the bundles that could not be.
+        self._times: dict[Path, int] = {}
+        self._unwritten: list[str] = []
 
     def write(self, items: Sequence[Item], material: SuiteMaterial) -> dict[str, RecordEntry]:
         """Write tables and debug bundles; gives where the records of the cases lie, by the ids of
@@ -353,8 +355,7 @@ class CaseFiles:
                 if read is not None:
                     entry = self._assembled.indexes[folder].entries[made_id]
                     entries[made_id] = entry
-                    if _is_looked_at(read.case, case_items):
-                        self._bundles.write(spec, folder, read, entry.place.path)
+                    self._write_bundle(case_items, folder, read, entry.place.path)
                 case = MadeCase(
                     spec=spec,
                     case=None if read is None else read.case,
@@ -364,8 +365,31 @@ class CaseFiles:
                 for table, sink in sinks:
                     for row in table.rows(case):
                         sink(row)
-        self._bundles.say_unwritten()
+        if self._unwritten:
+            bundles = counted(len(self._unwritten), "debug bundle")
+            self._outputs.problem(
+                f"{bundles} could not be written, the first of them {self._unwritten[0]}."
+            )
         return entries
+
+    def _write_bundle(self, items: Sequence[Item], folder: Path, read: _Read, source: Path) -> None:
+        """Write the debug bundle of a case, whose record is in the file `source`, where there is
+        anything to look at.
+        """
+        if not _is_looked_at(read.case, items):
+            return
+        paths = debug_paths(folder, items[0].spec)
+        case_paths = paths.of(read.case)
+        try:
+            if source not in self._times:
+                self._times[source] = source.stat().st_mtime_ns
+            # A replay makes the cases that are there already, and their file is then left as it is.
+            if read.as_kept and are_newer(case_paths, self._times[source]):
+                self._outputs.paths += case_paths
+            else:
+                self._outputs.paths += write_debug(read.case, paths)
+        except OSError as error:
+            self._unwritten.append(f"{case_paths[0]}: {cause(error)}")
 
     def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> _Read | None:
         """Read the record of a case of this run.
@@ -412,41 +436,6 @@ def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:
         if not item.kept and (case.outcome.edits or is_wrong):
             return True
     return False
-
-
-class _Bundles:
-    """The debug bundles of a suite."""
-
-    def __init__(self, outputs: Outputs) -> None:
-        self._outputs = outputs
-        self._times: dict[Path, int] = {}
-        self._unwritten: list[str] = []
-
-    def write(self, spec: CaseSpec, folder: Path, read: _Read, source: Path) -> None:
-        """Write the bundle of a case, whose record is in the file `source`."""
-        paths = debug_paths(folder, spec)
-        case_paths = paths.of(read.case)
-        try:
-            # A replay makes the cases that are there already, and their file is then left as it is.
-            if read.as_kept and are_newer(case_paths, self._written(source)):
-                self._outputs.paths += case_paths
-            else:
-                self._outputs.paths += write_debug(read.case, paths)
-        except OSError as error:
-            self._unwritten.append(f"{case_paths[0]}: {cause(error)}")
-
-    def say_unwritten(self) -> None:
-        """Count the bundles that could not be written, and name the first."""
-        if self._unwritten:
-            bundles = counted(len(self._unwritten), "debug bundle")
-            self._outputs.problem(
-                f"{bundles} could not be written, the first of them {self._unwritten[0]}."
-            )
-
-    def _written(self, path: Path) -> int:
-        if path not in self._times:
-            self._times[path] = path.stat().st_mtime_ns
-        return self._times[path]
 
 
 CONFIG_NAME = "config_resolved.yml"
