@@ -43,7 +43,7 @@ from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.evidence import WhoSaid
@@ -148,7 +148,7 @@ def run_body(
             **_result(result, session),
         }
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
-    shown: dict[str, Any] = printable(body if whole else _shortened(body))
+    shown: dict[str, Any] = printable(body if whole else _with_texts(body, _cut))
     return shown
 
 
@@ -163,12 +163,16 @@ def _rubric_place(session: Session, result: CaseResult) -> str:
 
 def printable(value: Any) -> Any:
     """The JSON value with every text in it, but no key, made visible."""
+    return _with_texts(value, visible)
+
+
+def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return visible(value)
+        return change(value)
     if isinstance(value, dict):
-        return {key: printable(item) for key, item in value.items()}
+        return {key: _with_texts(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [printable(item) for item in value]
+        return [_with_texts(item, change) for item in value]
     return value
 
 
@@ -308,15 +312,9 @@ def _repeats(result: CaseResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def _shortened(value: Any) -> Any:
-    if isinstance(value, str):
-        more = len(value) - _LONGEST_WHEN_CUT
-        return f"{value[:_LONGEST_WHEN_CUT]}… ({more:,} more characters)" if more > 0 else value
-    if isinstance(value, dict):
-        return {key: _shortened(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_shortened(item) for item in value]
-    return value
+def _cut(text: str) -> str:
+    more = len(text) - _LONGEST_WHEN_CUT
+    return f"{text[:_LONGEST_WHEN_CUT]}… ({more:,} more characters)" if more > 0 else text
 
 
 _LONGEST_NUMBER = 20
