@@ -47,9 +47,8 @@ class Cell:
     @property
     def whole(self) -> str:
         """The figure with its interval in parentheses, where it has one."""
-        return (
-            self.text if NONE in (self.range or NONE, self.text) else f"{self.text} ({self.range})"
-        )
+        has_range = NONE not in (self.range or NONE, self.text)
+        return f"{self.text} ({self.range})" if has_range else self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,14 +58,6 @@ class CaseTable(NamedTuple):
     rows: Callable[[MadeCase], Iterable[TableRow]]
 
 
-class SuiteTable(NamedTuple):
-    """A CSV or XLSX file about a suite as a whole."""
-
-    path: Path
-    columns: Columns
-    rows: Iterable[TableRow]
-
-
 @dataclass(frozen=True, slots=True)
 class Display:
     """How the ending is printed.
@@ -118,7 +110,10 @@ class Report:
         """Its tables of a suite's cases, which are written row by row."""
         return ()
 
-    def suite_tables(self, suite: SuiteMaterial) -> Iterable[SuiteTable]:  # noqa: ARG002
+    def suite_tables(
+        self,
+        suite: SuiteMaterial,  # noqa: ARG002
+    ) -> Iterable[tuple[Path, Columns, Iterable[TableRow]]]:
         """Its tables about a suite as a whole."""
         return ()
 

@@ -31,7 +31,7 @@ from pytest_jrh.reports.json_values import (
 from pytest_jrh.reports.made_cases import cited_data, reason_data, shown_count, shown_data
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
-from pytest_jrh.reports.report import CaseTable, Report, SuiteTable
+from pytest_jrh.reports.report import CaseTable, Report
 from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Rubric, Spending
     from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.reports.report import MadeCase, SuiteMaterial
-    from pytest_jrh.store.tables import TableRow
+    from pytest_jrh.store.tables import Columns, TableRow
 
 
 class JudgeReport(Report):
@@ -229,16 +229,15 @@ class CaseTables(Report):
 
     name = "CSV and XLSX"
 
-    def suite_tables(self, suite: SuiteMaterial) -> Iterator[SuiteTable]:
+    def suite_tables(
+        self, suite: SuiteMaterial
+    ) -> Iterator[tuple[Path, Columns, Iterable[TableRow]]]:
         suffix, _ = table_format(suite.suite.table_format)
         scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
         results = [result for result in suite.results if not result.spec.derived]
         table = tabulate(results, scores)
-        yield SuiteTable(
-            suite.suite.results_dir / f"{FIGURES_NAME}.{suffix}",
-            FIGURE_COLUMNS,
-            chain(figure_rows(table), label_rows(results, suite.run.grounds)),
-        )
+        rows = chain(figure_rows(table), label_rows(results, suite.run.grounds))
+        yield suite.suite.results_dir / f"{FIGURES_NAME}.{suffix}", FIGURE_COLUMNS, rows
 
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
         folder = suite.suite.results_dir
