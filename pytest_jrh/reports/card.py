@@ -41,10 +41,7 @@ Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""] | UpgradeWord
 
 @dataclass(frozen=True, slots=True)
 class RightShare:
-    """On how many cases of one kind a judge is right.
-
-    `before` is the same in the baseline, over the cases that are compared; None where none is.
-    """
+    """On how many cases of one kind a judge is right; `before` in the baseline, where compared."""
 
     now: Estimate
     before: Estimate | None = None

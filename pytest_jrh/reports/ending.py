@@ -199,9 +199,7 @@ def _ask_for_page(
     asked: dict[str, Path], runs: Iterable[SuiteRun], session: Session
 ) -> Iterator[str]:
     """Ask for the HTML report in the folder of the first suite that is not green; gives what could
-    not be done.
-
-    What no session wrote stays: the folder, and such a name, may be used by others, too.
+    not be done, as what no session wrote there stays.
     """
     for run in runs:
         path = run.suite.results_dir / PAGE

@@ -116,10 +116,8 @@ def judges_figures(session: Session) -> dict[str, dict[str, Estimate]]:
 def judged_cases(
     results: Iterable[CaseResult], read: ReadCase
 ) -> Iterator[tuple[CaseResult, Case | None]]:
-    """Yield every case that was to be judged, with the record of it where there is one.
-
-    One record at a time is read. What was made only is no part of such a log, nor is a probe's
-    case, of which there is no record.
+    """Every case that was to be judged, with its record where there is one, read one at a time:
+    neither those that were made only, nor those of probes, which have no record.
     """
     for result in results:
         if not result.spec.derived and result.outcome in (*JUDGED, *UNSCORED, "no_case"):
@@ -127,10 +125,7 @@ def judged_cases(
 
 
 def _times(seconds: float) -> tuple[str, str]:
-    """When a session that ends now began and ended.
-
-    `SOURCE_DATE_EPOCH` is taken for now where it is set, as by builds that are to be repeated.
-    """
+    """When a session that ends now, or at `SOURCE_DATE_EPOCH`, began and ended, in ISO 8601."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.now(UTC)
     if epoch.isdecimal():
@@ -282,10 +277,7 @@ def model_usage(usage: Usage) -> dict[str, ModelUsage]:
 
 
 def _messages(messages: Sequence[Message]) -> list[Any]:
-    """Make Inspect's messages of JSON ones.
-
-    What a preprocessor has made unreadable for Inspect goes in as text.
-    """
+    """Make Inspect's messages of JSON ones, and text of what Inspect cannot read."""
     from pydantic import ValidationError
 
     try:

@@ -64,11 +64,7 @@ def run_key(result: CaseResult) -> RunKey:
 
 
 def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
-    """The results of each source run: first the runs with a regression, then those with a
-    disagreement.
-
-    What comes first is kept where not everything fits.
-    """
+    """The results of each source run, by what is kept first: regressions, then disagreements."""
     groups: dict[RunKey, list[CaseResult]] = {}
     for result in session.results:
         groups.setdefault(run_key(result), []).append(result)

@@ -40,10 +40,7 @@ _DEFINITIONS = {"share": "Share", "rate": "Figure", "number": "Figure"}
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
-    """The figures of one judge over all, per rubric, and per test.
-
-    `warnings` say where it judges nothing.
-    """
+    """The figures of one judge over all, per rubric and per test, and `warnings`."""
     rubrics: dict[str, Any] = {}
     for statistics in table.rubrics:
         rubrics[statistics.counts.rubric] = {**statistics_data(statistics), "tests": {}}

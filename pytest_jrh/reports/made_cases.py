@@ -171,10 +171,7 @@ _MOST_TURNS = 8
 
 @dataclass(frozen=True, slots=True)
 class ShownCount:
-    """The turns of some results that were looked for in what their judge sent.
-
-    `not_shown` are the results of which the judge was not shown a turn.
-    """
+    """How many turns were looked for and found, and the results that lack one."""
 
     turns: int
     shown: int

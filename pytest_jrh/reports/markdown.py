@@ -237,11 +237,7 @@ _MARKS = {None: "", True: "✅ ", False: "❌ "}
 
 
 def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
-    """Write the whole report in fewer than `limit` bytes of UTF-8: what matters most comes first,
-    the end is cut.
-
-    Nothing where no suite ran.
-    """
+    """The report in fewer than `limit` bytes of UTF-8, cut at its end; empty without a suite."""
     if not session.results and not session.extents:
         return ""
     page = BoundedPage(limit)
@@ -353,10 +349,7 @@ _CONTEXT = 160
 
 
 def code(text: str, *, cell: bool = False) -> str:
-    """Give the text, on one line, as a code span that it cannot leave.
-
-    In a table's `cell` a pipe is an escape.
-    """
+    """The text on one line in a code span that it cannot leave; in a `cell` a pipe is an escape."""
     shown = shortened(one_line(text), _LONGEST_NAME)
     if cell:
         # A code span keeps no entity, and a backslash before a pipe is read in more than one way.

@@ -41,10 +41,7 @@ _KEY_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How many of a suite's cases a session has a result of.
-
-    `interrupted` where it did not run to its end.
-    """
+    """How many of a suite's cases have a result, and whether the session was interrupted."""
 
     cases: int
     of: int

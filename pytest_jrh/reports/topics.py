@@ -54,10 +54,7 @@ _MOST_VERSIONS = 3
 
 
 def extent_sentences(session: Session) -> list[str]:
-    """Say for each suite whether the session was interrupted, or ran a part of it.
-
-    Nothing of one that ran whole.
-    """
+    """Say of each suite that it was interrupted, or run in part; nothing of one that ran whole."""
     sentences = []
     for suite, extent in session.extents.items():
         cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"

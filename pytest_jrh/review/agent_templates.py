@@ -60,10 +60,7 @@ class AgentTemplate:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a draft would be sent as, and how it differs from the default.
-
-    `problems` where it cannot be used.
-    """
+    """What a draft would be sent as, how it differs from the default, and why it cannot be used."""
 
     messages: tuple[Mapping[str, str], ...]
     difference: tuple[str, ...]
@@ -248,10 +245,7 @@ def _planner(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, 
 
 
 def _editor(prompt: _Prompt, template: Template, case: Case) -> Coroutine[Any, Any, object]:
-    """The first edit of words of the case.
-
-    Where there is none, as if its last assistant turn were to be edited.
-    """
+    """The first edit of words of the case, or else one of its last assistant turn."""
     plan = case.outcome.plan or Plan("(this case has no plan)")
     steps = [step for step in plan.steps if step.kind == "say"]
     if not steps:

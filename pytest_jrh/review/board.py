@@ -175,10 +175,7 @@ class Board(ABC):
             stop()
 
     def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after every change, in the thread that made it.
-
-        Returns the way to stop that.
-        """
+        """Call `listener` after every change, in its thread; returns the way to stop that."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -319,10 +316,7 @@ def hold_structure(case: Case, decision: Decision, runs: Iterable[Sequence[Messa
 
 
 def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision:
-    """Give a case another expected label.
-
-    Raises `InputError` for one that its judge cannot give.
-    """
+    """Give a case another expected label; raises `InputError` for one that is not offered."""
     offered = labels_of(entry.case)
     if expected not in offered:
         scores = ", ".join(map(str, offered))
@@ -395,10 +389,7 @@ class ReviewBoard(Board):
     def decide(
         self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
     ) -> Reviewed:
-        """Accept or reject; accepting a case with a person's edits keeps them.
-
-        See `_decide` for errors.
-        """
+        """Accept or reject; a person's edits are kept. See `_decide` for errors."""
         return self._decide(key, digest, lambda _, decision: with_action(decision, action, note))
 
     def edit_turn(

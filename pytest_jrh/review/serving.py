@@ -82,10 +82,7 @@ def require_review() -> None:
 
 
 def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
-    """Serve a page of a session on `port`, or on the next one that is free, until stopped.
-
-    Raises `InputError` where the extra is missing, or no port is free.
-    """
+    """Serve a page on `port` or the next free one; raises `InputError` without extra or port."""
     require_review()
     import uvicorn
 
@@ -458,10 +455,7 @@ _SECONDS_BETWEEN_SIGNS_OF_LIFE = 15.0
 
 
 class PageApp:
-    """The application of one page.
-
-    `close` ends the streams of events, which would keep a server up.
-    """
+    """The application of one page; `close` ends the streams of events, which keep a server up."""
 
     def __init__(self, page: Page[Any], *, token: str, port: int) -> None:
         from starlette.applications import Starlette

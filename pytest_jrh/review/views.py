@@ -133,10 +133,7 @@ class Fold:
 
 
 def visible(text: str) -> str:
-    """Write control characters, and those that reorder or hide text, as visible signs.
-
-    Newlines and tabs stay.
-    """
+    """Control characters, and those that reorder or hide text, as signs; newlines and tabs stay."""
     text = text.replace("\r\n", "\n")
     return _INVISIBLE.sub(_sign, text) if _INVISIBLE.search(text) else text
 
@@ -474,10 +471,7 @@ def revealed_row(assigned: Assigned) -> dict[str, Any]:
 
 
 def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
-    """What a case to decide about is rendered from.
-
-    The verdict is not in it where it is to stay hidden.
-    """
+    """What a case to decide about is rendered from, without a verdict that is to stay hidden."""
     entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
     verification = case.outcome.verification
     is_hidden = decision is None and not show_verdict
