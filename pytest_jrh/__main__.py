@@ -113,6 +113,8 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         settings: dict[str, Any] = {"dest": option.sets, "help": option.help}
         if option.kind == "bool":
             merge.add_argument(option.flag, action="store_true", **settings)
+        elif option.kind == "string":
+            merge.add_argument(option.flag, metavar=option.metavar, **settings)
         else:
             merge.add_argument(option.flag, type=_from_here, metavar=option.metavar, **settings)
 
@@ -240,7 +242,7 @@ def _history(file: Path) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import MergeSettings, merge
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.engine.loading import make_ready
+    from pytest_jrh.engine.loading import make_ready, with_subset
     from pytest_jrh.judges import judge_function
     from pytest_jrh.reports.writing import asked
     from pytest_jrh.store.baseline import BaselineFile
@@ -263,11 +265,14 @@ def _merge(arguments: argparse.Namespace) -> int:
         reports=asked(options),
         pages=options.report is None,
         judge=arguments.judge or "",
+        subset_asked=options.subset is not None,
     )
     try:
         config = (folder / arguments.jrh_config).resolve()
         judge = judge_function(arguments.judge) if arguments.judge else None
         ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
+        if options.subset is not None:
+            ready = with_subset(ready, options.subset)
         merged = merge(ready, arguments.folders, settings)
     except InputError as error:
         sys.stderr.write(f"{error}\n")

@@ -7,21 +7,34 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, RESULTS_FILE, case_id
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_jrh.cases.ids import (
+    CASES_FILE,
+    REJECTED_FILE,
+    RESULTS_FILE,
+    STATE_FOLDER,
+    case_id,
+)
+from pytest_jrh.config.options import Options, mistakes
 from pytest_jrh.config.places import argument
-from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.documents import DamagedError, listed, parsed, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted, nearest_hint, one_line
+from pytest_jrh.engine.loading import with_subset
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
+from pytest_jrh.recording.versions import ModelChange, joined_changes
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once, made_case_id
 from pytest_jrh.store.labels import labels_elsewhere
@@ -34,12 +47,15 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.reports.report import AskedFiles
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import BaselineFile
     from pytest_jrh.store.spools import RecordEntry
 
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
+_WHOLE_SHARDS = "Merge shards that ran the same cases, each a share of them."
+_LARGEST_REPORT = 64_000_000
 _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
 
 
@@ -49,7 +65,8 @@ class MergeSettings:
     options say it. With `pages` a suite that is not green has an HTML report in its results folder.
 
     `folder` is where it was started: paths are named relative to it. `judge` names the function
-    that the project's code supplied to the shards, if it did.
+    that the project's code supplied to the shards, if it did. `subset_asked` says that the merge
+    was asked for one, and not left to what the shards ran.
     """
 
     baseline: BaselineFile
@@ -59,6 +76,7 @@ class MergeSettings:
     verbosity: int = 0
     judge: str = ""
     pages: bool = False
+    subset_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,31 +97,31 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     no results, for results and made cases that cannot be used or do not fit the suite or each
     other, for results of another judge than the config's, and for a baseline that cannot be used.
     """
-    suite = ready.suite
     specs = {case_id(spec): spec for spec in ready.specs()}
-    shard_results, records = _collected(folders, suite)
+    shard_results, records = _collected(folders, ready.suite)
+    sessions = _sessions(ready.suite, {result.path for result in shard_results.values()})
+    ready = _of_their_subset(ready, sessions, settings)
+    suite = ready.suite
     elsewhere = labels_elsewhere(suite, folders)
     _refuse_misfits(suite, specs, shard_results)
     _refuse_other_judges(ready, shard_results)
-    results = counted_once(shard_results[case].result for case in specs if case in shard_results)
+    selected = frozenset(specs) if ready.subset is None else ready.subset
+    results = counted_once(
+        shard_results[case].result for case in specs if case in shard_results and case in selected
+    )
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
-    recording = recording_options(results)
     run = replace(
         suite_run(ready, results, settings.baseline, settings.folder),
-        selected=frozenset(specs),
-        specs=list(specs.values()),
+        selected=selected,
+        specs=[spec for case, spec in specs.items() if case in selected],
         spools=records,
         cases=ready.cases(),
         nodes=nodes,
-        commands={
-            case: shlex.join(["pytest", f"--jrh-config={config}", node])
-            for case, node in nodes.items()
-        },
+        commands=_commands(config, nodes),
+        subset=None if ready.subset is None else (ready.subset_name, ready.subset),
+        model_changes=_model_changes(sessions),
     )
-    record_command = ""
-    if recording:
-        record_command = shlex.join(["pytest", f"--jrh-config={config}", *recording])
     concluded = conclude(
         [run],
         EndSettings(
@@ -114,12 +132,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
             folder=settings.folder,
             origin=session_origin([run], settings.folder, recordings_of([ready])),
             update_command=lambda suite: _update_command(suite, folders, settings),
-            record_command=record_command,
+            record_command=_record_command(ready, config, results),
         ),
     )
-    # In pytest the item of a case that nothing decides about fails by itself.
-    decided = concluded.session.decisions[suite.name].active
-    agreed = decided or not any(result.outcome == "disagree" for result in results)
     display = Display(
         settings.folder,
         workspace=settings.folder,
@@ -128,7 +143,17 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     )
     notices = [*concluded.problems, *elsewhere]
     lines = ending_lines(concluded, display, notices=notices)
-    return Merged(tuple(line.text for line in lines), concluded.passed and agreed)
+    return Merged(
+        tuple(line.text for line in lines),
+        concluded.passed and _is_agreed(concluded.session, suite.name),
+    )
+
+
+def _is_agreed(session: Session, suite: str) -> bool:
+    """Whether no case fails by itself, as in pytest the item of one that nothing decides about."""
+    if session.decisions[suite].active:
+        return True
+    return not any(result.outcome == "disagree" for result in session.results)
 
 
 class _ShardResult(NamedTuple):
@@ -137,6 +162,90 @@ class _ShardResult(NamedTuple):
     result: CaseResult
     path: Path
     line: int
+
+
+class _ShardSession(NamedTuple):
+    """What a shard's report says of its session: the subset that it ran, empty where it ran all
+    cases, and the models that answered as what no recording has.
+    """
+
+    report: Path
+    subset: str
+    model_changes: Sequence[ModelChange]
+
+
+def _sessions(suite: Suite, results_files: Collection[Path]) -> list[_ShardSession]:
+    """The sessions that wrote these results; raises `InputError` for a report that cannot be used.
+
+    A shard of an earlier version has no report, and one of several judges the same in each.
+    """
+    sessions = []
+    for results_file in sorted(results_files):
+        folder = results_file.parent
+        if folder.name == STATE_FOLDER:
+            folder = folder.parent
+        for name in judge_file_names(suite).values():
+            report = folder / f"{name}_report.json"
+            if report.is_file():
+                sessions.append(_session(report))
+                break
+    return sessions
+
+
+def _session(report: Path) -> _ShardSession:
+    message = "is no report of a session"
+    try:
+        data = parsed(read_text(report, str(report), _LARGEST_REPORT))
+        session = data["session"]
+        subset = session.get("subset", "")
+        changes = TypeAdapter(list[ModelChange]).validate_python(session.get("model_changes", []))
+        if not isinstance(subset, str):
+            raise TypeError(f"its subset is {shown(subset)}")
+    except DamagedError as error:
+        raise InputError(Problem(str(error), str(report), hint=_SAME_COMMIT)) from None
+    except ValidationError as error:
+        key = ".".join(["session.model_changes", *map(str, error.errors()[0]["loc"])])
+        raise InputError(Problem(message, str(report), key=key, hint=_SAME_COMMIT)) from None
+    except (AttributeError, KeyError, TypeError):
+        raise InputError(Problem(message, str(report), key="session", hint=_SAME_COMMIT)) from None
+    return _ShardSession(report, subset, changes)
+
+
+def _model_changes(sessions: Iterable[_ShardSession]) -> list[ModelChange]:
+    return joined_changes(chain.from_iterable(session.model_changes for session in sessions))
+
+
+def _of_their_subset(
+    ready: ReadySuite, sessions: Sequence[_ShardSession], settings: MergeSettings
+) -> ReadySuite:
+    """Make the merge one of the subset that the shards ran; raises `InputError` where they ran
+    different ones, or not the one that is asked for, and for one that would update the baseline.
+    """
+    if ready.subset_name or settings.subset_asked:
+        name, of = ready.subset_name, "this merge is of"
+    elif sessions:
+        name, of = sessions[0].subset, f"{sessions[0].report} is of"
+    else:
+        return ready
+    for session in sessions:
+        if session.subset != name:
+            message = f"is of {_cases_of(session.subset)}; {of} {_cases_of(name)}"
+            raise InputError(
+                Problem(message, str(session.report), key="session.subset", hint=_WHOLE_SHARDS)
+            )
+    if name and not ready.subset_name:
+        baseline = settings.baseline
+        options = Options(
+            subset=name, baseline=Path(baseline.name), update_baseline=baseline.updating
+        )
+        for mistake in mistakes(options):
+            raise InputError(Problem(mistake))
+        ready = with_subset(ready, name)
+    return ready
+
+
+def _cases_of(subset: str) -> str:
+    return f"the subset {one_line(subset)}" if subset else "all cases"
 
 
 def _redactor(ready: ReadySuite) -> Redactor:
@@ -275,6 +384,23 @@ def _refuse_other_judges(ready: ReadySuite, results: Mapping[str, _ShardResult])
         problems.append(Problem(message, str(path), hint=f"{_SAME_COMMIT} {_SUPPLIED}"))
     if problems:
         raise InputError(problems)
+
+
+def _commands(config: str, nodes: Mapping[str, str]) -> dict[str, str]:
+    """What runs each case again."""
+    return {
+        case: shlex.join(["pytest", f"--jrh-config={config}", node]) for case, node in nodes.items()
+    }
+
+
+def _record_command(ready: ReadySuite, config: str, results: Sequence[CaseResult]) -> str:
+    """The command that records what is missing; empty where nothing is."""
+    recording = recording_options(results)
+    if not recording:
+        return ""
+    if ready.subset_name:
+        recording = [*recording, f"--jrh-subset={ready.subset_name}"]
+    return shlex.join(["pytest", f"--jrh-config={config}", *recording])
 
 
 def _update_command(suite: Suite, folders: Sequence[Path], settings: MergeSettings) -> str:

@@ -180,6 +180,7 @@ class Options:
         "of each suite, only the cases of this part, as its config's `subset` numbers them: the "
         "same ones each time",
         "NAME",
+        merged=True,
     )
     update_baseline: bool = _option(
         "bool",

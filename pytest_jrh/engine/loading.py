@@ -633,7 +633,7 @@ class LoadedSuites:
             _check_decisions(ready)
             _check_split(ready, self._options.split)
             if self._options.subset is not None:
-                ready = _with_subset(ready, self._options.subset)
+                ready = with_subset(ready, self._options.subset)
             if self.labels_blind(ready.suite):
                 _check_reviewer(ready, self._options.reviewer)
             self._ready[path] = ready
@@ -734,7 +734,7 @@ def _check_split(ready: ReadySuite, split: str | None) -> None:
         raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
 
 
-def _with_subset(ready: ReadySuite, name: str) -> ReadySuite:
+def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
     """Make a session one of a subset of the suite; raises `InputError` where it has none of this
     name.
     """

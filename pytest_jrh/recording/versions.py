@@ -133,6 +133,39 @@ class ModelChange:
     answers: int
 
 
+def joined_changes(changes: Iterable[ModelChange]) -> list[ModelChange]:
+    """The changes of several sessions of one suite, a change of a model once.
+
+    Each session has looked at the same recordings, of which one that began later may have seen
+    fewer. Answers are those of the sessions that noticed the change.
+    """
+    joined: dict[tuple[str, str, VersionField], ModelChange] = {}
+    for change in map(_cleaned, changes):
+        key = change.stage, change.model, change.field
+        earlier = joined.get(key)
+        if earlier is None:
+            joined[key] = change
+        else:
+            recorded = {**earlier.recorded, **change.recorded}
+            for name, number in earlier.recorded.items():
+                recorded[name] = max(number, recorded[name])
+            new = Counter(earlier.new) + Counter(change.new)
+            answers = earlier.answers + change.answers
+            joined[key] = replace(change, new=dict(new), recorded=recorded, answers=answers)
+    return list(joined.values())
+
+
+def _cleaned(change: ModelChange) -> ModelChange:
+    """A change that was read from a file, its names as those in an answer."""
+    return replace(
+        change,
+        stage=_name(change.stage),
+        model=_name(change.model),
+        new={_name(name): number for name, number in change.new.items()},
+        recorded={_name(name): number for name, number in change.recorded.items()},
+    )
+
+
 class ModelVersions:
     """Keeps the versions that answer in a session, of one suite.
 
