@@ -321,16 +321,18 @@ def next_sentence(upgrade: Upgrade) -> str:
     match upgrade.word:
         case "WORSE":
             return f"Next: {read}; keep {old}, or change {new}."
+        case "EQUIVALENT" if upgrade.is_replayed:
+            return "Next: change the judge, record its new verdicts, and compare again."
         case "EQUIVALENT" | "BETTER":
             return f"Next: put {new} in the place of {old}, and write the baseline anew."
         case _ if upgrade.decision.unscored:
             return f"Next: have {new} judge the cases that it has no verdict of."
         case "DIFFERENT":
             return f"Next: {read}, and decide which judge is meant."
-        case _ if upgrade.different_p is None:
-            return "Next: judge more runs with both, or each case three times (repeats)."
-        case _:
-            return "Next: judge more runs with both judges."
+    more = "judge more runs with both judges"
+    if upgrade.different_p is None:
+        more = "judge more runs with both, or each case three times (repeats)"
+    return f"Next: {more}."
 
 
 def upgrade_data(upgrade: Upgrade) -> dict[str, Any]:

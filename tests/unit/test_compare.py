@@ -13,7 +13,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.checking import CheckedTable, check_table
 from pytest_jrh.engine.comparing import compare_judges
 from pytest_jrh.reports.blocks import Sentence
-from pytest_jrh.reports.upgrade import upgrade_blocks
+from pytest_jrh.reports.upgrade import next_sentence, upgrade_blocks
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.exchange import CaseErrors, differing_p
 from pytest_jrh.stats.gate import GateDecision
@@ -266,6 +266,7 @@ def test_one_judge_with_the_same_verdicts_proves_nothing(tmp_path: Path, labels:
     sentences = [block.text for block in upgrade_blocks(upgrade) if isinstance(block, Sentence)]
     assert "excluded" not in " ".join(sentences)
     assert sentences[0].startswith("It is one judge" if labels == 2 else "All labels are the same")
+    assert "in the place of" not in next_sentence(upgrade)
 
 
 def test_two_tables_on_two_scales_are_not_compared(tmp_path: Path) -> None:
