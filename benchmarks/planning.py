@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import losses
-from pytest_jrh.stats.comparison import Change, unseen_drop
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
+from pytest_jrh.stats.intervals import Change, unseen_drop
 from pytest_jrh.stats.planning import CORRELATION, ForeseenSuite, runs_to_prove, visible_drop
 
 # Runs, by name.

@@ -10,9 +10,9 @@ from pytest_jrh.core.text import counted, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import Cell, Row, Sentence, Table
 from pytest_jrh.reports.gate import allowed_text, signed_points
 from pytest_jrh.reports.json_values import bounds_data, decision_data
-from pytest_jrh.stats.comparison import POWER
 from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text, ranged, value_text
+from pytest_jrh.stats.intervals import POWER
 from pytest_jrh.stats.planning import SUPPOSED_FLIP
 from pytest_jrh.stats.statistics import describe
 from pytest_jrh.stats.upgrade import NEW_JUDGE, OLD_JUDGE

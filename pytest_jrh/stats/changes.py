@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, most_frequent
 from pytest_jrh.stats.baseline import Pair
-from pytest_jrh.stats.comparison import Change, unseen_drop
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
-from pytest_jrh.stats.intervals import by_cluster, estimate_flicker, estimate_share, tallied
+from pytest_jrh.stats.intervals import (
+    Change,
+    by_cluster,
+    estimate_flicker,
+    estimate_share,
+    tallied,
+    unseen_drop,
+)
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from math import erfc, exp, lgamma, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.comparison import holm
 from pytest_jrh.stats.figures import (
     COLUMNS,
     decimal,
@@ -22,7 +21,7 @@ from pytest_jrh.stats.figures import (
     tie_sentence,
     value_text,
 )
-from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial, holm
 from pytest_jrh.stats.intervals import LEVEL, Tally, bias_p, effective_size, kappa_p, tallied
 from pytest_jrh.stats.statistics import sums_by_cluster
 

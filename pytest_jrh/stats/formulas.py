@@ -11,13 +11,16 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 
 Pair: TypeAlias = tuple[int, int]
+
+Verdict: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+"""What a rule of the gate comes to."""
 
 SIGNIFICANCE = 0.05
 NO_VERDICT = "no verdict was given"
@@ -213,6 +216,19 @@ def _beta(a: float, b: float, x: float) -> float:
 
 def _away_from_zero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values of several decisions, in their order, so that all hold together at one level.
+
+    Holm 1979, Scand J Stat 6:65-70.
+    """
+    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
+    adjusted, reached = [0.0] * len(p_values), 0.0
+    for rank, number in enumerate(order):
+        reached = min(1.0, max(reached, (len(order) - rank) * p_values[number]))
+        adjusted[number] = reached
+    return adjusted
 
 
 _A_PAIR = 2

@@ -24,9 +24,9 @@ from pytest_jrh.stats.changes import (
     right_now,
     set_changes,
 )
-from pytest_jrh.stats.comparison import POWER
 from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.intervals import POWER
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.planning import ForeseenSuite, runs_to_prove, visible_drop
 from pytest_jrh.stats.probes import ProbeDecision, decide_probe, probe_tables
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.comparison import Verdict
+    from pytest_jrh.stats.formulas import Verdict
 
 
 _JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)([^\[\]]+)\]", re.ASCII)

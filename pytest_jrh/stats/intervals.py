@@ -1,5 +1,5 @@
-"""Figures whose cases come in clusters, with their intervals: shares, kappa, mean error, bias, and
-how often a judge that is asked again says something else.
+"""Figures whose cases come in clusters, with their intervals: shares, kappa, mean error, bias, how
+often a judge that is asked again says something else, and which drop a comparison leaves unseen.
 
 A cluster is one sample of the log over all its epochs and cases. Cases of one cluster are right and
 wrong together, so that a hundred cases of ten runs say less than a hundred runs.
@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -25,6 +26,7 @@ from pytest_jrh.stats.formulas import (
 )
 
 LEVEL = 0.95
+POWER = 0.8
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
 # What is taken for the correlation inside of clusters until the data say more: where all cases are
 # alike, and where some are right and some wrong. The guess then weighs as much as one independent
@@ -243,7 +245,7 @@ def summed(pairs: Iterable[tuple[Hashable, Pair]]) -> list[Sums]:
     return [sums_of(cluster) for cluster in by_cluster(pairs)]
 
 
-def estimate_kappa(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+def estimate_kappa(clusters: Iterable[Sums]) -> Estimate:
     """Agreement beyond chance, quadratically weighted (Cohen 1968, Psychol Bull 70:213-220), which
     for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas 20:37-46): 1 is perfect, 0 what
     chance gives.
@@ -261,7 +263,7 @@ def estimate_kappa(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     disagreement = total.n * total.square_errors / chance
     spread = _spread(total, total.square_errors, total.fourth_errors)
     surely_wrong = max(1.0, total.n * total.n / chance)
-    distance = _scaled(filled, disagreement, surely_wrong, spread, level)
+    distance = _scaled(filled, disagreement, surely_wrong, spread)
     if distance.lower is None or distance.upper is None:
         return Estimate(1 - disagreement, n=total.n, why=distance.why)
     lower, upper = max(-1.0, 1 - distance.upper), 1 - distance.lower
@@ -285,7 +287,7 @@ def kappa_p(clusters: Iterable[Sums], sound: float) -> float:
     return t_tail((share - limit) / error, max(1.0, design.n / design.weighted - 1))
 
 
-def estimate_mean_error(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+def estimate_mean_error(clusters: Iterable[Sums]) -> Estimate:
     """The mean distance of answers from labels, in levels, bounded as the share of wrong answers
     and how far these are off; where none is wrong, by one level.
     """
@@ -293,7 +295,7 @@ def estimate_mean_error(clusters: Iterable[Sums], level: float = LEVEL) -> Estim
     if not total.n:
         return Estimate(why=why)
     spread = _spread(total, total.errors, total.square_errors)
-    return _scaled(filled, total.errors / total.n, 1.0, spread, level)
+    return _scaled(filled, total.errors / total.n, 1.0, spread)
 
 
 def _spread(total: Sums, sum_of_sizes: int, sum_of_squares: int) -> float:
@@ -310,24 +312,22 @@ def _spread(total: Sums, sum_of_sizes: int, sum_of_squares: int) -> float:
     return (total.wrong * squares + 1) / (total.wrong + 1)
 
 
-def _scaled(
-    clusters: Sequence[Sums], figure: float, if_wrong: float, spread: float, level: float
-) -> Estimate:
+def _scaled(clusters: Sequence[Sums], figure: float, if_wrong: float, spread: float) -> Estimate:
     """A mean over cases to which only wrong ones add, bounded by the intervals of their share and
     of how far they are off (MOVER: Zou and Donner 2008, Stat Med 27:1693-1702).
 
     `if_wrong` is what the figure is taken to be if all cases were wrong, where none is.
     """
     right = _right(clusters)
-    wrong = estimate_share(right, level).complement()
+    wrong = estimate_share(right).complement()
     estimate = Estimate(figure, n=wrong.n, why=wrong.why)
     if wrong.value is None or wrong.lower is None or wrong.upper is None:
         return estimate
     scale = figure / wrong.value if wrong.value else if_wrong
     effective = effective_size(right) * wrong.value
-    off = (
-        figure * normal_quantile((1 + level) / 2) * math.sqrt(spread / effective) if figure else 0.0
-    )
+    off = 0.0
+    if figure:
+        off = figure * normal_quantile((1 + LEVEL) / 2) * math.sqrt(spread / effective)
     return replace(
         estimate,
         lower=max(0.0, figure - math.hypot(figure - scale * wrong.lower, off)),
@@ -339,7 +339,7 @@ def _right(clusters: Iterable[Sums]) -> list[Tally]:
     return [Tally(sums.n - sums.wrong, sums.n) for sums in clusters]
 
 
-def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
+def estimate_bias(clusters: Iterable[Sums]) -> Estimate:
     """The mean of answer minus label, in levels, bounded by Student's t over clusters: above 0, the
     judge scores too high.
 
@@ -353,7 +353,7 @@ def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     bias = total.signed_errors / total.n
     if why := _no_bias_interval(filled, total):
         return Estimate(bias, n=total.n, why=why)
-    half = t_quantile((1 + level) / 2, len(filled) - 1) * _bias_error(filled, total)
+    half = t_quantile((1 + LEVEL) / 2, len(filled) - 1) * _bias_error(filled, total)
     return Estimate(bias, bias - half, bias + half, n=total.n)
 
 
@@ -419,7 +419,7 @@ class RepeatedCase:
         return len(set(self.scores)) > 1
 
 
-def estimate_flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Estimate:
+def estimate_flicker(cases: Iterable[RepeatedCase]) -> Estimate:
     """How often a judge contradicts itself: the share of ordered pairs of repeats of a case that
     differ, over the `n` repeated cases, of which `count` have scores that are not all the same.
 
@@ -448,7 +448,7 @@ def estimate_flicker(cases: Iterable[RepeatedCase], level: float = LEVEL) -> Est
         if len(cluster) > 1
         for share in cluster
     )
-    design = design_of([len(cluster) for cluster in clusters], level)
+    design = design_of([len(cluster) for cluster in clusters])
     lower, upper = wilson_bounds(design, math.fsum(shares) / most, unlike)
     return replace(estimate, lower=most * (1 - upper), upper=most * (1 - lower))
 
@@ -487,3 +487,47 @@ def _most_flicker_pairs(case: RepeatedCase) -> float:
     k = len(case.scores)
     binary = case.binary is not False and set(case.scores) <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0
+
+
+ONE_RUN = "all cases come from one source run"
+_HALVINGS = 40
+
+
+class Change(NamedTuple):
+    """One cluster: by how much the errors of its `n` compared cases have risen, taken together.
+
+    Of a binary judge a case adds 1 where it was right and is wrong; with repeats, the difference of
+    the shares of wrong answers. A gain is a negative loss.
+    """
+
+    loss: Fraction | float
+    n: int
+
+
+def unseen_drop(changes: Iterable[Change], level: float = LEVEL) -> Estimate:
+    """The drop over clusters, with the smallest drop that they exclude as its upper bound.
+
+    One-sided at `level`, by Student's t over clusters. As no loss that was seen says nothing of
+    those that were not, a drop has at least the variance of one that breaks whole clusters: where
+    fewer losses are in a suite than by chance, the variance among them is too small as well. The
+    smallest drop is the one that is as large as its own bound.
+    """
+    filled = [change for change in changes if change.n]
+    runs, n = len(filled), sum(change.n for change in filled)
+    if runs < _FEWEST_CLUSTERS:
+        return Estimate(why=ONE_RUN if filled else "no case could be compared")
+    drop = math.fsum(change.loss for change in filled) / n
+    squares = math.fsum((float(change.loss) - drop * change.n) ** 2 for change in filled)
+    whole = sum(change.n**2 for change in filled)
+    quantile = t_quantile(level, runs - 1)
+
+    def bound(supposed: float) -> float:
+        """The upper bound of the drop, where one of this size is to be excluded."""
+        unseen = max(0.0, supposed * (1 - supposed)) * whole
+        return drop + quantile * math.sqrt((squares + unseen) * runs / (runs - 1)) / n
+
+    low, high = max(0.0, drop), max(1.0, bound(1.0))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(middle) < middle else (middle, high)
+    return Estimate(drop, upper=high, n=n)

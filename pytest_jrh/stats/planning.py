@@ -10,9 +10,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.stats.comparison import POWER
 from pytest_jrh.stats.formulas import binomial, normal_quantile, t_quantile
-from pytest_jrh.stats.intervals import LEVEL, RepeatedCase, estimate_flicker, flip_probability
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    POWER,
+    RepeatedCase,
+    estimate_flicker,
+    flip_probability,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -159,7 +164,7 @@ def runs_to_prove(classes: Iterable[ForeseenSuite], max_drop: float) -> int | No
 
     `classes` are those that are proven each by itself, the violated and the satisfied cases. None
     where there is nothing, and where it takes more than 100,000 runs, as it does for a `max_drop`
-    of 0. `comparison.unseen_drop` is the bound that has to be below `max_drop`.
+    of 0. `intervals.unseen_drop` is the bound that has to be below `max_drop`.
     """
     suites = [suite for suite in classes if suite.sizes]
     if not suites or not max_drop:

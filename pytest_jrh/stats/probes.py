@@ -15,8 +15,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.stats.comparison import holm
-from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail
+from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail, holm
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NOT_ASKED_TWICE,
@@ -31,7 +30,7 @@ from pytest_jrh.stats.statistics import answer_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.comparison import Verdict
+    from pytest_jrh.stats.formulas import Verdict
 
 
 # Proofs that take more verdicts than this are named no number of.

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pytest_jrh.stats.comparison import Change, unseen_drop
+from pytest_jrh.stats.intervals import Change, unseen_drop
 
 
 def session(

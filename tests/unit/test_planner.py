@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_jrh.reports.planner import prospect_sentences
-from pytest_jrh.stats.comparison import Change, unseen_drop
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
+from pytest_jrh.stats.intervals import Change, unseen_drop
 from pytest_jrh.stats.planning import (
     CaseClass,
     ClassProspect,
