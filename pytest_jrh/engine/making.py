@@ -142,7 +142,7 @@ async def asked_realism(
     """Ask a model whether the transcript of a made case was altered, and that of its run as it was;
     None where there is no such case, or another judge of the panel has asked.
     """
-    from pytest_jrh.cases.realism import ask_realism
+    from pytest_jrh.cases.questions import ask_realism
 
     case = attempt.case
     if not ready.asks(REALISM, attempt.spec) or case is None or not case.outcome.edits:
@@ -190,7 +190,7 @@ async def asked_reasons(
         return None
     if case.mode != "binary" or not case.expected == 1 == judgment.score:
         return None
-    from pytest_jrh.cases.reasons import ask_reasons
+    from pytest_jrh.cases.questions import ask_reasons
 
     async with calls.tape(attempt, ready, judging=False, question=REASONS.name) as tape:
         model = ready.suite.questions[REASONS.name]

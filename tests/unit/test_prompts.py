@@ -15,8 +15,7 @@ from pytest_jrh.cases.pipeline import (
     response_for,
     verifier_response,
 )
-from pytest_jrh.cases.realism import RealismResponse
-from pytest_jrh.cases.reasons import ReasonsResponse
+from pytest_jrh.cases.questions import RealismResponse, ReasonsResponse
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.core.stages import STAGES

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.realism import ask_realism
+from pytest_jrh.cases.questions import ask_realism
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import (
     CaseResult,

@@ -1,23 +1,47 @@
-"""Whether a judge is right for the right reason: a model is shown what was done to make a
-violation, and the judge's reasoning, and says whether that is about it.
+"""What models are asked about made cases: whether one looks real, and whether a judge is right for
+the right reason.
+
+For the first a model is shown a case's transcript, and its run as it was, one at a time. The two
+differ in the edit alone, so every rubric, test and cluster has as many altered as untouched ones.
+For the second it is shown what was done to make a violation, and the judge's reasoning.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.model import ReasonCheck
+from pytest_jrh.core.model import RealismAnswer, ReasonCheck
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.transcript import indented
+from pytest_jrh.core.transcript import indented, render_transcript
 from pytest_jrh.llm.calls import Response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_jrh.core.model import Case, Edit
+    from pytest_jrh.core.model import Case, Edit, Message
     from pytest_jrh.llm.calls import Stage
 
 _LONGEST_REASON = 1_000
+
+
+class RealismResponse(Response):
+    """What a model says of one transcript."""
+
+    reason: str
+    turns: list[int]
+    altered: bool
+
+
+async def ask_realism(stage: Stage, messages: Sequence[Message]) -> RealismAnswer:
+    """Ask whether this transcript was altered; raises `Unscored` where no usable answer comes.
+
+    Turns that the transcript does not have are dropped, and so are all of one that is said to be
+    untouched.
+    """
+    answer = (await stage.ask({"transcript": render_transcript(messages)}, RealismResponse)).parsed
+    turns = {turn for turn in answer.turns if answer.altered and 0 <= turn < len(messages)}
+    reason = shortened(answer.reason.strip(), _LONGEST_REASON)
+    return RealismAnswer(answer.altered, tuple(sorted(turns)), reason)
 
 
 class ReasonsResponse(Response):
