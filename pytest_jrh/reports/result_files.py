@@ -36,7 +36,7 @@ from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
 from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
-from pytest_jrh.stats.metrics import GroupStats, bootstrap, group_stats, metric, totals
+from pytest_jrh.stats.metrics import GroupStats, bootstrap, counts_of, group_stats, metric
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.tables import table_format
@@ -174,7 +174,7 @@ def _pass_rate(accuracy: float) -> str:
 def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
     groups = group_stats(results)
-    total = totals(groups)
+    total = counts_of(results)
     figure = metric(
         metric_name,
         [result.expected for result in judged if result.expected is not None],

@@ -18,18 +18,18 @@ from pytest_jrh.stats.intervals import (
     by_cluster,
     estimate_flicker,
     estimate_share,
+    grouped,
     tallied,
     unseen_drop,
 )
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Baseline, Update
     from pytest_jrh.stats.formulas import Estimate
-    from pytest_jrh.stats.statistics import Cluster
 
 
 Since: TypeAlias = Literal["update", "reference"]
@@ -199,27 +199,21 @@ _Places: TypeAlias = "tuple[SetKind, str, str, list[int]]"
 
 def _sets(pairs: Sequence[Pair]) -> Iterator[_Places]:
     """Kind, judge, rubric and the places of the cases of each set; none is empty."""
-    for judge, places in _by(range(len(pairs)), lambda place: pairs[place].now.judge).items():
-        classes = _by(places, lambda place: str(pairs[place].now.expected))
+    judges = grouped((pair.now.judge, place) for place, pair in enumerate(pairs))
+    for judge, places in judges.items():
+        classes = grouped((pairs[place].now.expected, place) for place in places)
         whole = _is_ordinal([pairs[place] for place in places])
         if not whole:
-            kinds: tuple[tuple[str, SetKind], ...] = (("1", "violated"), ("0", "satisfied"))
-            for label, kind in kinds:
+            kinds: Mapping[int, SetKind] = {1: "violated", 0: "satisfied"}
+            for label, kind in kinds.items():
                 if label in classes:
                     yield kind, judge, "", classes[label]
-        rubrics = _by(places, lambda place: pairs[place].now.spec.rubric_id)
+        rubrics = grouped((pairs[place].now.spec.rubric_id, place) for place in places)
         if len(rubrics) > 1:
             for rubric, of_rubric in rubrics.items():
                 yield "rubric", judge, rubric, of_rubric
         if whole or len(classes) > 1:
             yield "all", judge, "", places
-
-
-def _by(places: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
-    groups: dict[str, list[int]] = {}
-    for place in places:
-        groups.setdefault(key(place), []).append(place)
-    return groups
 
 
 def _is_ordinal(pairs: Sequence[Pair]) -> bool:
@@ -336,11 +330,13 @@ def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> li
 
 
 def _lower_bounds(baseline: Baseline, results: Iterable[CaseResult]) -> Mapping[_Group, float]:
-    groups: dict[_Group, list[tuple[Cluster, bool]]] = {}
-    for result in results:
-        line = baseline.cases.get(result.case_id)
-        if line is not None:
-            marks = groups.setdefault((result.judge, result.spec.rubric_id), [])
-            marks.append((result.spec.cluster_id, line.outcome == "agree"))
+    groups = grouped(
+        (
+            (result.judge, result.spec.rubric_id),
+            (result.spec.cluster_id, baseline.cases[result.case_id].outcome == "agree"),
+        )
+        for result in results
+        if result.case_id in baseline.cases
+    )
     bounds = {group: estimate_share(tallied(marks)).lower for group, marks in groups.items()}
     return {group: lower for group, lower in bounds.items() if lower is not None}

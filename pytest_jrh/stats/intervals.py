@@ -37,6 +37,7 @@ _FEWEST_CLUSTERS = 2
 
 
 _Item = TypeVar("_Item")
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 class Tally(NamedTuple):
@@ -61,12 +62,17 @@ class Design(NamedTuple):
     t: float
 
 
+def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
+    """Put items under their keys, in the order in which these appear."""
+    groups: dict[_Key, list[_Item]] = {}
+    for key, item in items:
+        groups.setdefault(key, []).append(item)
+    return groups
+
+
 def by_cluster(items: Iterable[tuple[Hashable, _Item]]) -> list[list[_Item]]:
     """Put together what is no independent observation: all that has one cluster."""
-    clusters: dict[Hashable, list[_Item]] = {}
-    for cluster, item in items:
-        clusters.setdefault(cluster, []).append(item)
-    return list(clusters.values())
+    return list(grouped(items).values())
 
 
 def tallied(marks: Iterable[tuple[Hashable, bool]]) -> list[Tally]:

@@ -14,16 +14,17 @@ import random
 import re
 import warnings
 from collections import Counter
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.core.text import nearest
 from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
+from pytest_jrh.stats.intervals import Tally, grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 REASONING_DISAGREES = "reasoning and score disagree"
@@ -167,44 +168,34 @@ class GroupStats:
         return self.agree / self.n if self.n else None
 
 
-_COUNTS = tuple(
-    field.name
-    for field in fields(GroupStats)
-    if field.name not in ("suite", "test", "rubric", "judge")
-)
-
-
 def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
     """Count outcomes per suite, test, rubric and judge, in the order in which the groups first
     appear.
     """
-    groups: dict[tuple[str, str, str, str], Counter[str]] = {}
-    for result in results:
-        key = (result.spec.suite, result.spec.test, result.spec.rubric_id, result.judge)
-        counts = groups.setdefault(key, Counter())
-        counts[result.outcome] += 1
-        counts["n"] += result.outcome in JUDGED
-        counts["unscored"] += result.outcome in UNSCORED
-        counts["unverified"] += result.verified is False
-        counts["contradicted"] += reasoning_disagrees(result)
-        counts["ties"] += result.outcome in JUDGED and result.score is None
-    return [
-        replace(_with_counts(counts), suite=suite, test=test, rubric=rubric, judge=judge)
-        for (suite, test, rubric, judge), counts in groups.items()
-    ]
+    groups = grouped(
+        ((result.spec.suite, result.spec.test, result.spec.rubric_id, result.judge), result)
+        for result in results
+    )
+    return [counts_of(group, *names) for names, group in groups.items()]
 
 
-def totals(stats: Iterable[GroupStats]) -> GroupStats:
-    """Sum groups up; the names are empty."""
-    sums = Counter[str]()
-    for group in stats:
-        sums.update({name: getattr(group, name) for name in _COUNTS})
-    return _with_counts(sums)
-
-
-def _with_counts(counts: Mapping[str, int]) -> GroupStats:
-    numbers: dict[str, Any] = {name: counts.get(name, 0) for name in _COUNTS}
-    return GroupStats(**numbers)
+def counts_of(results: Sequence[CaseResult], *names: str) -> GroupStats:
+    """Count outcomes over all results; names that are not given stay empty."""
+    outcomes = Counter(result.outcome for result in results)
+    judged = [result for result in results if result.outcome in JUDGED]
+    return GroupStats(
+        *names,
+        n=len(judged),
+        agree=outcomes["agree"],
+        disagree=outcomes["disagree"],
+        no_case=outcomes["no_case"],
+        unscored=sum(result.outcome in UNSCORED for result in results),
+        generated=outcomes["generated"],
+        unlabelled=outcomes["unlabelled"],
+        unverified=sum(result.verified is False for result in results),
+        contradicted=sum(map(reasoning_disagrees, results)),
+        ties=sum(result.score is None for result in judged),
+    )
 
 
 def metric_problem(name: str) -> str | None:
@@ -272,22 +263,19 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Estimate:
     Whole runs are drawn, since cases of one run are not independent. At most 1,000 resamples, fewer
     for thousands of runs; the same seed gives the same figures.
     """
-    runs: dict[tuple[str, str, int], list[int]] = {}
-    for result in results:
-        if result.outcome in JUDGED:
-            counts = runs.setdefault(
-                (result.spec.suite, result.spec.run_id, result.spec.epoch), [0, 0]
-            )
-            counts[0] += result.outcome == "agree"
-            counts[1] += 1
+    runs = grouped(
+        ((result.spec.suite, result.spec.run_id, result.spec.epoch), result.outcome == "agree")
+        for result in results
+        if result.outcome in JUDGED
+    )
     if not runs:
         return Estimate(why=NO_VERDICT)
     if len(runs) == 1:
         return Estimate(why="all verdicts come from one source run")
-    tallies = [_Tally(*counts) for _, counts in sorted(runs.items())]
-    if len({agree / judged for agree, judged in tallies}) == 1:
+    tallies = [Tally(sum(runs[run]), len(runs[run])) for run in sorted(runs)]
+    if len({tally.right / tally.n for tally in tallies}) == 1:
         # Runs that are all alike give one figure in every resample.
-        figure = tallies[0].agree / tallies[0].judged
+        figure = tallies[0].right / tallies[0].n
         return Estimate(figure, figure, figure)
     import statistics
 
@@ -296,18 +284,13 @@ def bootstrap(results: Iterable[CaseResult], seed: int) -> Estimate:
     return Estimate(statistics.fmean(figures), cuts[0], cuts[-1])
 
 
-class _Tally(NamedTuple):
-    agree: int
-    judged: int
-
-
-def _resampled(tallies: Sequence[_Tally], seed: int) -> Iterator[float]:
+def _resampled(tallies: Sequence[Tally], seed: int) -> Iterator[float]:
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
     rounds = max(_FEWEST_RESAMPLES, min(_RESAMPLES, _MOST_DRAWS // len(tallies)))
     # Both counts in one number, so that a resample is one sum: no sum of the lower part reaches the
     # upper.
-    base = sum(tally.judged for tally in tallies) * len(tallies) + 1
-    packed = [tally.agree * base + tally.judged for tally in tallies]
+    base = sum(tally.n for tally in tallies) * len(tallies) + 1
+    packed = [tally.right * base + tally.n for tally in tallies]
     for _ in range(rounds):
         agree, judged = divmod(sum(rng.choices(packed, k=len(packed))), base)
         yield agree / judged

@@ -11,14 +11,13 @@ from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, summed, tallied
+from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, grouped, summed, tallied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_jrh.core.model import CaseResult, Spending
+    from pytest_jrh.core.model import CaseResult, ClusterId, Spending
     from pytest_jrh.stats.formulas import Pair
-    from pytest_jrh.stats.statistics import Cluster
 
 
 _NOTHING_SHARED = "no case has a verdict of both"
@@ -86,19 +85,16 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
 
     Cases of probes are no part of it.
     """
-    suites: dict[str, list[_Verdict]] = {}
-    given = [result for result in results if not result.spec.derived]
-    judges: dict[str, set[str]] = {}
-    for result in given:
-        judges.setdefault(result.spec.suite, set()).add(result.judge)
-    for result in given:
-        if len(judges[result.spec.suite]) == 1:
-            continue
-        if result.outcome in JUDGED and result.expected is not None:
-            verdict = _Verdict(made_case_id(result), result, result.expected, result.score)
-            suites.setdefault(result.spec.suite, []).append(verdict)
-    found = [_panel(suite, verdicts) for suite, verdicts in suites.items()]
-    return [panel for panel in found if len(panel.judges) > 1]
+    suites = grouped(
+        (result.spec.suite, result)
+        for result in results
+        if result.outcome in JUDGED and result.expected is not None and not result.spec.derived
+    )
+    return [
+        _panel(suite, verdicts)
+        for suite, verdicts in suites.items()
+        if len({result.judge for result in verdicts}) > 1
+    ]
 
 
 def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
@@ -108,20 +104,22 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     Two xdist workers, or two shards, that have judges of one case each replay its generation. What
     was paid for is never left out.
     """
-    given = list(results)
+    all_results = list(results)
     makers: dict[str, int] = {}
-    for index, result in enumerate(given):
+    for index, result in enumerate(all_results):
         if _made(result):
-            made, maker = made_case_id(result), makers.get(made_case_id(result))
-            if maker is None or (_asked(result) and not _asked(given[maker])):
-                makers[made] = index
-    kept = set(makers.values())
-    return [
-        _without_making(result)
-        if _made(result) and index not in kept and not _asked(result)
-        else result
-        for index, result in enumerate(given)
-    ]
+            case = made_case_id(result)
+            if case not in makers or (_asked(result) and not _asked(all_results[makers[case]])):
+                makers[case] = index
+    first_makers = set(makers.values())
+    counted_results = []
+    for index, result in enumerate(all_results):
+        if _made(result) and index not in first_makers and not _asked(result):
+            assert result.judge_spending is not None
+            counted_results.append(replace(result, spending=result.judge_spending, shared=None))
+        else:
+            counted_results.append(result)
+    return counted_results
 
 
 def spending_of(result: CaseResult, *, makes: bool) -> Spending:
@@ -133,11 +131,6 @@ def spending_of(result: CaseResult, *, makes: bool) -> Spending:
     return result.judge_spending
 
 
-def _without_making(result: CaseResult) -> CaseResult:
-    assert result.judge_spending is not None
-    return replace(result, spending=result.judge_spending, shared=None)
-
-
 def _made(result: CaseResult) -> bool:
     return result.judge_spending is not None and result.spending != result.judge_spending
 
@@ -146,27 +139,23 @@ def _asked(result: CaseResult) -> bool:
     return result.judge_spending is not None and result.spending.calls > result.judge_spending.calls
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    case: str
-    result: CaseResult
-    expected: int
-    score: int | None
-
-
 def made_case_id(result: CaseResult) -> str:
     """The id of the made case that a result is about: several judges look at one."""
     # A lone judge has no part of the id, which is long work to make.
     return result.case_id if result.spec.judge is None else generation_id(result.spec)
 
 
-def _panel(suite: str, verdicts: Sequence[_Verdict]) -> Panel:
-    judges = tuple(dict.fromkeys(verdict.result.judge for verdict in verdicts))
-    cases: dict[str, dict[str, _Verdict]] = {}
-    for verdict in verdicts:
-        cases.setdefault(verdict.case, {})[verdict.result.judge] = verdict
-    votes = tuple(_vote(list(by_judge.values()), len(judges)) for by_judge in cases.values())
-    clusters = {verdict.case: verdict.result.spec.cluster_id for verdict in verdicts}
+def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
+    judges = tuple(dict.fromkeys(result.judge for result in verdicts))
+    cases: dict[str, dict[str, CaseResult]] = {}
+    clusters: dict[str, ClusterId] = {}
+    for result in verdicts:
+        case = made_case_id(result)
+        cases.setdefault(case, {})[result.judge] = result
+        clusters[case] = result.spec.cluster_id
+    votes = tuple(
+        _vote(case, list(by_judge.values()), len(judges)) for case, by_judge in cases.items()
+    )
 
     def share(
         counted_votes: Iterable[PanelVote], counts: Callable[[PanelVote], bool], missing: str = ""
@@ -190,14 +179,14 @@ def _is_right(vote: PanelVote) -> bool:
     return vote.score == vote.expected
 
 
-def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> JudgePair:
-    scores: list[tuple[Cluster, Pair]] = []
+def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, CaseResult]]) -> JudgePair:
+    scores: list[tuple[ClusterId, Pair]] = []
     different: list[str] = []
     for case, by_judge in cases.items():
         first, second = by_judge.get(one), by_judge.get(other)
         if first is None or second is None or first.score is None or second.score is None:
             continue
-        scores.append((first.result.spec.cluster_id, (first.score, second.score)))
+        scores.append((first.spec.cluster_id, (first.score, second.score)))
         if first.score != second.score:
             different.append(case)
     if not scores:
@@ -207,14 +196,13 @@ def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, _Verdict]]) -> 
     return JudgePair((one, other), agreement, estimate_kappa(summed(scores)), tuple(different))
 
 
-def _vote(verdicts: Sequence[_Verdict], judges: int) -> PanelVote:
-    counts = Counter(verdict.score for verdict in verdicts if verdict.score is not None)
+def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:
+    counts = Counter(result.score for result in verdicts if result.score is not None)
     votes = tuple(sorted(counts.items(), key=lambda vote: (-vote[1], vote[0])))
     score, most = votes[0] if votes else (None, 0)
     first = verdicts[0]
-    vote = PanelVote(
-        first.case, first.result.spec.test, first.result.spec.rubric_id, first.expected, votes
-    )
+    assert first.expected is not None
+    vote = PanelVote(case, first.spec.test, first.spec.rubric_id, first.expected, votes)
     if 2 * most > judges:
         return replace(vote, score=score)
     missing = judges - sum(number for _, number in votes)

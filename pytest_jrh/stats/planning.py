@@ -17,6 +17,7 @@ from pytest_jrh.stats.intervals import (
     RepeatedCase,
     estimate_flicker,
     flip_probability,
+    grouped,
 )
 
 if TYPE_CHECKING:
@@ -122,11 +123,8 @@ def foreseen(cases: Iterable[PlannedCase], repeats: Callable[[str], int]) -> dic
 
     `repeats` gives how often a judge judges each case.
     """
-    by_judge: dict[str, list[PlannedCase]] = {}
-    for case in cases:
-        by_judge.setdefault(case.judge, []).append(case)
     suites: dict[str, Classes] = {}
-    for judge, judged in by_judge.items():
+    for judge, judged in grouped((case.judge, case) for case in cases).items():
         flicker = estimate_flicker(RepeatedCase(case.cluster, case.scores) for case in judged).value
         sizes: dict[CaseClass, Counter[Hashable]] = {}
         for case in judged:
@@ -143,9 +141,7 @@ def prospects(suites: Mapping[str, Classes], max_drop: float | None = None) -> l
 
     `max_drop` is the gate's; without one, the proof is that of 5 points.
     """
-    alike: dict[Classes, list[str]] = {}
-    for judge, classes in suites.items():
-        alike.setdefault(classes, []).append(judge)
+    alike = grouped((classes, judge) for judge, classes in suites.items())
     goal = max_drop or GOAL
     outlooks = []
     for classes, judges in alike.items():

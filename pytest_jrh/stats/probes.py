@@ -24,6 +24,7 @@ from pytest_jrh.stats.intervals import (
     effective_size,
     estimate_flicker,
     estimate_share,
+    grouped,
     tallied,
 )
 from pytest_jrh.stats.statistics import answer_of
@@ -126,12 +127,11 @@ class ProbeTable:
 
 def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
-    groups: dict[tuple[str, str, str], list[CaseResult]] = {}
-    for result in results:
-        if result.spec.derived and result.outcome != "generated":
-            groups.setdefault((result.spec.suite, result.judge, result.spec.test), []).append(
-                result
-            )
+    groups = grouped(
+        ((result.spec.suite, result.judge, result.spec.test), result)
+        for result in results
+        if result.spec.derived and result.outcome != "generated"
+    )
     order = {name: number for number, name in enumerate(TESTS)}
     keys = list(groups)
     first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import estimate_share, tallied
+from pytest_jrh.stats.intervals import estimate_share, grouped, tallied
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, ClusterId, Realism
@@ -68,21 +68,18 @@ class RealismTable:
 
 def realism_tables(results: Iterable[CaseResult]) -> tuple[RealismTable, ...]:
     """Compute the figures of each suite whose made cases were asked about."""
-    by_suite: dict[str, list[AskedCase]] = {}
-    for result in results:
-        if result.realism is not None:
-            by_suite.setdefault(result.spec.suite, []).append((result, result.realism))
-    return tuple(_table(suite, cases) for suite, cases in by_suite.items())
+    asked = (
+        (result.spec.suite, (result, result.realism))
+        for result in results
+        if result.realism is not None
+    )
+    return tuple(_table(suite, cases) for suite, cases in grouped(asked).items())
 
 
 def _table(suite: str, cases: Sequence[AskedCase]) -> RealismTable:
     rows = [_row("all", "total", cases)]
-    by_test: dict[str, list[AskedCase]] = {}
-    by_kind: dict[str, list[AskedCase]] = {}
-    for result, realism in cases:
-        by_test.setdefault(result.spec.test, []).append((result, realism))
-        for kind in realism.edit_kinds:
-            by_kind.setdefault(kind, []).append((result, realism))
+    by_test = grouped((case[0].spec.test, case) for case in cases)
+    by_kind = grouped((kind, case) for case in cases for kind in case[1].edit_kinds)
     if len(by_test) > 1:
         rows += [_row(name, "test", by_test[name]) for name in by_test]
     if len(by_kind) > 1:

@@ -33,10 +33,10 @@ from pytest_jrh.stats.intervals import (
     summed,
     tallied,
 )
-from pytest_jrh.stats.metrics import GroupStats, group_stats, totals
+from pytest_jrh.stats.metrics import GroupStats, counts_of
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.core.model import CaseResult, ClusterId, Mode
 
 
 _LARGEST_SCORE = 10**12
@@ -69,10 +69,6 @@ def flickering(results: Iterable[CaseResult]) -> list[CaseResult]:
     return [result for result in results if result.flickers]
 
 
-Cluster: TypeAlias = "tuple[str, str | None, str]"
-"""A `CaseResult.cluster_id`."""
-
-
 def accuracy_of(judged: Iterable[CaseResult], level: float = LEVEL) -> Estimate:
     """The share of verdicts that are right."""
     return estimate_share(tallied(_marks(judged, _is_right)), level)
@@ -83,7 +79,7 @@ def sums_by_cluster(judged: Iterable[CaseResult]) -> list[Sums]:
     return summed(_labelled_answers(judged))
 
 
-def _labelled_answers(judged: Iterable[CaseResult]) -> Iterator[tuple[Cluster, Pair]]:
+def _labelled_answers(judged: Iterable[CaseResult]) -> Iterator[tuple[ClusterId, Pair]]:
     """The cluster, and the label and answer, of every verdict but a tie of an ordinal judge."""
     for result in judged:
         answer = answer_of(result)
@@ -93,7 +89,7 @@ def _labelled_answers(judged: Iterable[CaseResult]) -> Iterator[tuple[Cluster, P
 
 def _marks(
     results: Iterable[CaseResult], counts: Callable[[CaseResult], bool]
-) -> Iterator[tuple[Cluster, bool]]:
+) -> Iterator[tuple[ClusterId, bool]]:
     """The cluster of each result, and whether it counts."""
     return ((result.spec.cluster_id, counts(result)) for result in results)
 
@@ -102,12 +98,12 @@ def _is_right(result: CaseResult) -> bool:
     return result.outcome == "agree"
 
 
-def _whole_pairs(judged: Iterable[CaseResult]) -> Iterator[tuple[Cluster, bool]]:
+def _whole_pairs(judged: Iterable[CaseResult]) -> Iterator[tuple[ClusterId, bool]]:
     """The cluster of each run with both its tests judged, and whether both were judged right.
 
     A pair is of one judge, rubric, sample and epoch.
     """
-    pairs: dict[tuple[Cluster, str, str, str, int], dict[str, bool]] = {}
+    pairs: dict[tuple[ClusterId, str, str, str, int], dict[str, bool]] = {}
     for result in judged:
         if not KINDS[result.spec.test].natural:
             key = (
@@ -228,7 +224,7 @@ def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         used = {tuple((scales or {}).get(rubric, ())) for rubric in rubrics}
         matrices["ordinal"] = _matrix(ordinal, set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
-    return Statistics(totals(group_stats(shown)), figures, matrices, judged)
+    return Statistics(counts_of(shown), figures, matrices, judged)
 
 
 def _matrix(judged: Iterable[CaseResult], labels: Iterable[int]) -> ConfusionMatrix:

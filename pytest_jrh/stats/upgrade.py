@@ -27,9 +27,8 @@ from pytest_jrh.stats.planning import SUPPOSED_FLIP, ForeseenSuite, runs_to_prov
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.core.model import CaseResult, Spending
+    from pytest_jrh.core.model import CaseResult, ClusterId, Spending
     from pytest_jrh.stats.changes import SetChange
-    from pytest_jrh.stats.statistics import Cluster
 
 
 UpgradeWord: TypeAlias = Literal["EQUIVALENT", "BETTER", "WORSE", "DIFFERENT", "UNDECIDED"]
@@ -66,7 +65,7 @@ class ClassChange:
 class Answers(NamedTuple):
     """What two judges said of one run as it is, whether it has a label or not."""
 
-    cluster: Cluster
+    cluster: ClusterId
     before: int
     now: int
 

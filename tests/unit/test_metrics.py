@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from pytest_jrh.stats.metrics import (
     GroupStats,
     bootstrap,
+    counts_of,
     group_stats,
     metric,
     metric_problem,
-    totals,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
 
@@ -57,7 +57,8 @@ def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
         make_spec(suite="other"),
         make_spec("run-2"),
     ]
-    groups = group_stats(map(make_result, specs))
+    results = [make_result(spec) for spec in specs]
+    groups = group_stats(results)
     assert [(group.suite, group.test, group.rubric, group.judge, group.n) for group in groups] == [
         ("refunds", "agent_positives", "refund_policy", "", 1),
         ("refunds", "agent_perturbation", "refund_policy", "", 2),
@@ -65,7 +66,7 @@ def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
         ("refunds", "agent_perturbation", "tone", "", 1),
         ("other", "agent_perturbation", "refund_policy", "", 1),
     ]
-    assert totals(groups) == GroupStats(n=6, agree=6)
+    assert counts_of(results) == GroupStats(n=6, agree=6)
 
 
 def test_unverified_labels_are_counted() -> None:
