@@ -602,12 +602,8 @@ def _number(text: str) -> float:
     return value
 
 
-def _constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_number, parse_constant=_constant
+    object_pairs_hook=_object, parse_float=_number, parse_constant=_no_constant
 )
 
 

@@ -42,20 +42,8 @@ _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
 _NOT_OF_A_WORD = re.compile(r'[\s"\\]')
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
 _KEY_PARAMETERS = frozenset(
-    {
-        "key",
-        "apikey",
-        "token",
-        "sig",
-        "signature",
-        "code",
-        "password",
-        "passwd",
-        "pwd",
-        "secret",
-        "auth",
-    }
-    | {"authorization", "credential", "credentials", "assertion", "sas", "session"}
+    {"key", "apikey", "token", "sig", "signature", "code", "password", "passwd", "pwd", "secret"}
+    | {"auth", "authorization", "credential", "credentials", "assertion", "sas", "session"}
     | {"hmac", "sign", "jwt", "bearer", "awsaccesskeyid", "key_pair_id", "googleaccessid"}
 )
 # As in "key: |\n  L1\n  L2", "> L1\n> L2" and "L1\\nL2"; it cannot begin with what a line of base64
@@ -144,7 +132,7 @@ def secrets_of(environ: Mapping[str, str]) -> tuple[str, ...]:
         bare = _SCHEME.sub("", value, count=1) if _SCHEME.match(value) else value
         if len(bare) >= _SHORTEST:
             secrets.add(bare)
-    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
+    return _longest_first(secrets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +170,7 @@ class Redactor:
             for text in (secret, *long_lines):
                 forms.update(_forms_of(text))
                 forms.update(_enclosed_forms_of(text))
-        object.__setattr__(
-            self, "_forms", tuple(sorted(forms, key=lambda form: (-len(form), form)))
-        )
+        object.__setattr__(self, "_forms", _longest_first(forms))
         object.__setattr__(self, "_blocks", tuple(blocks))
 
     def learn(self, environ: Mapping[str, str]) -> None:
@@ -284,8 +270,7 @@ class Redactor:
     def _take(self, values: Iterable[str]) -> None:
         new = set(values) - set(self.secrets)
         if new:
-            all_secrets = sorted({*self.secrets, *new}, key=lambda secret: (-len(secret), secret))
-            object.__setattr__(self, "secrets", tuple(all_secrets))
+            object.__setattr__(self, "secrets", _longest_first({*self.secrets, *new}))
             self.__post_init__()
 
     def text(self, text: str) -> str:
@@ -399,6 +384,10 @@ def _looks_random(value: str, least: int) -> bool:
     return not all(_WORDS.fullmatch(part) for part in re.split(r"[-_.:/@,+]", value))
 
 
+def _longest_first(texts: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(texts, key=lambda text: (-len(text), text)))
+
+
 def _parts_of_all(values: Iterable[str]) -> set[str]:
     return set(chain.from_iterable(map(_parts_of, values)))
 
@@ -426,9 +415,8 @@ def _is_weak(value: str) -> bool:
 
 
 def _found_anywhere(value: str) -> _Forms:
-    forms = {*_forms_of(value), *_enclosed_forms_of(value)}
-    longest_first = sorted(forms, key=lambda form: (-len(form), form))
-    return tuple((form, re.compile(re.escape(form))) for form in longest_first)
+    forms = _longest_first({*_forms_of(value), *_enclosed_forms_of(value)})
+    return tuple((form, re.compile(re.escape(form))) for form in forms)
 
 
 def _found_alone(value: str) -> _Forms:
@@ -436,7 +424,7 @@ def _found_alone(value: str) -> _Forms:
     after = _NO_JSON_NUMBER if value.isdigit() else ""
     alone = [
         (form, re.compile(rf"{_BEFORE_ALONE}{re.escape(form)}(?![A-Za-z0-9]){after}"))
-        for form in sorted(_forms_of(value), key=lambda form: (-len(form), form))
+        for form in _longest_first(_forms_of(value))
     ]
     enclosed = (form for form in _enclosed_forms_of(value) if form not in _forms_of(value))
     long = [form for form in enclosed if len(form) >= _SHORTEST_ANYWHERE]

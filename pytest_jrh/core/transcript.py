@@ -37,9 +37,7 @@ _TAG_FILLER = "[\\s/\\\\\x00-\x1f\u200b-\u200f\u2060\ufeff]*+"
 
 
 def message_text(message: Message) -> str:
-    """Read the text of a message: its text blocks joined by newlines, without
-    reasoning or media.
-    """
+    """The text of a message: its text blocks joined by newlines, without reasoning or media."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -408,14 +406,6 @@ def with_text(message: Mapping[str, Any], text: str) -> dict[str, Any]:
     if isinstance(content, str):
         return {**message, "content": content + text}
     return {**message, "content": [*content, {"type": "text", "text": text}]}
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message, without its images."""
-    content = message["content"]
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(part["text"]) for part in content if part["type"] == "text")
 
 
 def image_sizes(message: Mapping[str, Any]) -> list[int]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.text import dollars
-from pytest_jrh.core.transcript import image_sizes, text_of
+from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.locks import held_briefly
 from pytest_jrh.llm.transport import litellm
@@ -107,7 +107,7 @@ class Price:
 
     def most(self, request: CallRequest) -> float:
         """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
-        texts = [{**message, "content": text_of(message)} for message in request.messages]
+        texts = [{**message, "content": message_text(message)} for message in request.messages]
         images = sum(len(image_sizes(message)) for message in request.messages)
         texts_json = json.dumps(texts, ensure_ascii=False)
         schema = json.dumps(request.schema)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.redact import REDACTED
-from pytest_jrh.core.transcript import text_of
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.recording.exchanges import is_all_secret
@@ -180,7 +180,7 @@ def difference(
         if old != new:
             message = request.messages[index]
             lines.append(f"message {index + 1} ({message['role']}):")
-            lines += _text_difference(texts, redact(text_of(message)))
+            lines += _text_difference(texts, redact(message_text(message)))
     return _cut(lines)
 
 

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import Redactor, covers, dotenv_secrets
-from pytest_jrh.core.transcript import image_sizes, text_of
+from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.core.user_code import holding, keeping_process, replaced
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
@@ -352,7 +352,7 @@ def size_of(request: CallRequest) -> int:
     """The bytes of what a model is asked with."""
     size = 0
     for message in request.messages:
-        size += len(text_of(message).encode("utf-8", "replace")) + sum(image_sizes(message))
+        size += len(message_text(message).encode("utf-8", "replace")) + sum(image_sizes(message))
     return size
 
 

@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, urlsplit
 from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
-from pytest_jrh.core.transcript import has_media, text_of
+from pytest_jrh.core.transcript import has_media, message_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Message
@@ -68,7 +68,7 @@ class SentTexts:
 
     def asked(self, messages: Iterable[Mapping[str, Any]]) -> None:
         """Note a request to a model."""
-        self.requests[tuple(map(text_of, messages))] = None
+        self.requests[tuple(map(message_text, messages))] = None
 
     def sent(self, request: HttpRequest) -> None:
         """Note a request of a judge's own code."""
