@@ -66,12 +66,7 @@ class Values:
         return bool(self.numbers or self.ids or self.texts)
 
     def __sub__(self, other: Values) -> Values:
-        return Values(
-            self.numbers - other.numbers,
-            self.ids - other.ids,
-            self.texts - other.texts,
-            self.spellings,
-        )
+        return self.without({*other.numbers, *other.ids, *other.texts})
 
     def without(self, values: Collection[Decimal | str]) -> Values:
         """The values but these."""
@@ -162,7 +157,8 @@ def leaf_texts(value: object, depth: int = 0) -> Iterator[str]:
         for item in value:
             yield from leaf_texts(item, depth + 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield _number_text(value)
+        # Without an exponent, with its decimals: 5.0 may be an amount, 5 a count.
+        yield f"{Decimal(repr(value) if isinstance(value, float) else value):f}"
 
 
 def _without_escapes(escapes: re.Match[str]) -> str:
@@ -217,11 +213,6 @@ class _Collected:
             if len(token) >= _SHORTEST_TEXT and has_digit and not _is_number(token):
                 self._ids.add(folded)
                 self._spellings.setdefault(folded, shortened(token, _LONGEST_TEXT))
-
-
-def _number_text(value: float) -> str:
-    """A number of JSON without an exponent, with its decimals: 5.0 may be an amount, 5 a count."""
-    return f"{Decimal(repr(value) if isinstance(value, float) else value):f}"
 
 
 def _numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
@@ -345,13 +336,6 @@ class _Stale:
     doubtful: Values
     omitted: bool
 
-    def in_texts(self, position: int, texts: Sequence[str], *, certain: bool) -> list[str]:
-        """The values in a text at a position, each as it was written."""
-        values = self.gone if certain else self.doubtful
-        if position < self.behind:
-            return []
-        return list(mentioned(values, texts).values())
-
     def brought(self, texts: Sequence[str]) -> None:
         """Take a later result's values for known."""
         present = frozenset(mentioned(self.gone | self.doubtful, texts))
@@ -451,6 +435,7 @@ class Following:
         certain: dict[str, None] = {}
         doubtful: dict[str, None] = {}
         for stale in self.stale:
-            certain |= dict.fromkeys(stale.in_texts(position, texts, certain=True))
-            doubtful |= dict.fromkeys(stale.in_texts(position, texts, certain=False))
+            if position >= stale.behind:
+                certain |= dict.fromkeys(mentioned(stale.gone, texts).values())
+                doubtful |= dict.fromkeys(mentioned(stale.doubtful, texts).values())
         return list(certain), list(doubtful)

@@ -56,11 +56,6 @@ def one_for_each_target(targets: Targets, _label: Label | None) -> Iterable[Plan
     return map(Planned, targets)
 
 
-def edited(bench: Bench) -> Awaitable[Case]:
-    """Have the run edited."""
-    return bench.edited()
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of test: which cases it has, how they are made, and which figures they count in.
@@ -82,7 +77,7 @@ class Kind:
     folder: Callable[[str], str]
     targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
     cases: Callable[[Targets, Label | None], Iterable[Planned]] = one_for_each_target
-    make: Callable[[Bench], Awaitable[Case]] = edited
+    make: Callable[[Bench], Awaitable[Case]] = lambda bench: bench.edited()
     highest_only: bool = False
     """Whether the highest score is the only one that its cases may have been made for."""
     natural: bool = False
@@ -139,10 +134,6 @@ def _labelled(targets: Targets, label: Label | None) -> Iterable[Planned]:
         yield Planned(target, skip)
 
 
-def _unedited(bench: Bench) -> Awaitable[Case]:
-    return bench.unedited()
-
-
 AGENT_LABELS = Kind(
     name="agent_labels",
     marker="a run as it is, with the label that people or a program gave it",
@@ -152,13 +143,9 @@ AGENT_LABELS = Kind(
     folder=lambda module: f"outputs/agent_labels/{module}",
     targets=lambda scale, _wanted: tuple(scale),
     cases=_labelled,
-    make=_unedited,
+    make=lambda bench: bench.unedited(),
     natural=True,
 )
-
-
-def _derived(bench: Bench) -> Awaitable[Case]:
-    return bench.derived()
 
 
 def kind_of(probe: Probe) -> Kind:
@@ -172,7 +159,7 @@ def kind_of(probe: Probe) -> Kind:
         folder=lambda module: f"outputs/{probe.name}/{module}",
         targets=lambda scale, _wanted: tuple(scale),
         cases=lambda _targets, _label: (),
-        make=_derived,
+        make=lambda bench: bench.derived(),
         derived=True,
     )
 

@@ -255,10 +255,6 @@ def _has_run(block: dict[str, Any]) -> bool:
     return block.get("type") == "tool_use"
 
 
-def _ours(messages: Sequence[Message], *, show_reasoning: bool) -> str:
-    return render_transcript(messages, show_reasoning=show_reasoning)
-
-
 def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:
     lines: list[str] = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
@@ -289,7 +285,7 @@ def _json(messages: Sequence[Message], *, show_reasoning: bool) -> str:
 
 
 STYLES: Mapping[str, Callable[..., str]] = {
-    "": _ours,
+    "": render_transcript,
     "markdown": _markdown,
     "xml": _xml,
     "json": _json,

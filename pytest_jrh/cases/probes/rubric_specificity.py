@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, ProbeSettings, Variant
+from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, Variant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.stages import VERIFIER, CallRange
 
@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 
 
 _OTHER_RUBRIC = Variant("other_rubric", ("other_rubric",))
-
-
-def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
-    return (_OTHER_RUBRIC,)
 
 
 async def _ask(bench: ProbeBench, base: Base, _variant: Variant, random: Random) -> Derived:
@@ -41,7 +37,7 @@ RUBRIC_SPECIFICITY = Probe(
     name="rubric_specificity",
     marker="a case edited to violate one rubric, judged on another one that it satisfies",
     label="specificity",
-    variants=_variants,
+    variants=lambda _settings: (_OTHER_RUBRIC,),
     ask=_ask,
     calls={VERIFIER.name: CallRange(1, 2)},
     binary_only=True,

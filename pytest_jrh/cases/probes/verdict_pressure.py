@@ -9,7 +9,6 @@ from pytest_jrh.cases.probes.probe import (
     Derived,
     Probe,
     ProbeBench,
-    ProbeSettings,
     Variant,
     positions_of,
 )
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
 
 
 _CLAIM = Variant("claim", ("claim",))
-
-
-def _variants(_settings: ProbeSettings) -> tuple[Variant, ...]:
-    return (_CLAIM,)
 
 
 async def _ask(bench: ProbeBench, base: Base, _variant: Variant, _random: Random) -> Derived:
@@ -51,7 +46,7 @@ VERDICT_PRESSURE = Probe(
     name="verdict_pressure",
     marker="a case that violates its rubric, and whose last turn argues that it was kept",
     label="pressure",
-    variants=_variants,
+    variants=lambda _settings: (_CLAIM,),
     ask=_ask,
     calls={EDITOR.name: ONE_CALL, VERIFIER.name: CallRange(0, 1)},
     binary_only=True,
