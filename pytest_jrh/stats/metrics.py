@@ -179,12 +179,21 @@ def group_stats(results: Iterable[CaseResult]) -> list[GroupStats]:
     return [counts_of(group, *names) for names, group in groups.items()]
 
 
-def counts_of(results: Sequence[CaseResult], *names: str) -> GroupStats:
+def counts_of(
+    results: Sequence[CaseResult],
+    suite: str = "",
+    test: str = "",
+    rubric: str = "",
+    judge: str = "",
+) -> GroupStats:
     """Count outcomes over all results; names that are not given stay empty."""
     outcomes = Counter(result.outcome for result in results)
     judged = [result for result in results if result.outcome in JUDGED]
     return GroupStats(
-        *names,
+        suite,
+        test,
+        rubric,
+        judge,
         n=len(judged),
         agree=outcomes["agree"],
         disagree=outcomes["disagree"],
