@@ -251,7 +251,7 @@ def summed(pairs: Iterable[tuple[Hashable, Pair]]) -> list[Sums]:
     return [sums_of(cluster) for cluster in by_cluster(pairs)]
 
 
-def estimate_kappa(clusters: Iterable[Sums]) -> Estimate:
+def estimate_kappa(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     """Agreement beyond chance, quadratically weighted (Cohen 1968, Psychol Bull 70:213-220), which
     for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas 20:37-46): 1 is perfect, 0 what
     chance gives.
@@ -269,7 +269,7 @@ def estimate_kappa(clusters: Iterable[Sums]) -> Estimate:
     disagreement = total.n * total.square_errors / chance
     spread = _spread(total, total.square_errors, total.fourth_errors)
     surely_wrong = max(1.0, total.n * total.n / chance)
-    distance = _scaled(filled, disagreement, surely_wrong, spread)
+    distance = _scaled(filled, disagreement, surely_wrong, spread, level)
     if distance.lower is None or distance.upper is None:
         return Estimate(1 - disagreement, n=total.n, why=distance.why)
     lower, upper = max(-1.0, 1 - distance.upper), 1 - distance.lower
@@ -301,7 +301,7 @@ def estimate_mean_error(clusters: Iterable[Sums]) -> Estimate:
     if not total.n:
         return Estimate(why=why)
     spread = _spread(total, total.errors, total.square_errors)
-    return _scaled(filled, total.errors / total.n, 1.0, spread)
+    return _scaled(filled, total.errors / total.n, 1.0, spread, LEVEL)
 
 
 def _spread(total: Sums, sum_of_sizes: int, sum_of_squares: int) -> float:
@@ -318,14 +318,16 @@ def _spread(total: Sums, sum_of_sizes: int, sum_of_squares: int) -> float:
     return (total.wrong * squares + 1) / (total.wrong + 1)
 
 
-def _scaled(clusters: Sequence[Sums], figure: float, if_wrong: float, spread: float) -> Estimate:
+def _scaled(
+    clusters: Sequence[Sums], figure: float, if_wrong: float, spread: float, level: float
+) -> Estimate:
     """A mean over cases to which only wrong ones add, bounded by the intervals of their share and
     of how far they are off (MOVER: Zou and Donner 2008, Stat Med 27:1693-1702).
 
     `if_wrong` is what the figure is taken to be if all cases were wrong, where none is.
     """
     right = _right(clusters)
-    wrong = estimate_share(right).complement()
+    wrong = estimate_share(right, level).complement()
     estimate = Estimate(figure, n=wrong.n, why=wrong.why)
     if wrong.value is None or wrong.lower is None or wrong.upper is None:
         return estimate
@@ -333,7 +335,7 @@ def _scaled(clusters: Sequence[Sums], figure: float, if_wrong: float, spread: fl
     effective = effective_size(right) * wrong.value
     off = 0.0
     if figure:
-        off = figure * normal_quantile((1 + LEVEL) / 2) * math.sqrt(spread / effective)
+        off = figure * normal_quantile((1 + level) / 2) * math.sqrt(spread / effective)
     return replace(
         estimate,
         lower=max(0.0, figure - math.hypot(figure - scale * wrong.lower, off)),
@@ -345,7 +347,7 @@ def _right(clusters: Iterable[Sums]) -> list[Tally]:
     return [Tally(sums.n - sums.wrong, sums.n) for sums in clusters]
 
 
-def estimate_bias(clusters: Iterable[Sums]) -> Estimate:
+def estimate_bias(clusters: Iterable[Sums], level: float = LEVEL) -> Estimate:
     """The mean of answer minus label, in levels, bounded by Student's t over clusters: above 0, the
     judge scores too high.
 
@@ -359,7 +361,7 @@ def estimate_bias(clusters: Iterable[Sums]) -> Estimate:
     bias = total.signed_errors / total.n
     if why := _no_bias_interval(filled, total):
         return Estimate(bias, n=total.n, why=why)
-    half = t_quantile((1 + LEVEL) / 2, len(filled) - 1) * _bias_error(filled, total)
+    half = t_quantile((1 + level) / 2, len(filled) - 1) * _bias_error(filled, total)
     return Estimate(bias, bias - half, bias + half, n=total.n)
 
 
