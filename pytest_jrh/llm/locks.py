@@ -23,19 +23,11 @@ _POLL = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold a lock file, waiting for it without blocking the loop.
+async def held(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
+    """Hold the first free one of lock files, waiting for it without blocking the loop: there are as
+    many holders as files.
 
     Raises `Stopped` where `stopping` says so.
-    """
-    async with held_any((path,), stopping):
-        yield
-
-
-@contextlib.asynccontextmanager
-async def held_any(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold the first free one of the lock files, as `held` does: as many holders as there are
-    files.
     """
     from filelock import FileLock
 
@@ -69,22 +61,14 @@ class Slots:
 
         Raises `Stopped` where the session ends before there is one.
         """
-        async with self._own:
-            if not self._shared:
-                with self._counted(stage):
-                    yield
-                return
-            async with held_any(self._shared, self._stopping):
-                with self._counted(stage):
-                    yield
-
-    @contextlib.contextmanager
-    def _counted(self, stage: StageName) -> Iterator[None]:
-        self.in_flight[stage] += 1
-        try:
-            yield
-        finally:
-            self.in_flight[stage] -= 1
+        async with self._own, contextlib.AsyncExitStack() as shared_slot:
+            if self._shared:
+                await shared_slot.enter_async_context(held(self._shared, self._stopping))
+            self.in_flight[stage] += 1
+            try:
+                yield
+            finally:
+                self.in_flight[stage] -= 1
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
@@ -61,6 +61,7 @@ class Judging:
         return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
 
 
+@dataclass(frozen=True, slots=True)
 class KeptRequests:
     """Keeps the requests of a judge's own code on the tape of its case.
 
@@ -70,35 +71,25 @@ class KeptRequests:
     for.
     """
 
-    def __init__(
-        self,
-        tape: Tape,
-        http: HttpRecorder,
-        *,
-        admit: Callable[[], Halt | None],
-        paced: Callable[[], Awaitable[None]],
-        later: Callable[[Callable[[], None]], object],
-        unseen: Callable[[Opened], None],
-        keyless: Callable[[Iterable[str]], None],
-    ) -> None:
-        self._tape = tape
-        self._http = http
-        self._admit = admit
-        self._paced = paced
-        self._later = later
-        self._unseen = unseen
-        self._keyless = keyless
+    tape: Tape
+    http: HttpRecorder
+    _: KW_ONLY
+    admit: Callable[[], Halt | None]
+    paced: Callable[[], Awaitable[None]]
+    later: Callable[[Callable[[], None]], object]
+    unseen: Callable[[Opened], None]
+    keyless: Callable[[Iterable[str]], None]
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
 
         Raises `Unscored` for what work raises, and for what the recording has not and must have.
         """
-        tape = self._tape
+        tape = self.tape
         live = tape.records and not tape.recording.planning
+        if live and tape.recording.stopping():
+            raise Stopped
         if live:
-            if tape.recording.stopping():
-                raise Stopped
             await tape.lock(judging.stage)
         entry = tape.recorded(judging.fingerprint)
         verdict = _verdict(entry)
@@ -126,7 +117,7 @@ class KeptRequests:
                 stage=judging.stage,
                 cause=f"{judging.code.who} has no recorded verdict.",
                 difference="",
-                cassette=str(self._tape.path),
+                cassette=str(self.tape.path),
             )
         return self._replayed(judging, verdict)
 
@@ -160,24 +151,24 @@ class KeptRequests:
             stage=judging.stage,
             cause=f"{judging.code.who} answers from its recorded verdict, {why}",
             difference=difference,
-            cassette=str(self._tape.path),
+            cassette=str(self.tape.path),
         )
 
     def _note_recorded(self, judging: Judging) -> None:
         """Note what the code sent when its verdict was recorded."""
-        entry = self._tape.recorded(judging.fingerprint, interactions=True)
+        entry = self.tape.recorded(judging.fingerprint, interactions=True)
         requests = [interaction["request"] for interaction in entry.interactions] if entry else []
         # Behind the first one there may be those of an earlier version of the code.
-        self._tape.sent.is_partial |= len(requests) > 1
+        self.tape.sent.is_partial |= len(requests) > 1
         for request in requests[:1]:
             uri, body = request["uri"], request["body"] or ""
-            self._tape.sent.sent(HttpRequest(request["method"], uri, body))
+            self.tape.sent.sent(HttpRequest(request["method"], uri, body))
 
     def _replayed(self, judging: Judging, verdict: Verdict) -> Verdict:
         """Give the recorded verdict in place of the code's; raises `Unscored` for one that is not
         on the scale, which the code's own would not have been either.
         """
-        self._tape.spending += Spending(replayed=1, unpriced=1)
+        self.tape.spending += Spending(replayed=1, unpriced=1)
         if verdict.score in judging.code.scores:
             return verdict
         score = "a huge number" if is_huge(verdict.score) else verdict.score
@@ -187,7 +178,7 @@ class KeptRequests:
             cause=f"{judging.code.who} answers from its recorded verdict, whose score is {score}; "
             f"it must be {offered_text(judging.code.scores)}.",
             asked=(judging.fingerprint,),
-            advice=f"Restore {one_line(str(self._tape.path))}, or let --jrh-retry-unscored in a "
+            advice=f"Restore {one_line(str(self.tape.path))}, or let --jrh-retry-unscored in a "
             "recording mode judge the case again.",
             happened="the judge gave no verdict",
         )
@@ -195,7 +186,7 @@ class KeptRequests:
     async def _given(
         self, judging: Judging, work: Callable[[], Awaitable[Verdict]], *, live: bool
     ) -> Verdict:
-        tape = self._tape
+        tape = self.tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
         recorded = entry.interactions if entry is not None else ()
         interrupted = tape.interrupted(judging.fingerprint) if live else None
@@ -207,19 +198,19 @@ class KeptRequests:
             ]
             recorded = (*recorded, *new)
         if live and _verdict(entry) is None:
-            await self._paced()
+            await self.paced()
         sequence = tape.next_place()
         exchanges = Exchanges(
             recorded,
             live=live,
             redactor=tape.recording.redactor,
-            admit=self._admit,
-            changed=lambda: self._later(lambda: self._keep_so_far(judging, exchanges, sequence)),
+            admit=self.admit,
+            changed=lambda: self.later(lambda: self._keep_so_far(judging, exchanges, sequence)),
             room=tape.room,
         )
         verdict: Verdict | None = None
         try:
-            with self._http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
+            with self.http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
                 worked = self._worked(work) if live else self._worked_without_keys(work)
                 scrubbed = self._scrubbed(await worked)
             verdict = scrubbed
@@ -233,7 +224,7 @@ class KeptRequests:
                 tape.sent.sent(request)
             for unseen in exchanges.unseen:
                 tape.sent.is_partial = True
-                self._unseen(unseen)
+                self.unseen(unseen)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.code.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
@@ -245,7 +236,7 @@ class KeptRequests:
             return await work()
         finally:
             # What it has raised or said is redacted after this.
-            self._tape.recording.redactor.learn(os.environ)
+            self.tape.recording.redactor.learn(os.environ)
 
     async def _worked_without_keys(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
         with keys_replaced() as names:
@@ -253,7 +244,7 @@ class KeptRequests:
                 return await self._worked(work)
             finally:
                 if names:
-                    self._keyless(names)
+                    self.keyless(names)
 
     @contextlib.contextmanager
     def _outcomes(
@@ -275,7 +266,7 @@ class KeptRequests:
                 raise
         if exchanges.halt is None:
             return
-        tape = self._tape
+        tape = self.tape
         raise halted(
             exchanges.halt,
             stage=judging.stage,
@@ -301,7 +292,7 @@ class KeptRequests:
             json.dumps(fields, ensure_ascii=False) if fields else "",
             finish_reason="stop" if fields else _UNFINISHED,
         )
-        self._tape.record(
+        self.tape.record(
             RecordedCall(
                 judging.fingerprint,
                 judging.stage,
@@ -314,7 +305,7 @@ class KeptRequests:
 
     def _scrubbed(self, verdict: Verdict) -> Verdict:
         """The verdict as a replay gives it."""
-        reasoning = self._tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
+        reasoning = self.tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
         return Verdict(verdict.score, reasoning)
 
 

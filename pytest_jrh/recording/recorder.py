@@ -65,10 +65,7 @@ class HttpRecorder:
     """
 
     def __init__(self, redactor: Redactor) -> None:
-        self._current: ContextVar[Capture | None] = ContextVar("capture", default=None)
-        self._own: ContextVar[Exchanges | None] = ContextVar("own exchanges", default=None)
-        self._sending: ContextVar[bool] = ContextVar("sending", default=False)
-        self._router = _Router(self._current, self._own, self._sending, redactor)
+        self._router = _Router(redactor)
         self._patches = contextlib.ExitStack()
         self._routes_code = False
 
@@ -85,7 +82,7 @@ class HttpRecorder:
 
     def _sending_ends(self, request: Callable[..., Any]) -> Callable[..., Any]:
         """End with a request what it has said of its context, also where it fails."""
-        sending = self._sending
+        sending = self._router.sending
 
         async def awaited(answer: Awaitable[Any]) -> Any:
             before = sending.get()
@@ -113,14 +110,14 @@ class HttpRecorder:
     def recording(self) -> Iterator[Capture]:
         """Collect the successful exchanges made in this context."""
         capture = Capture()
-        with holding(self._current, capture):
+        with holding(self._router.current, capture):
             yield capture
 
     @contextlib.contextmanager
     def replaying(self, interactions: tuple[Mapping[str, Any], ...]) -> Iterator[Capture]:
         """Answer the exchanges made in this context from recorded ones alone."""
         capture = Capture(playable=interactions)
-        with holding(self._current, capture):
+        with holding(self._router.current, capture):
             yield capture
 
     @contextlib.contextmanager
@@ -131,22 +128,24 @@ class HttpRecorder:
         """
         if not self._routes_code:
             self._routes_code = True
-            patch = HttpClientPatch(self._own, lambda: holding(self._sending, value=True), _decoded)
+            patch = HttpClientPatch(
+                self._router.own, lambda: holding(self._router.sending, value=True), _decoded
+            )
             self._patches.enter_context(patch.installed())
             self._patches.enter_context(calls_watched())
-            self._patches.enter_context(_aiohttp_bounded(self._own))
-            self._patches.enter_context(_dotenv_seen(self._own))
+            self._patches.enter_context(_aiohttp_bounded(self._router.own))
+            self._patches.enter_context(_dotenv_seen(self._router.own))
             install()
 
         def tell(opened: Opened) -> None:
-            if not self._sending.get():
+            if not self._router.sending.get():
                 exchanges.connects(opened)
 
         watch = Watch(tell, os.getpid(), replays=not exchanges.live)
         judging().add(watch)
         try:
             with (
-                holding(self._own, exchanges),
+                holding(self._router.own, exchanges),
                 holding(watched(), watch),
                 bounded(),
                 keeping_process(),
@@ -169,16 +168,10 @@ class _Router:
     skip_patchers = ("httplib", "requests", "boto3", "urllib3", "httplib2", "tornado")
     write_protected = False
 
-    def __init__(
-        self,
-        current: ContextVar[Capture | None],
-        own: ContextVar[Exchanges | None],
-        sending: ContextVar[bool],
-        redactor: Redactor,
-    ) -> None:
-        self._current = current
-        self._own = own
-        self._sending = sending
+    def __init__(self, redactor: Redactor) -> None:
+        self.current: ContextVar[Capture | None] = ContextVar("capture", default=None)
+        self.own: ContextVar[Exchanges | None] = ContextVar("own exchanges", default=None)
+        self.sending: ContextVar[bool] = ContextVar("sending", default=False)
         self._redactor = redactor
 
     def filter_request(self, request: Any) -> Any:
@@ -189,17 +182,17 @@ class _Router:
         return [(request, [], [])]
 
     def can_play_response_for(self, request: Any) -> bool:
-        exchanges = self._own.get()
+        exchanges = self.own.get()
         if exchanges is not None:
             http_request = exchanges.request(
                 request.method, request.uri, request.body, request.headers
             )
             interaction = exchanges.answer(http_request)
             # What is sent from here on, until the request ends, is no secret connection.
-            self._sending.set(interaction is None)
+            self.sending.set(interaction is None)
             request.jrh_found = interaction
             return interaction is not None
-        capture = self._current.get()
+        capture = self.current.get()
         if capture is None or capture.playable is None:
             return False
         if self._recorded(request, capture) is None:
@@ -212,7 +205,7 @@ class _Router:
     def play_response(self, request: Any) -> Any:
         from vcr.serializers.compat import convert_to_bytes
 
-        capture = self._current.get()
+        capture = self.current.get()
         interaction = getattr(request, "jrh_found", None)
         if interaction is None and capture is not None:
             interaction = self._recorded(request, capture)
@@ -222,13 +215,13 @@ class _Router:
         return convert_to_bytes({**response, "body": dict(response["body"])})
 
     def append(self, request: Any, response: Any) -> None:
-        exchanges = self._own.get()
+        exchanges = self.own.get()
         if exchanges is not None:
             http_request = exchanges.request(request.method, request.uri, request.body)
             content_type = body_text(request.headers.get("content-type"))
             exchanges.made(http_request, _decoded(response), content_type)
             return
-        capture = self._current.get()
+        capture = self.current.get()
         if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - an error is asked again
             return
         capture.made.append(self._interaction(request, response))

@@ -518,10 +518,10 @@ def _with_earlier(
         def made_case(spec: CaseSpec) -> Case | None:
             return readers[folders[spec.test]](generation_id(spec))
 
-        earlier = earlier_results(suite, cases, ran, made_case)
-    outputs.problems += earlier.notes
+        earlier, notes = earlier_results(suite, cases, ran, made_case)
+    outputs.problems += notes
     merged = dict(items_by_case)
-    for case, result in earlier.results.items():
+    for case, result in earlier.items():
         spec = cases.specs[case]
         merged[case] = Item(spec, generation_id(spec), result, kept=True)
     return [merged[case] for case in cases.specs if case in merged]

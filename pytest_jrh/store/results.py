@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
-from dataclasses import field as dataclasses_field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
@@ -367,7 +366,7 @@ def _odd_realism(result: CaseResult) -> Iterator[str]:
             yield from _odd_answer("realism", answer.altered, answer.trouble)
 
 
-def _odd_answer(name: str, answer: bool | None, trouble: str) -> Iterator[str]:  # noqa: FBT001 - what a model answered
+def _odd_answer(name: str, answer: object, trouble: str) -> Iterator[str]:
     if (answer is None) != bool(trouble):
         yield f"{name} says why there is no answer exactly where there is none"
     elif trouble and trouble not in UNSCORED:
@@ -538,41 +537,29 @@ class SuiteCases:
     runs: frozenset[tuple[str, int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """The results that are kept, by case id, and sentences about those that are not."""
-
-    results: Mapping[str, CaseResult] = dataclasses_field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
 def earlier_results(
     suite: Suite,
     cases: SuiteCases,
     ran: Mapping[str, CaseResult],
     made_case: Callable[[CaseSpec], Case | None],
-) -> Earlier:
-    """Pick the results of the file that this session has none of, and that are of the cases and
-    judges of today.
+) -> tuple[Mapping[str, CaseResult], list[str]]:
+    """Pick the results of the file that this session has none of, by case id, and that are of the
+    cases and judges of today; with sentences about others that somebody may miss.
 
-    `made_case` reads the made case of a spec. Those of another version of a case, of another judge,
-    or of a case that is no longer in the suite are left out, with a note where somebody may miss
-    them.
+    `made_case` reads the made case of a spec.
     """
     path = earlier_state_file(suite.results_dir, RESULTS_FILE)
     if all(case in ran for case in cases.specs) or not path.exists():
-        return Earlier()
+        return {}, []
     try:
         stored_results = read_results(path)
     except InputError as error:
         aside = path.with_name(f"{path.name}.unreadable")
         path.replace(aside)
-        return Earlier(
-            notes=(
-                "The results of earlier sessions cannot be used; they were moved to "
-                f"{aside.name}.\n{error}",
-            )
-        )
+        return {}, [
+            "The results of earlier sessions cannot be used; they were moved to "
+            f"{aside.name}.\n{error}"
+        ]
     results: dict[str, CaseResult] = {}
     counts: Counter[str] = Counter()
     for case, stored in stored_results.items():
@@ -588,7 +575,7 @@ def earlier_results(
     for reason, number in counts.items():
         left_out = counted(number, "result")
         notes.append(f"{left_out} of earlier sessions left out of {path.name}: {reason}.")
-    return Earlier(results, tuple(notes))
+    return results, notes
 
 
 def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:

@@ -35,10 +35,10 @@ ROUTER_MEMBERS = {
 }
 # Asked for by aiohttp's stub, and where classes are patched.
 UNUSED_BY_HTTPX = {"_path", "filter_request", "find_requests_with_most_matches"}
-_PRIVATE = {
-    "_current",
-    "_own",
-    "_sending",
+_OURS = {
+    "current",
+    "own",
+    "sending",
     "_redactor",
     "_recorded",
     "_interaction",
@@ -145,7 +145,7 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
             return super().__getattribute__(name)
 
     recorder = HttpRecorder(Redactor(()))
-    recorder._router = Watched(recorder._current, recorder._own, recorder._sending, Redactor(()))
+    recorder._router = Watched(Redactor(()))
     before = httpx.HTTPTransport.handle_request
     recorder.install()
     try:
@@ -165,7 +165,7 @@ def test_vcrpy_asks_the_router_for_its_known_members_alone_and_once_per_exchange
     assert first.json() == second.json() == outside.json()
     assert played.missed == "GET /v1"
     assert server.count() == 2
-    assert used - _PRIVATE == ROUTER_MEMBERS - UNUSED_BY_HTTPX
+    assert used - _OURS == ROUTER_MEMBERS - UNUSED_BY_HTTPX
     # A library that vcrpy learns to patch next would be patched in the user's process, too.
     assert set(PATCHER_NAMES) - set(_Router.skip_patchers) == {"aiohttp", "httpx", "httpx2"}
 
