@@ -35,6 +35,7 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "growth": offline.growth,
     "workers": offline.workers,
     "collection": offline.collection,
+    "job": offline.job,
     "unused": offline.unused,
     "reports": reports.html,
     "review": review.lines,

@@ -10,9 +10,11 @@ from typing import Any
 from benchmarks.measure import pytest_command, run
 from tests.support.server_process import server_process
 from tests.support.suites import SuiteFiles, merged, write_suite
+from tests.support.trajectories import ORDER, agent, results, trajectory, user, write_trial
 
 CACHE = Path(__file__).resolve().parent / ".cache"
 BIG_SAMPLES = 10_000
+TRIALS = 500
 CASES_FILE = Path("outputs", "cases", "agent_perturbations.jsonl")
 # The cases of both tests in one file, as a frozen suite needs them.
 _ONE_FOLDER = {"test_agent_perturbation_config": {"output": {"dir": str(CASES_FILE.parent)}}}
@@ -56,6 +58,23 @@ def big_log() -> Path:
         CACHE.mkdir(exist_ok=True)
         _write_big_log(path)
     return path
+
+
+def job_of_trials() -> Path:
+    """A job of Harbor with 500 trials, each with a trajectory of about 11 KB and one reward."""
+    folder = CACHE / f"job-{TRIALS}"
+    if not folder.exists():
+        content = "The file has five lines, and none of them names the order. " * 12
+        observation = results({"source_call_id": "c1", "content": content})
+        step = agent("I look.", tool_calls=[ORDER], observation=observation)
+        steps = [user("Find the order."), *[step] * 11]
+        for number in range(TRIALS):
+            value = trajectory(*steps, session_id=f"session-{number}")
+            verifier_result = {"rewards": {"reward": number % 2}}
+            write_trial(
+                folder, f"task-{number // 2:03}__{number}", value, verifier_result=verifier_result
+            )
+    return folder
 
 
 def _write_big_log(path: Path) -> None:

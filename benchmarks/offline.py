@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,16 @@ from benchmarks.material import (
     BIG_SAMPLES,
     CACHE,
     CASES_FILE,
+    TRIALS,
     big_log,
+    job_of_trials,
     plain_test_over,
     recorded,
     suite,
     trivial_tests,
 )
 from benchmarks.measure import Cost, Line, Work, in_turns, ours, plain
+from pytest_jrh.sources import open_sources
 from tests.support.suites import SuiteFiles
 
 CASES = 1_000
@@ -196,6 +202,31 @@ def _start_up() -> SuiteFiles:
 
 def _trivial(count: int, *arguments: str) -> Work:
     return plain(CACHE, str(trivial_tests(count, CACHE)), *arguments)
+
+
+def job() -> list[Line]:
+    """What is asked of a job of Harbor before the first case, in seconds of CPU."""
+    folder = job_of_trials()
+    files = [file for file in folder.rglob("*.json") if file.name != "config.json"]
+    started = time.process_time()
+    for file in files:
+        json.loads(file.read_bytes())
+    read = time.process_time()
+    with open_sources([folder]) as source:
+        source.summaries()
+        source.aliases()
+        for values in (source.metadata("agent"), source.fields(), source.scores()):
+            deque(values, maxlen=0)
+    planned = time.process_time() - read
+    return [
+        Line(
+            f"planning over a job of {TRIALS} trials of 11 KB",
+            f"{planned:.2f} s of CPU",
+            f"3 s; its files parsed take {read - started:.2f} s",
+            planned / 3,
+            1.0,
+        )
+    ]
 
 
 def _against(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 Key = tuple[str, int]
-# More files than these are opened for each run that is read: a process may have but so many open.
+# Of more files the one that was used longest ago is closed: a process may have but so many open.
 _MOST_OPEN = 100
 
 
@@ -64,8 +64,11 @@ class Joined(Source):
         self._files = tuple(files)
         self._open_one = open_one
         self._is_known = is_known
-        self._kept = [open_one(file) for file in files] if len(files) <= _MOST_OPEN else []
         self._lock = threading.RLock()
+        # What a source keeps beside its open file is small, so each is made once.
+        self._sources: dict[int, Source] = {}
+        # Of those that may be open, how many use them now; the last one to be used is the last.
+        self._users: dict[int, int] = {}
         self._said = dict.fromkeys(notices)
         self._rows: dict[Key, tuple[_Place, RunSummary]] | None = None
         self._unclear: dict[str, tuple[str, ...]] = {}
@@ -137,19 +140,24 @@ class Joined(Source):
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files."""
-        for source in self._kept:
-            self._said.update(dict.fromkeys(source.notices()))
-        return tuple(self._said)
+        with self._lock:
+            sources = [self._sources[number] for number in sorted(self._sources)]
+            notices = dict.fromkeys(self._said)
+        for source in sources:
+            notices.update(dict.fromkeys(source.notices()))
+        return tuple(notices)
 
     def import_readers(self, *, with_raw: bool = False) -> None:
         """See `Source`: where more files are read than stay open, the first one decides."""
-        for number in range(len(self._kept) or 1):
+        for number in range(len(self._files) if len(self._files) <= _MOST_OPEN else 1):
             with self._source(number) as source:
                 source.import_readers(with_raw=with_raw)
 
     def close(self) -> None:
         """Close the files that are open."""
-        for source in self._kept:
+        with self._lock:
+            sources = list(self._sources.values())
+        for source in sources:
             source.close()
 
     def _named(
@@ -167,14 +175,25 @@ class Joined(Source):
 
     @contextmanager
     def _source(self, number: int) -> Iterator[Source]:
-        if self._kept:
-            yield self._kept[number]
-            return
-        with self._open_one(self._files[number]) as source:
-            yield source
-            notices = source.notices()
         with self._lock:
-            self._said.update(dict.fromkeys(notices))
+            source = self._sources.get(number)
+            if source is None:
+                source = self._sources[number] = self._open_one(self._files[number])
+            self._users[number] = self._users.pop(number, 0) + 1
+        try:
+            yield source
+        finally:
+            with self._lock:
+                self._users[number] -= 1
+                self._close_unused()
+
+    def _close_unused(self) -> None:
+        """Close what was used longest ago, as long as more than a few files may be open."""
+        if len(self._users) > _MOST_OPEN:
+            number = next((number for number, users in self._users.items() if not users), None)
+            if number is not None:
+                del self._users[number]
+                self._sources[number].close()
 
     def _index(self) -> dict[Key, tuple[_Place, RunSummary]]:
         with self._lock:
@@ -226,7 +245,7 @@ class Joined(Source):
                     new_id = former_id
                 origin = _Place(number, run_id)
                 renamed[origin] = (new_id, None if new_id == former_id else former_id)
-        self._unclear = _unclear_names(self._files, shared, epochs, times)
+        self._unclear = _unclear_names(self._files, epochs, times)
         self._say_renamed(renamed, len(shared), order)
         return renamed
 
@@ -297,7 +316,6 @@ def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
 
 def _unclear_names(
     files: Sequence[Path],
-    shared: Collection[str],
     epochs: Mapping[int, Mapping[str, Collection[int]]],
     times: Mapping[int, datetime],
 ) -> dict[str, tuple[str, ...]]:
@@ -307,11 +325,13 @@ def _unclear_names(
     """
     former_labels = _former_labels(files)
     holders: dict[str, list[int]] = {}
-    for number in range(len(files)):
+    ids: dict[str, str] = {}
+    for number, file in enumerate(files):
         for run_id in epochs[number]:
+            name_with_file = f"{run_id}@{file.stem}"
+            ids[name_with_file] = run_id
             holders.setdefault(run_id, []).append(number)
-            holders.setdefault(f"{run_id}@{files[number].stem}", []).append(number)
-    ids = {f"{run_id}@{file.stem}": run_id for run_id in shared for file in files}
+            holders.setdefault(name_with_file, []).append(number)
     unclear: dict[str, tuple[str, ...]] = {}
     for name, numbers in holders.items():
         begun = sorted(times[number] for number in numbers if number in times)
@@ -326,12 +346,13 @@ def _labels(files: Sequence[Path]) -> list[str]:
     part: files that follow change no name.
     """
     labels: list[str] = []
-    for number, file in enumerate(files):
-        before = files[: number + 1]
-        common = os.path.commonpath([earlier_file.absolute().parent for earlier_file in before])
-        stems = {earlier_file.stem for earlier_file in files[:number]}
+    stems: set[str] = set()
+    common = str(files[0].absolute().parent)
+    for file in files:
+        common = os.path.commonpath([common, file.absolute().parent])
         path = file.absolute().relative_to(common).as_posix()
         labels.append(path if file.stem in stems else file.stem)
+        stems.add(file.stem)
     return labels
 
 

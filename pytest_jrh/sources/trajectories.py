@@ -50,6 +50,7 @@ _KEYS_OF_A_TRIAL = {
 _OF_A_TRIAL = ("trial_name", "task_name", "source")
 _EPOCH = 1
 _START = 1_000_000
+_MOST_CHARACTERS_KEPT = 100_000
 # Not in a text, where its quotes would have backslashes.
 _SAYS_ATIF = re.compile(
     rb'\A\s*+\{\s*+"schema_version".*?"step_id"\s*+:'
@@ -161,14 +162,28 @@ def _chat_content(content: str | list[Json]) -> str | list[Json]:
     return parts
 
 
+def _metadata_of(trajectory: Json) -> Json:
+    """What a trajectory says beside its steps and tools."""
+    agent = {key: value for key, value in trajectory["agent"].items() if key != "tool_definitions"}
+    metadata: Json = {"agent": agent}
+    for name in ("session_id", "trajectory_id", "notes", "final_metrics", "extra"):
+        if trajectory.get(name) is not None:
+            metadata[name] = trajectory[name]
+    return metadata
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One run: its file, None where the agent left none, and what Harbor says of its trial."""
+    """One run: its file, None where the agent left none, and what Harbor says of its trial.
+
+    `metadata` is None where it is so long that it is read anew each time.
+    """
 
     summary: RunSummary
     file: Path | None
     scores: Mapping[str, Any]
     about: Mapping[str, Any]
+    metadata: Mapping[str, Any] | None
     created: datetime | None
 
 
@@ -216,6 +231,15 @@ class Trajectories(Source):
         for key, row in self._index().items():
             yield key, row.scores
 
+    def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """See `Source`: what is known since the files were read first, as a rule."""
+        rows = self._index()
+        if any(row.metadata is None for row in rows.values()):
+            yield from super().metadata(field)
+            return
+        for key, row in rows.items():
+            yield key, storable(row.metadata or {})[0]
+
     def created(self) -> datetime | None:
         """See `Source`: when the trial was begun, or the first step taken."""
         return next(iter(self._index().values())).created
@@ -261,14 +285,10 @@ class Trajectories(Source):
             if message.get("tool_call_id") == "":
                 del message["tool_call_id"]
         tools: list[Json] = []
-        metadata: Json = dict(row.about)
+        metadata = row.about
         if trajectories:
-            agent = dict(trajectories[0]["agent"])
-            tools = definitions_of({"tools": agent.pop("tool_definitions", None)})
-            metadata["agent"] = agent
-            for name in ("session_id", "trajectory_id", "notes", "final_metrics", "extra"):
-                if trajectories[0].get(name) is not None:
-                    metadata[name] = trajectories[0][name]
+            tools = definitions_of({"tools": trajectories[0]["agent"].get("tool_definitions")})
+            metadata = {**row.about, **_metadata_of(trajectories[0])}
         stored: Json = {"messages": messages, "metadata": metadata, "tools": tools}
         clean, changed = storable(stored)
         with self._lock:
@@ -333,8 +353,12 @@ class Trajectories(Source):
         skip = None
         if exception.get("exception_type"):
             about["exception_type"] = exception["exception_type"]
+        metadata: Mapping[str, Any] | None = about
         if trajectories:
             first = trajectories[0]
+            metadata = {**about, **_metadata_of(first)}
+            if len(json.dumps(metadata)) > _MOST_CHARACTERS_KEPT:
+                metadata = None
             run_id = run_id or first.get("trajectory_id") or first.get("session_id") or _stem(file)
             started = started or first["steps"][0].get("timestamp")
         else:
@@ -348,7 +372,14 @@ class Trajectories(Source):
         rewards = verified.get("rewards") or {}
         if not rewards and verified.get("reward") is not None:
             rewards = {"reward": verified["reward"]}
-        return _Row(summary, file if trajectories else None, rewards, about, written_time(started))
+        return _Row(
+            summary,
+            file if trajectories else None,
+            rewards,
+            about,
+            metadata,
+            written_time(started),
+        )
 
     def _parts(self, file: Path) -> list[tuple[Path, Json]]:
         """A trajectory and its continuations, each with its file.

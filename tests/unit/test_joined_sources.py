@@ -213,15 +213,33 @@ def test_an_epoch_of_a_shared_id_goes_by_the_same_name(tmp_path: Path) -> None:
     assert keys(opened(one, two)) == [("1", 1, "1"), ("1", 2, "1"), ("1@b", 1, "1")]
 
 
-def test_many_files_are_not_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_of_many_files_is_made_a_source_once_and_few_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(joined, "_MOST_OPEN", 2)
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
+    made: list[Path] = []
     closed: list[Path] = []
     monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
-    source = opened(*logs)
+
+    def open_one(path: Path) -> Source:
+        made.append(path)
+        return open_source(path)
+
+    source = Joined(logs, open_one)
     assert [name for name, _, _ in keys(source)] == ["0", "1", "2"]
+    assert closed == [logs[0]]
     assert source.read("2", 1)[0].run_id == "2"
-    assert closed == [*logs, logs[2]]
+    assert closed == [logs[0]]
+    for values in (source.scores(), source.metadata("any"), source.fields()):
+        assert len(list(values)) == len(logs)
+    assert made == logs
+    # What was used longest ago goes first, and nothing that is in use.
+    monkeypatch.setattr(joined, "_MOST_OPEN", 1)
+    del closed[:]
+    with source._source(0), source._source(1):
+        assert logs[0] not in closed
+    assert source.read("0", 1)[0].run_id == "0"
 
 
 def test_what_is_wrong_with_several_files_is_said_of_each(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.sources import open_source, open_sources
+from pytest_jrh.sources import atif, open_source, open_sources, trajectories
 from pytest_jrh.sources.source import Source, with_clusters
 from pytest_jrh.sources.trajectories import Trajectories
 from tests.support.trajectories import (
@@ -122,6 +122,28 @@ def test_what_is_beside_the_steps_is_metadata_and_tools(tmp_path: Path) -> None:
     assert [tool["name"] for tool in run.tools] == ["find_order"]
     assert run.messages[0]["metadata"] == {"extra": {"n": 1}}
     assert [summary.cluster for summary in with_clusters(source, "/extra/task")] == ["a"]
+
+
+def test_metadata_that_is_not_long_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, notes in (("a", "Short."), ("b", "x" * 1_000)):
+        value = trajectory(*HELLO, trajectory_id=name, notes=notes)
+        write(tmp_path / f"{name}.json", value)
+    monkeypatch.setattr(trajectories, "_MOST_CHARACTERS_KEPT", 500)
+    source = open_sources([tmp_path])
+    source.summaries()
+    read: list[str] = []
+
+    def reading(file: Path, shape: str, most_bytes: int) -> Json:
+        read.append(file.name)
+        return atif.read_fitting(file, shape, most_bytes)
+
+    monkeypatch.setattr(trajectories, "read_fitting", reading)
+    assert [fields["notes"] for fields in source.fields()] == ["Short.", "x" * 1_000]
+    assert read == ["b.json"]
+    runs = [source.read(run.run_id, 1)[0] for run in source.summaries()]
+    assert [run.metadata for run in runs] == list(source.fields())
 
 
 def test_a_run_is_named_by_its_trajectory_its_session_or_its_file(tmp_path: Path) -> None:
