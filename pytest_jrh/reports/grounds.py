@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         Anchored,
         Sides,
         VerifierAgainstPeople,
-        ViolationRate,
     )
     from pytest_jrh.store.labels import Grounds, Kinship
 
@@ -104,7 +103,8 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
-    return [*_sentences(session), *_kin_sentences(session)]
+    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
+    return [*_sentences(session), *dict.fromkeys(map(kin_sentence, kin))]
 
 
 def _sentences(session: Session) -> Iterator[str]:
@@ -113,8 +113,9 @@ def _sentences(session: Session) -> Iterator[str]:
         of = f"{suite}: " if len(session.grounds) > 1 else ""
         if basis := basis_sentence(results, grounds):
             yield of + basis
-        for sentence in annotator_sentences(grounds):
-            yield of + sentence
+        annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
+        if annotators.units:
+            yield f"{of}Annotators agree in {_agreement_text(annotators, 'run')}."
         for judge, of_judge in _by_judge(results).items():
             by = f"{of}judge {judge}: " if judge else of
             for rubric, sides in sides_levels(of_judge):
@@ -147,12 +148,6 @@ def _by_judge(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
     for result in results:
         by_judge.setdefault(result.judge, []).append(result)
     return by_judge
-
-
-def _kin_sentences(session: Session) -> Iterator[str]:
-    """Which judges may share the verifier's errors, each once."""
-    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
-    yield from dict.fromkeys(map(kin_sentence, kin))
 
 
 def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:
@@ -287,13 +282,6 @@ def _checked(blind: int, wrong: int | None) -> str:
     return text
 
 
-def annotator_sentences(grounds: Grounds) -> Iterator[str]:
-    """How far annotators of natural runs agree, where several labelled one."""
-    annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
-    if annotators.units:
-        yield f"Annotators agree in {_agreement_text(annotators, 'run')}."
-
-
 def _agreement_text(annotators: Agreement, unit: str) -> str:
     text = f"{percent(annotators.raw)} of pairs on {counted(annotators.units, unit)}"
     if annotators.alpha is not None:
@@ -341,7 +329,7 @@ def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[
         if corrected.value is None:
             yield f"{text}not corrected: {corrected.why}."
         else:
-            labels = _labels_of(rate)
+            labels = counted(rate.labelled, "label") + (" drawn at random" if rate.drawn else "")
             yield (
                 f"{text}corrected by {labels}, {percent(corrected.value)} are (95% interval "
                 f"{range_text(corrected)})."
@@ -354,10 +342,6 @@ _NOT_DRAWN = (
     "Nothing says that the runs with a label were drawn at random from all, and the corrected rate "
     "holds only if they were: write drawn in the column split of those that were (docs: labels)."
 )
-
-
-def _labels_of(rate: ViolationRate) -> str:
-    return counted(rate.labelled, "label") + (" drawn at random" if rate.drawn else "")
 
 
 def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
@@ -542,18 +526,16 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
 
 
 def _sides(results: Sequence[CaseResult]) -> dict[str, Any] | None:
-    levels = {rubric: _values_of_sides(sides) for rubric, sides in sides_levels(results)}
+    levels = {}
+    for rubric, sides in sides_levels(results):
+        levels[rubric] = {
+            "natural": _rate_values(sides.natural),
+            "synthetic": _rate_values(sides.synthetic),
+            "gap": sides.gap.value,
+            "interval": bounds_data(sides.gap),
+        }
     total = levels.pop("", None)
     return None if total is None else {**total, "rubrics": levels}
-
-
-def _values_of_sides(sides: Sides) -> dict[str, Any]:
-    return {
-        "natural": _rate_values(sides.natural),
-        "synthetic": _rate_values(sides.synthetic),
-        "gap": sides.gap.value,
-        "interval": bounds_data(sides.gap),
-    }
 
 
 def _against_people(
