@@ -12,7 +12,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from pytest_jrh.core.files import encoded, file_name_part, replacing
 from pytest_jrh.core.model import JUDGED, UNSCORED, Message, Usage
 from pytest_jrh.core.transcript import ROLES, render_transcript, storable
 from pytest_jrh.reports.grounds import label_figures, label_sentences
-from pytest_jrh.reports.provenance import whole_data
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.topics import extent_sentences
@@ -75,7 +74,7 @@ def _session_metadata(suites: list[str], session: Session) -> dict[str, Any]:
         "labels": label_sentences(session),
     }
     if session.origin.suites:
-        metadata["provenance"] = whole_data(session.origin)
+        metadata["provenance"] = asdict(session.origin)
     warnings = {}
     for section in sections(session.table):
         if sentences := section_warnings(section):

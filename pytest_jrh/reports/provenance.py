@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -133,11 +133,6 @@ def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
         "baseline": baseline,
         "versions": dict(origin.versions),
     }
-
-
-def whole_data(origin: SessionOrigin) -> dict[str, Any]:
-    """All of it as JSON values, for files that no other is compared with."""
-    return asdict(origin)
 
 
 _LONGEST = 500
