@@ -42,8 +42,9 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "table",
         metavar="TABLE",
-        help="CSV (commas, semicolons, tabs) or JSON lines; or an Inspect log, whose columns are "
-        "scorer:NAME and metadata:FIELD, and as labels `edits`: scores that people edited",
+        help="CSV (commas, semicolons, tabs) or JSON lines; or an Inspect log, or a folder of "
+        "runs, whose columns are scorer:NAME and metadata:FIELD, and as labels `edits`: scores "
+        "that people edited",
     )
     columns = declare_columns(check)
     columns.add_argument(

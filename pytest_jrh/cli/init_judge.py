@@ -193,11 +193,14 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
         path = f"inputs/data/{name}/runs"
         copies = {f"{path}/{_file_below(log, file, at)}": file for at, file in enumerate(files)}
         return LogPlace(path, committed=True, copies=copies)
-    path = f"inputs/data/{name}/{_file_name(log)}"
+    own = log.absolute()
+    # The result of its trial is above a trajectory, and the folders between them say whose it is.
+    above = Path(os.path.commonpath([own.parent, *(file.absolute().parent for file in files)]))
+    path = f"inputs/data/{name}/{(own.parent.relative_to(above) / _file_name(log)).as_posix()}"
     copies = {path: log}
     for at, file in enumerate(files):
-        if file != log:
-            copies[f"inputs/data/{name}/{_file_below(log.parent, file, at)}"] = file
+        if file.absolute() != own:
+            copies[f"inputs/data/{name}/{_file_below(above, file.absolute(), at)}"] = file
     return LogPlace(path, committed=True, copies=copies)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.sources import open_source
+from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.label_files import as_text, whole_number
 from pytest_jrh.sources.labels import SCORER_MAP
 from pytest_jrh.sources.source import top_field
@@ -30,7 +30,7 @@ def log_table(path: Path, file: str, *, label: str | None, columns: Sequence[str
     `edits` what they made of it, where they did; None where labels come from elsewhere. Rows are
     counted from 1. Raises `InputError` for what the log has not, with the names of what it has.
     """
-    with open_source(path) as source:
+    with open_sources((path,)) as source:
         keys = [(run.run_id, run.epoch) for run in source.summaries()]
         values: dict[str, Mapping[Key, Any]] = {}
         named = dict.fromkeys(column for column in columns if column == EDITS or is_in_log(column))

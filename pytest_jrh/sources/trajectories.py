@@ -251,7 +251,9 @@ class Trajectories(Source):
 
     def files(self) -> tuple[Path, ...]:
         """The files that the runs are read from."""
-        files = [self.path] if self.path.is_file() else [self.path / _RESULT]
+        files = [self.path] if self.path.is_file() else []
+        if self._trial is not None:
+            files.append(self._trial / _RESULT)
         for row in self._index().values():
             files += [] if row.file is None else [file for file, _ in self._parts(row.file)]
         return tuple(dict.fromkeys(file for file in files if file.is_file()))

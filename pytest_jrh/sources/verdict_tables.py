@@ -6,6 +6,7 @@ people use or as options say; then words become scores, and rows become cases.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -93,8 +94,12 @@ _LOG_SUFFIX = ".eval"
 
 
 def names_log(path: Path, columns: Sequence[str]) -> bool:
-    """Whether a table is to be made of a log: by its name, or by what options name of it."""
-    return path.suffix.lower() == _LOG_SUFFIX or any(map(is_in_log, columns))
+    """Whether a table is to be made of a log, or of a folder such as a job of Harbor: by its name,
+    or by what options name of it.
+    """
+    # Unlike a path's own question, false of a name that is too long for a file.
+    is_folder = os.path.isdir(path)  # noqa: PTH112
+    return is_folder or path.suffix.lower() == _LOG_SUFFIX or any(map(is_in_log, columns))
 
 
 def is_in_log(column: str) -> bool:

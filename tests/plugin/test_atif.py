@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
+from pytest_jrh.sources import open_source
 from tests.plugin.labelled import content
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
@@ -171,3 +173,50 @@ def test_a_suite_is_started_with_the_continuations_of_its_runs(tmp_path: Path, l
     assert names == ["a.cont-1.json", "a.json"]
     done = run_pytest(tmp_path, "--jrh-config=inputs/configs/new.yml", "--collect-only", "-q")
     assert done.code == pytest.ExitCode.OK, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("step", ["", "steps/first/"])
+def test_a_trajectory_of_a_trial_is_copied_with_its_result(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], step: str
+) -> None:
+    value = trajectory(*HELLO)
+    result: dict[str, Any] = {}
+    if step:
+        rewards = {"rewards": {"reward": 0.0}}
+        result = {"step_results": [{"step_name": "first", "verifier_result": rewards}]}
+    trial = write_trial(tmp_path / "job", "task-1__ab", None if step else value, **result)
+    write(trial / step / "agent" / "trajectory.json", value)
+    folder = tmp_path / "new"
+    folder.mkdir()
+    log = trial / step / "agent" / "trajectory.json"
+    assert main(["init", "new", "--log", str(log), "--folder", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    copied = folder / "inputs" / "data" / "new"
+    names = sorted(file.relative_to(copied).as_posix() for file in copied.rglob("*.json"))
+    assert names == sorted([f"{step}agent/trajectory.json", "result.json"])
+    [plan] = [shlex.split(line)[1:] for line in lines if line.endswith(" --jrh-plan")]
+    done = run_pytest(folder, *plan)
+    assert done.code == pytest.ExitCode.OK, done.stdout + done.stderr
+    with open_source(copied / step / "agent" / "trajectory.json") as source:
+        [(key, scores)] = source.scores()
+    assert key == ("task-1__ab/first" if step else "task-1__ab", 1)
+    assert scores == {"reward": 0.0 if step else 1.0}
+
+
+def test_check_takes_the_folders_that_init_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = labelled_job(tmp_path / "suite").data / "monday"
+    labels = tmp_path / "labels.csv"
+    names = sorted(trial.name for trial in job.iterdir() if trial.is_dir())
+    labels.write_text("\n".join(["id,label", *(f"{name},1" for name in names)]), encoding="utf-8")
+    columns = ["--verdict=scorer:reward", f"--labels={labels}", "--map=1=0", "--map=0=1"]
+    for log in (job, job / "task-0__00"):
+        main(["check", str(log), *columns])
+        out = " ".join(capsys.readouterr().out.split())
+        assert "verdict: scorer:reward" in out
+        assert main(["check", str(log)]) == 4
+        assert "its scorers are scorer:reward" in capsys.readouterr().err
+    assert main(["check", "x" * 300]) == 4
+    assert main(["check", str(tmp_path / "suite" / "inputs" / "configs")]) == 4
+    assert "holds no transcripts" in capsys.readouterr().err
