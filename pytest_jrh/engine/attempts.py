@@ -70,7 +70,7 @@ class Attempt:
     its askers hold the places among the cases at work. `counted` is False where what it took counts
     for another case. `shared_tapes` are those that its case was made with by another judge's go,
     and `questions` those of what was asked about the case beside its verdict, such as its
-    `realism`.
+    `realism`. `seconds` are those that its verdicts took, where they were asked for now.
     """
 
     spec: CaseSpec
@@ -89,6 +89,7 @@ class Attempt:
     questions: list[Tape] = field(default_factory=list)
     realism: Realism | None = None
     turns_shown: ShownTurns | None = None
+    seconds: tuple[float, ...] = ()
 
     @property
     def renews_case(self) -> bool:
@@ -114,7 +115,7 @@ class Attempt:
         """Be what another go at the same spec has come to."""
         self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
         self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
-        self.earlier_verdicts = other.earlier_verdicts
+        self.earlier_verdicts, self.seconds = other.earlier_verdicts, other.seconds
         self.tapes, self.judging = other.tapes, other.judging
         self.turns_shown = other.turns_shown
         self.counted = counted
@@ -159,6 +160,7 @@ class Attempt:
             base_scores=self.base_scores,
             realism=self.realism,
             turns_shown=self.turns_shown if judgment is not None else None,
+            seconds=self.seconds if judgment is not None else (),
             verdicts=result.verdicts or self.earlier_verdicts,
         )
 

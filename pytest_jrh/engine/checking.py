@@ -62,6 +62,7 @@ class CheckSettings:
     values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
     none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
     `baseline_verdict` is the column of verdicts in that file, empty where it says it itself.
+    `timed` says that a column of seconds counts, which only a comparison shows.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class CheckSettings:
     max_drop: float = 0.0
     proof: bool = False
     baseline_verdict: str = ""
+    timed: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ class CheckedTable:
     `session` is what reports are made of; `judge_names` are the judges, without that of the
     baseline; `unlabelled` are the cases without a label, which count in no figure of accuracy.
     `baseline` is the column or file of the earlier verdicts, and `before` has these by case id,
-    also of cases without a label; `lines` are those of the baseline that the gate goes by, and
-    `absent` counts its verdicts on cases that are not in the table.
+    also of cases without a label, and `seconds_before` what these took, where it is known; `lines`
+    are those of the baseline that the gate goes by, and `absent` counts its verdicts on cases that
+    are not in the table.
     """
 
     table: VerdictTable
@@ -94,6 +97,7 @@ class CheckedTable:
     before: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     lines: Mapping[str, BaselineCase] = field(default_factory=dict)
     absent: int = 0
+    seconds_before: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
@@ -216,6 +220,7 @@ def check(
         verdicts=settings.verdicts,
         baseline=column,
         mapping=settings.map,
+        timed=settings.timed,
     )
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
@@ -248,11 +253,21 @@ class _Earlier(NamedTuple):
         case = self.cases.get(key)
         if case is None:
             return (), ""
-        if self.judge:
-            judge = self.judge
-        elif judge not in case.judges and len(case.judges) == 1:
-            judge = case.judges[0]
+        judge = self._judge(case, judge)
         return case.scores(judge), case.reasonings.get(judge, "")
+
+    def seconds(self, key: CaseKey, judge: str) -> tuple[float, ...]:
+        """What the verdicts that the baseline has of a case of a judge took."""
+        case = self.cases.get(key)
+        return () if case is None else case.seconds_of(self._judge(case, judge))
+
+    def _judge(self, case: TableCase, judge: str) -> str:
+        """The judge of the baseline whose verdicts are held against those of a judge."""
+        if self.judge:
+            return self.judge
+        if judge not in case.judges and len(case.judges) == 1:
+            return case.judges[0]
+        return judge
 
     def label(self, key: CaseKey) -> int | None:
         """The label that the baseline has of a case; None without one."""
@@ -303,7 +318,12 @@ def _columns_of_baseline(
     if settings.baseline_verdict:
         verdicts = [settings.baseline_verdict]
     return choose_columns(
-        earlier_table, named=named, verdicts=verdicts, mapping=settings.map, labelled=False
+        earlier_table,
+        named=named,
+        verdicts=verdicts,
+        mapping=settings.map,
+        labelled=False,
+        timed=settings.timed,
     )
 
 
@@ -359,9 +379,10 @@ def _checked(
     )
     absent = _absent(table, judges, earlier)
     cases, baseline = tuple(unlabelled), settings.baseline
-    return CheckedTable(
+    checked = CheckedTable(
         table, session, judges, cases, baseline, before.scores, before.lines, absent
     )
+    return replace(checked, seconds_before=before.seconds)
 
 
 def _with_rows(judges: Sequence[str], case: TableCase, table: VerdictTable) -> Sequence[str]:
@@ -388,16 +409,17 @@ def _absent(table: VerdictTable, judges: Iterable[str], earlier: _Earlier | None
 
 class _Before(NamedTuple):
     """The verdicts of the baseline by case id: all scores, and of cases with a label the lines, and
-    what was said.
+    what was said; and what they took, where it is known.
     """
 
     scores: dict[str, tuple[int, ...]]
     lines: dict[str, BaselineCase]
     verdicts: dict[str, KeptVerdict]
+    seconds: dict[str, tuple[float, ...]]
 
 
 def _before(judged: Iterable[tuple[CaseKey, str, CaseResult]], earlier: _Earlier | None) -> _Before:
-    before = _Before({}, {}, {})
+    before = _Before({}, {}, {}, {})
     if earlier is None:
         return before
     for key, judge, result in judged:
@@ -405,6 +427,8 @@ def _before(judged: Iterable[tuple[CaseKey, str, CaseResult]], earlier: _Earlier
         if not scores:
             continue
         before.scores[result.case_id] = scores
+        if seconds := earlier.seconds(key, judge):
+            before.seconds[result.case_id] = seconds
         if result.expected is not None:
             line = _line(result, scores, earlier.label(key))
             before.lines[result.case_id] = line
@@ -483,6 +507,7 @@ class _Maker:
             judge_fingerprint=_NOW,
             scores=scores if len(scores) > 1 else (),
             labelled_by="people",
+            seconds=case.seconds_of(judge),
             cites=steps_cited(reasoning, case.steps) if is_found and case.steps else None,
         )
 

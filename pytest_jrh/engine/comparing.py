@@ -99,7 +99,11 @@ def compare_judges(
         raise InputError(Problem(message, paths[1]))
     if now == "table":
         settings = CheckSettings(
-            columns=columns, labels=str(labels) if labels else "", map=map or {}, scale=scale
+            columns=columns,
+            labels=str(labels) if labels else "",
+            map=map or {},
+            scale=scale,
+            timed=True,
         )
         return _of_tables(paths, names, max_drop, settings)
     return _of_results(paths, names, max_drop, is_baseline=before == "baseline")
@@ -169,6 +173,7 @@ def _of_tables(
     upgrade = decide_upgrade(
         session.results, earlier, shown, max_drop, answers, absent=checked.absent
     )
+    upgrade = replace(upgrade, seconds=_seconds(checked.seconds_before, upgrade))
     if not upgrade.pairs:
         message = f"no case has a label and a verdict of both, {names[0] or paths[0]} among them"
         raise InputError(new_table.problem(f"{message}{_why_not(upgrade)}"))
@@ -250,7 +255,7 @@ def _of_results(
     if is_baseline:
         old_name, lines, kept = _of_baseline(Path(paths[0]), names[0], new)
         scores = {case: most_frequent(line.all_scores) for case, line in lines.items()}
-        spendings = None
+        spendings, seconds = None, {}
     else:
         old = _of_judge(_results(paths[0]), names[0], "--old", paths[0])
         old_name = old[0].judge
@@ -259,6 +264,7 @@ def _of_results(
         lines = dict(update(Baseline(), moved, scope).baseline.cases)
         scores = {result.case_id: result.score for result in moved}
         spendings = _spendings(old, new)
+        seconds = {result.case_id: result.seconds for result in moved}
         kept = {}
         for result in moved:
             fingerprint = short(result.judge_fingerprint)
@@ -280,7 +286,7 @@ def _of_results(
             f"no case of {counted(verdicts, 'verdict')} can be compared with it{_why_not(upgrade)}"
         )
         raise InputError(Problem(message, paths[0]))
-    upgrade = replace(upgrade, spendings=spendings)
+    upgrade = replace(upgrade, spendings=spendings, seconds=_seconds(seconds, upgrade))
     session = Session(tuple(new), earlier=kept, is_table=True)
     return ComparedJudges(_with(session, upgrade), upgrade)
 
@@ -361,6 +367,20 @@ def _spendings(
             total += (_of_judge_alone(result) if is_alone else None) or result.spending
         totals.append(total)
     return totals[0], totals[1], is_alone
+
+
+def _seconds(
+    before: Mapping[str, Sequence[float]], upgrade: Upgrade
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """What the verdicts of both took on the compared cases, as far as it is known; `before` by
+    case id.
+    """
+    old: list[float] = []
+    new: list[float] = []
+    for pair in upgrade.pairs:
+        old += before.get(pair.now.case_id, ())
+        new += pair.now.seconds
+    return tuple(old), tuple(new)
 
 
 def _of_judge_alone(result: CaseResult) -> Spending | None:

@@ -4,6 +4,7 @@ changes of each class, both judges side by side, and how to read old numbers und
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.text import counted, dollars, one_line, shortened
@@ -244,6 +245,10 @@ def _judges_table(upgrade: Upgrade) -> Table:
         title = "tokens" if is_alone else "tokens, with making cases"
         columns[title] = (f"{of_old.usage.total:,}", f"{of_new.usage.total:,}")
         columns["dollars"] = (_cost(of_old), _cost(of_new))
+    if any(upgrade.seconds):
+        columns["seconds"] = (_sum_of(upgrade.seconds[0]), _sum_of(upgrade.seconds[1]))
+        medians = (_median_of(upgrade.seconds[0]), _median_of(upgrade.seconds[1]))
+        columns["seconds a verdict (median)"] = medians
     rows = []
     for number, name in enumerate(_names(upgrade)):
         rows.append(Row(name, tuple(Cell(column[number]) for column in columns.values())))
@@ -263,6 +268,23 @@ def _ranged(figure: Estimate, kind: FigureKind = "share") -> str:
 
 def _cost(spending: Spending) -> str:
     return NONE if spending.unpriced else dollars(spending.cost)
+
+
+def _sum_of(seconds: Sequence[float]) -> str:
+    return f"{sum(seconds):,.1f}" if seconds else _NOT_MEASURED
+
+
+def _median_of(seconds: Sequence[float]) -> str:
+    """How long a verdict takes, and of how many that is."""
+    if not seconds:
+        return _NOT_MEASURED
+    middle = median(seconds)
+    shown = f"{middle:,.2f}" if middle >= _LEAST_SHOWN else f"below {_LEAST_SHOWN}"
+    return f"{shown} of {len(seconds):,}"
+
+
+_NOT_MEASURED = "not measured"
+_LEAST_SHOWN = 0.01
 
 
 def _reading(upgrade: Upgrade) -> Iterator[str]:
@@ -361,7 +383,7 @@ def upgrade_data(upgrade: Upgrade) -> dict[str, Any]:
         for name in upgrade.shares.__dataclass_fields__:
             estimate: Estimate = getattr(upgrade.shares, name)
             shares[name] = {"value": estimate.value, **bounds_data(estimate), "n": estimate.n}
-    return {
+    data = {
         "word": upgrade.word,
         "old": upgrade.old,
         "new": upgrade.new,
@@ -376,4 +398,17 @@ def upgrade_data(upgrade: Upgrade) -> dict[str, Any]:
         "same_runs": shares,
         "cases": [result.case_id for result in differing_results(upgrade)],
         "gate": decision_data(upgrade.decision),
+    }
+    if any(upgrade.seconds):
+        data["seconds"] = dict(
+            zip(("old", "new"), map(_seconds_data, upgrade.seconds), strict=True)
+        )
+    return data
+
+
+def _seconds_data(seconds: Sequence[float]) -> dict[str, Any]:
+    return {
+        "sum": sum(seconds) if seconds else None,
+        "median": median(seconds) if seconds else None,
+        "verdicts": len(seconds),
     }

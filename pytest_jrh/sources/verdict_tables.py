@@ -75,6 +75,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "annotator": ("annotator", "rater", "labeler", "labeller"),
     "split": ("split", "drawn"),
     "step": ("step", "label_step"),
+    "seconds": ("seconds", "latency_s", "latency_seconds"),
 }
 """What columns are taken for, each with the names that it may have, whatever their case."""
 _NAMES = tuple(name for names in ROLES.values() for name in names)
@@ -82,6 +83,8 @@ MAX_TABLE_BYTES = 128 * 2**20
 _LONGEST_CELL = 131_072
 """Characters of one value: as many as Python's reader of CSV takes."""
 _MOST_LEVELS = 101
+_MOST_SECONDS = 10**9
+_LONGEST_NUMBER = 40
 _LOOKED_AT = 50
 _SEVERAL = re.compile(r"(?:verdict|judge|score)_.+")
 VERDICT_WORDS: Mapping[str, int] = {**WORDS, "no": 0, "yes": 1}
@@ -216,6 +219,7 @@ class Columns:
     """Which column is taken for what; empty where none is.
 
     `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
+    `seconds` is looked for where judges are compared: how long a verdict took.
     """
 
     label: str = ""
@@ -230,6 +234,7 @@ class Columns:
     annotator: str = ""
     split: str = ""
     step: str = ""
+    seconds: str = ""
 
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
@@ -244,7 +249,7 @@ class Columns:
         return {*self.verdicts, *single} - {""}
 
 
-_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "step")
+_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "step", "seconds")
 _SINGLE_ROLES = ("case", "rubric", "cluster", *_FREE_ROLES)
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
@@ -262,8 +267,16 @@ def columns_named(table: RawTable, role: str) -> list[str]:
 class _Choice:
     """Finds the columns of a table for their roles."""
 
-    def __init__(self, table: RawTable, named: Mapping[str, str], verdicts: Sequence[str]) -> None:
+    def __init__(
+        self,
+        table: RawTable,
+        named: Mapping[str, str],
+        verdicts: Sequence[str],
+        *,
+        timed: bool = False,
+    ) -> None:
         self._table = table
+        self._timed = timed
         self._named = {role: column for role, column in named.items() if column}
         self._verdicts = tuple(dict.fromkeys(verdicts))
         self.problems: list[Problem] = []
@@ -292,6 +305,8 @@ class _Choice:
         if len(verdicts) > 1:
             # Whose reasoning it is, the column does not say.
             single["reasoning"] = ""
+        if len(verdicts) > 1 or baseline or not self._timed:
+            single["seconds"] = ""
         self._stop_at_problems()
         columns = Columns(label=label, verdicts=verdicts, judge=judge, **single)
         if labelled and not label:
@@ -458,13 +473,15 @@ def choose_columns(
     baseline: str = "",
     mapping: Mapping[str, Any] | None = None,
     labelled: bool = True,
+    timed: bool = False,
 ) -> Columns:
     """Say which column of a table is what.
 
     `named` are columns by role, `verdicts` those of judges, `baseline` is the one of earlier
-    verdicts. Raises `InputError` where one is not there, or not clear.
+    verdicts; `timed` says that one of seconds counts. Raises `InputError` where one is not there,
+    or not clear.
     """
-    choice = _Choice(table, named or {}, verdicts)
+    choice = _Choice(table, named or {}, verdicts, timed=timed)
     return choice.columns(baseline, mapping or {}, labelled=labelled)
 
 
@@ -564,7 +581,8 @@ class TableCase:
     """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
 
     A verdict is None where its cell is empty. `line` is that of its first row. `steps` are the
-    turns that its label is about.
+    turns that its label is about, and `seconds` what each verdict of a judge took, where its row
+    says so.
     """
 
     key: CaseKey
@@ -575,6 +593,11 @@ class TableCase:
     verdicts: dict[tuple[str, str], int | None] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
     steps: dict[int, None] = field(default_factory=dict)
+    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def seconds_of(self, judge: str) -> tuple[float, ...]:
+        """What the verdicts of a judge took, as far as that is known."""
+        return tuple(seconds for (name, _), seconds in self.seconds.items() if name == judge)
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
@@ -865,7 +888,36 @@ def _add_row(
         reasoning = row.get(columns.reasoning) if columns.reasoning else None
         if isinstance(reasoning, str) and reasoning and judge not in case.reasonings:
             case.reasonings[judge] = reasoning
+    return _add_seconds(case, table, columns, line, row) if columns.seconds else None
+
+
+def _add_seconds(
+    case: TableCase, table: RawTable, columns: Columns, line: int, row: Mapping[str, Any]
+) -> Problem | None:
+    """Add what the verdict of a row took; the problem where that is no number of seconds."""
+    text = as_text(row.get(columns.seconds))
+    if not text:
+        return None
+    seconds = _seconds(text)
+    if seconds is None:
+        must = f"must be seconds, a number from 0 to {_MOST_SECONDS:,}"
+        return table.problem(f"got {shown(text)}; {must}", line, columns.seconds)
+    judge = as_text(row.get(columns.judge)) if columns.judge else columns.verdicts[0]
+    repeat = as_text(row.get(columns.repeat)) if columns.repeat else ""
+    if case.verdicts.get((judge, repeat)) is not None:
+        case.seconds.setdefault((judge, repeat), seconds)
     return None
+
+
+def _seconds(text: str) -> float | None:
+    """How long something took; None for what is no such number."""
+    try:
+        seconds = float(text[:_LONGEST_NUMBER])
+    except ValueError:
+        return None
+    # Not a number is not within any bounds.
+    is_seconds = 0 <= seconds <= _MOST_SECONDS and len(text) <= _LONGEST_NUMBER
+    return seconds if is_seconds else None
 
 
 def _differs(what: str, case: TableCase, table: RawTable, line: int, column: str) -> Problem:

@@ -107,6 +107,8 @@ class Upgrade:
     are, and None where no number is known. `one_class` says that all labels are the same, so that
     a judge which always gives this one would be right. `spendings` are
     what both took, and whether that is without the making of the cases; None where it is not known.
+    `seconds` are those that the verdicts of both took on the compared cases, as far as these were
+    measured: when the judge was asked, not when it was replayed.
     """
 
     word: UpgradeWord
@@ -124,6 +126,7 @@ class Upgrade:
     absent: int = 0
     shares: RunShares | None = None
     spendings: tuple[Spending, Spending, bool] | None = None
+    seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
 
     @property
     def compared(self) -> int:

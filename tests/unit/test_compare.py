@@ -11,8 +11,8 @@ import pytest
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.engine.checking import CheckedTable, check_table
-from pytest_jrh.engine.comparing import compare_judges
-from pytest_jrh.reports.blocks import Sentence
+from pytest_jrh.engine.comparing import ComparedJudges, compare_judges
+from pytest_jrh.reports.blocks import Sentence, Table
 from pytest_jrh.reports.upgrade import next_sentence, upgrade_blocks
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.exchange import CaseErrors, differing_p
@@ -377,3 +377,71 @@ def test_a_table_without_labels_of_compared_cases_is_refused(tmp_path: Path) -> 
     path = table(tmp_path, "case,label,old,new\na,1,,1\nb,0,,0\nc,,1,1\n")
     with pytest.raises(InputError, match="no case has a label and a verdict of both"):
         compare_judges(path, old_judge="old", new_judge="new")
+
+
+def timed(tmp_path: Path, old: str, new: str, column: str = "seconds") -> str:
+    """Eight cases of either label, judged right by two judges, with the seconds of each."""
+    rows = [f"case,label,judge,verdict,{column}"]
+    for case in range(16):
+        for judge, seconds in (("old", old), ("new", new)):
+            rows.append(f"c{case},{case % 2},{judge},{case % 2},{seconds}")
+    return table(tmp_path, "\n".join(rows) + "\n")
+
+
+def judges_rows(compared: ComparedJudges) -> dict[str, dict[str, str]]:
+    """The table of both judges: its cells by judge and column."""
+    [judges] = [
+        block
+        for block in upgrade_blocks(compared.upgrade)
+        if isinstance(block, Table) and block.first == "judge"
+    ]
+    return {
+        row.name: dict(zip(judges.titles, (cell.text for cell in row.cells), strict=True))
+        for row in judges.rows
+    }
+
+
+@pytest.mark.parametrize("column", ["seconds", "Latency_S", "latency seconds"])
+def test_seconds_of_a_table_are_shown_of_each_judge(tmp_path: Path, column: str) -> None:
+    rows = judges_rows(compare_judges(timed(tmp_path, "0.5", "2", column)))
+    title = "seconds a verdict (median)"
+    assert (rows["old"]["seconds"], rows["old"][title]) == ("8.0", "0.50 of 16")
+    assert (rows["new"]["seconds"], rows["new"][title]) == ("32.0", "2.00 of 16")
+
+
+def test_seconds_of_one_judge_alone_are_not_made_up_for_the_other(tmp_path: Path) -> None:
+    rows = judges_rows(compare_judges(timed(tmp_path, "", "0.001")))
+    assert rows["old"]["seconds"] == "not measured"
+    assert rows["new"]["seconds a verdict (median)"] == "below 0.01 of 16"
+    assert "seconds" not in judges_rows(compare_judges(timed(tmp_path, "", "")))["new"]
+    assert "seconds" not in judges_rows(compare_judges(timed(tmp_path, "1", "2", "ms")))["new"]
+
+
+def test_seconds_of_two_tables_are_those_of_each(tmp_path: Path) -> None:
+    rows = ["case,label,verdict,seconds"] + [f"c{n},{n % 2},{n % 2},SECONDS" for n in range(8)]
+    text = "\n".join(rows) + "\n"
+    old = table(tmp_path, text.replace("SECONDS", "1"), "old.csv")
+    new = table(tmp_path, text.replace("SECONDS", "3"), "new.csv")
+    assert compare_judges(old, new).upgrade.seconds == ((1.0,) * 8, (3.0,) * 8)
+    untimed = table(tmp_path, text.replace(",SECONDS", "").replace(",seconds", ""), "plain.csv")
+    assert compare_judges(untimed, new).upgrade.seconds == ((), (3.0,) * 8)
+
+
+def test_whose_seconds_stand_beside_two_columns_of_verdicts_is_not_known(tmp_path: Path) -> None:
+    rows = ["case,label,a,b,seconds"] + [f"c{n},{n % 2},{n % 2},{n % 2},soon" for n in range(8)]
+    path = table(tmp_path, "\n".join(rows) + "\n")
+    upgrade = compare_judges(path, old_judge="a", new_judge="b").upgrade
+    assert upgrade.seconds == ((), ())
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "1e300", "0.5 s", "true", "9" * 200])
+def test_what_is_no_number_of_seconds_ends_with_exit_code_4(
+    tmp_path: Path, seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = timed(tmp_path, "0.5", seconds)
+    assert main(["compare", path]) == 4
+    told = " ".join(capsys.readouterr().err.split())
+    assert "verdicts.csv:3" in told
+    assert "must be seconds, a number from 0 to 1,000,000,000" in told
+    # Who checks one judge is not asked for its seconds.
+    assert check_table(path, judge="judge").judge_names == ("old", "new")
