@@ -15,6 +15,7 @@ import pytest
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.plugin.test_review_opening import on_a_terminal, shown
 from tests.plugin.test_stopping import PATIENCE
+from tests.support.fork_server import python
 from tests.support.label_session import labelling_session, let_in
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import write_suite
@@ -152,7 +153,7 @@ def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) 
         overrides={"review": {"blind": True, "reviewers": ["anne", "ben"]}},
     )
     other = write_suite(pytester.path, runs=1, name="other")
-    both = pytester.runpytest_subprocess(blind.option, other.option, "--jrh-review")
+    both = pytester.run(*python(), "-m", "pytest", blind.option, other.option, "--jrh-review")
     assert both.ret == pytest.ExitCode.USAGE_ERROR
     both.stderr.fnmatch_lines(
         [
@@ -160,15 +161,17 @@ def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) 
             "--jrh-review=blind or --jrh-review=decide"
         ]
     )
-    unknown = pytester.runpytest_subprocess(blind.option, "--jrh-review", "--jrh-reviewer=ann")
+    unknown = pytester.run(
+        *python(), "-m", "pytest", blind.option, "--jrh-review", "--jrh-reviewer=ann"
+    )
     assert unknown.ret == pytest.ExitCode.USAGE_ERROR
     unknown.stderr.fnmatch_lines(
         ["*tiny.yml: review: --jrh-reviewer=ann: the reviewers are anne, ben", "*anne is the *"]
     )
-    nobody = pytester.runpytest_subprocess(blind.option, "--jrh-reviewer= ")
+    nobody = pytester.run(*python(), "-m", "pytest", blind.option, "--jrh-reviewer= ")
     assert nobody.ret == pytest.ExitCode.USAGE_ERROR
     nobody.stderr.fnmatch_lines(["ERROR: --jrh-reviewer=: must be a name*"])
-    typo = pytester.runpytest_subprocess(blind.option, "--jrh-review=blnd")
+    typo = pytester.run(*python(), "-m", "pytest", blind.option, "--jrh-review=blnd")
     assert typo.ret == pytest.ExitCode.USAGE_ERROR
     typo.stderr.fnmatch_lines(["*--jrh-review*blnd*"])
 
@@ -209,5 +212,5 @@ def test_the_ini_key_takes_what_the_option_takes(
     monkeypatch.setenv("CI", "true")
     suite = write_suite(pytester.path, runs=1)
     pytester.makeini(f"[pytest]\njrh_review = {value}\n")
-    result = pytester.runpytest_subprocess(suite.option, "-q")
+    result = pytester.run(*python(), "-m", "pytest", suite.option, "-q")
     result.stdout.fnmatch_lines(["jrh: no review page where CI is set; recorded decisions apply*"])

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.gated import WORKERS
+from tests.support.fork_server import python
 from tests.support.model_server import Answer, ModelServer, Obedient, Request
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -58,7 +59,7 @@ def test_cases_that_models_make_are_paid_once_and_replayed(
     server.answer = answer
     suite = write_asking(pytester.path, SPECIFICITY, PRESSURE)
     cases = RUNS * 2
-    done = pytester.runpytest_subprocess(suite.option, NEW, "-v", *workers)
+    done = pytester.run(*python(), "-m", "pytest", suite.option, NEW, "-v", *workers)
     done.assert_outcomes(passed=cases * 5, failed=cases)
     done.stdout.fnmatch_lines([f"FAILED *{PRESSURE}::*[[]e1-claim-credulous]*"] * cases)
     # Its own case, two of the other rubric, and one of the claim.
@@ -67,7 +68,7 @@ def test_cases_that_models_make_are_paid_once_and_replayed(
     assert server.count("judge") == cases * 6
     calls = server.count()
     for again in (["--jrh-frozen"], [NEW]) if not workers else ([*workers],):
-        replayed = pytester.runpytest_subprocess(suite.option, *again)
+        replayed = pytester.run(*python(), "-m", "pytest", suite.option, *again)
         replayed.assert_outcomes(passed=cases * 5, failed=cases)
     assert server.count() == calls
 
@@ -76,7 +77,7 @@ def test_cases_that_models_make_are_paid_once_and_replayed(
 def test_a_plan_foresees_the_calls_of_probes_as_a_range(pytester: pytest.Pytester) -> None:
     suite = write_asking(pytester.path, SPECIFICITY, PRESSURE)
     cases = RUNS * 2
-    plan = pytester.runpytest_subprocess(suite.option, "--jrh-plan", NEW)
+    plan = pytester.run(*python(), "-m", "pytest", suite.option, "--jrh-plan", NEW)
     plan.stdout.fnmatch_lines(
         [f"{cases * 4} of the cases are made by probes of *: {cases * 4} by models*"]
     )
@@ -102,7 +103,7 @@ def test_a_pack_with_a_template_is_a_usage_error(pytester: pytest.Pytester) -> N
     place = "perturbation_config:\n"
     probes = "    probes: {prompt_injection: {pack: attacks.yml}}\n"
     suite.config.write_text(text.replace(place, f"{place}{probes}"), "utf-8")
-    done = pytester.runpytest_subprocess(suite.option)
+    done = pytester.run(*python(), "-m", "pytest", suite.option)
     assert done.ret == pytest.ExitCode.USAGE_ERROR
     said = done.stderr.str() + done.stdout.str()
     assert "attacks.yml:3: attacks[0].text: has {{, and no template is evaluated here" in said
