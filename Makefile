@@ -8,7 +8,8 @@ SUITES := $(addprefix --jrh-config=,$(CONFIGS))
 ARGS ?=
 
 # What is tried with the oldest and with the newest versions that pyproject.toml allows: the demo, a recording, and the extras.
-VERSIONS_TESTS := tests/plugin/test_first_suite.py tests/unit/test_judged_logs.py tests/unit/test_tables.py \
+SESSION_TESTS := tests/plugin/test_first_suite.py
+VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_judged_logs.py tests/unit/test_tables.py \
 	tests/unit/test_metrics.py tests/unit/test_templating.py tests/unit/test_review_app.py
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
@@ -34,16 +35,17 @@ record-demo-real: .venv/installed $(MODEL)/installed
 test: .venv/installed
 	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
-# Most people's pytest is an older one, so the oldest versions also meet the newest pytest 8.
+# Most people's pytest is an older one, so the oldest versions also meet the newest pytest 8: with sessions alone, since
+# what the other tests try has been tried with the same versions.
 test-lowest: $(UV)
 	$(call resolve,.venv-lowest,--resolution lowest-direct)
-	$(call try,.venv-lowest)
+	$(call try,.venv-lowest,$(VERSIONS_TESTS))
 	$(UV) pip install --quiet --upgrade-package pytest --python .venv-lowest/bin/python 'pytest==8.*'
-	$(call try,.venv-lowest)
+	$(call try,.venv-lowest,$(SESSION_TESTS))
 
 test-newest: $(UV)
 	$(call resolve,.venv-newest)
-	$(call try,.venv-newest)
+	$(call try,.venv-newest,$(VERSIONS_TESTS))
 
 # Each time anew: the packages that nothing here bounds have new releases between two commits.
 define resolve
@@ -55,7 +57,7 @@ endef
 define try
 $(1)/bin/pytest $(SUITES)
 $(1)/bin/pytest -n 2 $(SUITES)
-$(1)/bin/pytest -n 2 $(VERSIONS_TESTS) $(ARGS)
+$(1)/bin/pytest -n 2 $(2) $(ARGS)
 endef
 
 test-scout: .venv-scout/installed
