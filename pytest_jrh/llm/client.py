@@ -4,9 +4,6 @@ Provider, base URL and key come from litellm's own conventions (environment vari
 `api_base` wins over them. Retries inside litellm and the provider SDKs are switched off, so that
 each attempt is ours and a cassette never holds the failures of another layer.
 
-Reads an answer out of what litellm returns: its text, whole and unambiguous,
-and what it cost.
-
 The parameters that the model's provider accepts are learned from its errors: litellm's table lists
 few models, so a response format is sent wherever the provider's protocol has one, until the
 provider rejects it. Models that the table does not list get the schema in the prompt as well: many

@@ -1,6 +1,5 @@
-"""Labels that people gave to made cases: `{output.dir}/review/labels.jsonl`, read and written.
-
-What the labels of a suite rest on: models, people, programs.
+"""Labels that people gave to made cases, `{output.dir}/review/labels.jsonl`, and what all of a
+suite's labels rest on: models, people, programs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 """The files that a suite leaves, written one by one: what cannot be written does not stop the
-others.
-
-The debug bundle of a perturbed case: what was planned and edited, and both transcripts; of a case
-without edits that was judged wrong, its transcript.
+others; and the debug bundle of a case, with its plan, its edits and its transcripts.
 """
 
 from __future__ import annotations
@@ -42,7 +39,7 @@ class Outputs:
         self.failed = False
 
     def problem(self, sentence: str) -> None:
-        """Say what is missing on the disk."""
+        """Report what is missing on the disk."""
         self.failed = True
         self.problems.append(self.redactor.text(sentence))
 

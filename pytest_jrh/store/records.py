@@ -1,7 +1,5 @@
-"""A made case as one JSON record, and back: RAND's keys with ours beside them.
-
-What a line of `agent_perturbations.jsonl` must be: the one schema that every reader of made
-cases checks it by.
+"""A made case as one JSON record, a line of `agent_perturbations.jsonl`, and back: RAND's keys with
+ours beside them.
 
 Unknown keys are let through: the file has RAND's keys, and a sample's metadata is the user's.
 """

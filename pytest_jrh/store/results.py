@@ -164,7 +164,6 @@ def _fields(
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-# What most results do not have, and how it is written.
 def _shown_data(shown: ShownTurns) -> dict[str, Any]:
     """The turns without what is not the case."""
     data: dict[str, Any] = {"turns": shown.turns}
@@ -177,6 +176,7 @@ def _shown_data(shown: ShownTurns) -> dict[str, Any]:
     return data
 
 
+# What most results do not have, and how it is written.
 _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "minority": _fields,
     "reworded": bool,

@@ -1,7 +1,5 @@
 """Cases that are on disk already: frozen suites, and `output.overwrite: false`.
 
-Whether the cases of a frozen file are those of the suite that takes them from it.
-
 A case that the suite does not take would be missing from every figure without a word. So what the
 config leaves out on purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and
 all else that does not fit is an error.

@@ -1,8 +1,6 @@
 """Records on disk: spooled as cases are made, indexed by place, merged into one JSONL.
 
 An index holds where each record is, never the records, so memory does not grow with transcripts.
-
-Where a session's made cases wait for the end of the session.
 """
 
 from __future__ import annotations
