@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from pydantic import model_validator
 
@@ -38,6 +38,7 @@ from pytest_jrh.cases.pipeline import (
     aim_values,
     edit_words,
 )
+from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import (
     Complete,
@@ -407,14 +408,7 @@ class _Making:
         if "tool_call_id" in result:
             new_result["tool_call_id"] = call_id
         after = self._with_ids(new_message, new_result)
-        self._splice(
-            step,
-            position,
-            (),
-            after,
-            reason=draft.reason.strip(),
-            raw=answer.text,
-        )
+        self._splice(step, position, (), after, reason=draft.reason.strip(), raw=answer.text)
 
     def _models(self, tool: Tool) -> tuple[Mapping[str, Any], Message, Message]:
         """A call, a result and a turn whose fields a call that is put in takes over: of this run,
@@ -475,7 +469,7 @@ class _Making:
             "examples": "\n\n".join(examples),
             "tools": tools_text({tool.name: tool for tool in tools} or self.tools),
             "rubric": task.rubric.instructions,
-            "plan_thesis": task.plan.thesis,
+            "plan_thesis": self.work.plan.thesis if self.work.plan else "",
             "goal": step.goal,
             "rationale": step.rationale,
             "earlier_edits": "\n\n".join(earlier),
@@ -486,7 +480,7 @@ class _Making:
     def _arguments(self, draft: CallResponse, turn: int, name: str) -> dict[str, Any]:
         """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
         try:
-            arguments = json.loads(draft.arguments, parse_constant=_no_number)
+            arguments = json.loads(draft.arguments, parse_constant=no_constant)
         except (ValueError, RecursionError):
             arguments = None
         if not isinstance(arguments, dict):
@@ -632,11 +626,6 @@ def _new_id(example: str, used: set[str]) -> str:
 
 def _broken(text: str) -> NoVerdictCase:
     return NoVerdictCase("broken_structure", f"an edit breaks the structure: {text}")
-
-
-def _no_number(name: str) -> NoReturn:
-    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
-    raise ValueError(name)
 
 
 def _example(call: Mapping[str, Any], result: Message) -> str:

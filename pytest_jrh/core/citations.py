@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CitedTurns, Message
 
-# Whoever writes more pasted something, or attacks.
+# A longer text was pasted, or is an attack.
 _LONGEST_READ = 20_000
 _FEWEST_WORDS = 6
 _MOST_QUOTATIONS = 50
@@ -111,7 +111,7 @@ def turns_cited(
     citations = _all_citations(text) if numbered else []
     citations = [citation for citation in citations if not citation.is_step]
     if any(citation.numbers[-1] >= len(messages) for citation in citations):
-        # Whoever cites a turn that is not there numbers them in another way.
+        # A text that cites a turn which is not there numbers them in another way.
         citations = []
     quotations = list(islice(_quoted(text, messages), _MOST_QUOTATIONS + 1))
     citations += quotations

@@ -13,6 +13,8 @@ from difflib import SequenceMatcher, unified_diff
 from itertools import accumulate
 from typing import Any, Literal
 
+from pytest_jrh.core.text import shared_beginning
+
 Kind = Literal["same", "gone", "new"]
 
 # White space stays with the word before it: on its own it would match everywhere, and cost the
@@ -97,7 +99,7 @@ def differences(old: str, new: str) -> tuple[Piece, ...]:
     wholes where the texts have so little in common that a mix of their words could not be read.
     """
     head = _common_head(old, new)
-    tail = _common_tail(old[head:], new[head:])
+    tail = _common_head(old[head:][::-1], new[head:][::-1])
     before, after = old[head : len(old) - tail], new[head : len(new) - tail]
     middle = _middle(before, after)
     rewritten = all(piece.kind != "same" for piece in middle) and before and after
@@ -192,28 +194,7 @@ def _changes(gone: str, new: str) -> Iterator[Piece]:
 
 def _common_head(old: str, new: str) -> int:
     """The length of the common start, cut back to where a word begins."""
-    end = _agreement(old, new)
+    end = shared_beginning(old, new)
     while end > 0 and not old[end - 1].isspace():
         end -= 1
     return end
-
-
-def _common_tail(old: str, new: str) -> int:
-    size = _agreement(old[::-1], new[::-1])
-    while size > 0 and not old[len(old) - size].isspace():
-        size -= 1
-    return size
-
-
-def _agreement(old: str, new: str) -> int:
-    """How many characters agree from the start; halving, so that slices do the comparing."""
-    low, high = 0, min(len(old), len(new))
-    if old[:high] == new[:high]:
-        return high
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if old[low:middle] == new[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low if old[low : low + 1] != new[low : low + 1] else low + 1

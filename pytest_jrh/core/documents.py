@@ -134,7 +134,8 @@ def read_json(text: str, file: str) -> Document:
     return _Reader(text, file).document()
 
 
-def _no_constant(name: str) -> NoReturn:
+def no_constant(name: str) -> NoReturn:
+    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 
@@ -143,7 +144,7 @@ class _Reader:
         self._text = text
         self._document = Document(file)
         self._newlines = [match.start() for match in re.finditer("\n", text)]
-        self._decoder = json.JSONDecoder(parse_constant=_no_constant)
+        self._decoder = json.JSONDecoder(parse_constant=no_constant)
 
     def document(self) -> Document:
         self._document.data, end = self._value(self._skip(0), (), 0)
@@ -425,15 +426,11 @@ class _Builder:
         line = node.start_mark.line + 1
         self._left -= 1
         if self._left < 0:
-            raise InputError(
-                Problem("the expanded aliases are too large", self._document.file, line)
-            )
+            self._fail(line, "the expanded aliases are too large")
         if id(node) in self._open:
-            raise InputError(Problem("recursive alias", self._document.file, line, dotted(path)))
+            self._fail(line, "recursive alias", dotted(path))
         if len(self._open) > MAX_DEPTH:
-            raise InputError(
-                Problem(f"is nested more than {MAX_DEPTH} levels deep", self._document.file, line)
-            )
+            self._fail(line, f"is nested more than {MAX_DEPTH} levels deep")
         self._document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
@@ -475,9 +472,7 @@ class _Builder:
             if isinstance(source, yaml.MappingNode):
                 result.update(self._build(source, path))
             else:
-                self._document.problem(
-                    path, node.start_mark.line + 1, "`<<` takes a mapping or a list of mappings"
-                )
+                self._problem(node, path, "`<<` takes a mapping or a list of mappings")
         return result
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
@@ -495,9 +490,7 @@ class _Builder:
             return self._typed(kind, node, text)
         except (ValueError, ArithmeticError, KeyError, IndexError):
             if kind in {"bool", "int", "float"}:
-                self._document.problem(
-                    path, node.start_mark.line + 1, f"{printable(text)} cannot be read as {kind}"
-                )
+                self._problem(node, path, f"{printable(text)} cannot be read as {kind}")
             else:
                 self._refuse_tag(node, path)
             return None
@@ -519,9 +512,13 @@ class _Builder:
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = printable(node.tag.replace(_TAG, "!!"), 60)
-        self._document.problem(
-            path, node.start_mark.line + 1, f"the YAML tag {tag} is not supported here"
-        )
+        self._problem(node, path, f"the YAML tag {tag} is not supported here")
+
+    def _problem(self, node: yaml.Node, path: KeyPath, message: str) -> None:
+        self._document.problem(path, node.start_mark.line + 1, message)
+
+    def _fail(self, line: int, message: str, key: str | None = None) -> NoReturn:
+        raise InputError(Problem(message, self._document.file, line, key))
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -603,7 +600,7 @@ def _number(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=_number, parse_constant=_no_constant
+    object_pairs_hook=_object, parse_float=_number, parse_constant=no_constant
 )
 
 
@@ -676,7 +673,7 @@ def at(value: Any, pointer: str) -> Any:
 
 
 def names_in(pointer: str) -> list[str]:
-    """The names that a pointer goes by, outermost first; none of the empty pointer."""
+    """The names in a pointer, outermost first; none in the empty one."""
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
 
 

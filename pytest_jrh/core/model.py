@@ -252,6 +252,12 @@ LabelledBy: TypeAlias = Literal["people", "program"]
 _DRAWN = ("drawn", "true", "yes")
 
 
+def majority(votes: Sequence[int]) -> int | None:
+    """The value that more than half of the votes give; None where no value has so many."""
+    most = max(sorted(set(votes)), key=votes.count)
+    return most if 2 * votes.count(most) > len(votes) else None
+
+
 @dataclass(frozen=True, slots=True)
 class VoteSource:
     """Where a vote stands: file and line, or the key of the config that takes it from the log; who
@@ -281,8 +287,7 @@ class Label:
     @property
     def value(self) -> int | None:
         """The value that more than half of the votes give; None where no value has so many."""
-        most = max(sorted(set(self.votes)), key=self.votes.count)
-        return most if 2 * self.votes.count(most) > len(self.votes) else None
+        return majority(self.votes)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -329,7 +334,7 @@ class RunSummary:
     """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
     belong together."""
     former_id: str | None = None
-    """Another id that it went by in earlier versions; labels may know it by that."""
+    """The id that earlier versions gave it; labels may have that one."""
 
 
 @dataclass(frozen=True, slots=True)

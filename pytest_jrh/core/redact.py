@@ -166,8 +166,9 @@ class Redactor:
             lines = _lines_of(secret)
             if lines:
                 blocks.append((lines[0], _block_of(lines)))
-            long_lines = [line for line in lines if len(line) >= _SHORTEST and not _is_marker(line)]
-            for text in (secret, *long_lines):
+            # `-----BEGIN PRIVATE KEY-----` is the same in every key of its kind.
+            own_lines = (line for line in lines if not line.startswith("-----"))
+            for text in (secret, *(line for line in own_lines if len(line) >= _SHORTEST)):
                 forms.update(_forms_of(text))
                 forms.update(_enclosed_forms_of(text))
         object.__setattr__(self, "_forms", _longest_first(forms))
@@ -331,7 +332,7 @@ def dotenv_secrets(values: Mapping[str, str | None]) -> list[str]:
 
 
 def read_dotenv(folders: Iterable[Path]) -> list[str]:
-    """The secrets of the files `.env` and `.env.*` in these folders, whoever reads them."""
+    """The secrets of the files `.env` and `.env.*` in these folders."""
     files: set[Path] = set()
     for folder in folders:
         files.update(filter(Path.is_file, folder.glob(".env*")))
@@ -521,13 +522,6 @@ def _lines_of(secret: str) -> tuple[str, ...]:
     """The lines of a secret of several lines; nothing for one of a single line."""
     lines = tuple(line.strip() for line in secret.split("\n") if line.strip())
     return lines if len(lines) > 1 else ()
-
-
-def _is_marker(line: str) -> bool:
-    """Whether a line is the same in every key of its kind, such as `-----BEGIN
-    PRIVATE KEY-----`.
-    """
-    return line.startswith("-----")
 
 
 def _block_of(lines: tuple[str, ...]) -> re.Pattern[str]:

@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import JUDGED, MADE
+from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Agreement, Estimate, agreement, t_quantile
 from pytest_jrh.stats.intervals import (
@@ -351,7 +351,7 @@ def against_people(
     """
     judged = [result for result in results if result.outcome in JUDGED]
     digests = dict.fromkeys(result.case_digest for result in judged)
-    labels = {digest: _majority(people[digest]) for digest in digests if digest in people}
+    labels = {digest: majority(people[digest]) for digest in digests if digest in people}
     without_label = {digest for digest, label in labels.items() if label is None}
     unclear = len(without_label)
     without_label |= digests.keys() & set(untold)
@@ -419,7 +419,7 @@ def verifier_against_people(
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
     reviewers = agreement(votes.values(), ordinal=ordinal)
-    labels = {digest: _majority(labels) for digest, labels in votes.items()}
+    labels = {digest: majority(labels) for digest, labels in votes.items()}
     first = _first_of_equals(looked)
     labelled = [
         (result, label)
@@ -481,11 +481,6 @@ def _confirmed(result: CaseResult) -> bool:
 def _verdict(result: CaseResult) -> int:
     """What the verifier said of the case."""
     return result.rejected.said if result.rejected is not None else result.expected or 0
-
-
-def _majority(votes: Sequence[int]) -> int | None:
-    most = max(sorted(set(votes)), key=votes.count)
-    return most if 2 * votes.count(most) > len(votes) else None
 
 
 @dataclass(frozen=True, slots=True)
