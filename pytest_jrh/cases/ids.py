@@ -1,4 +1,4 @@
-"""Every name that a case goes by: ids, node ids, names of files, and titles for people.
+"""Every name of a case: ids, node ids, names of files, and titles for people.
 
 All ids derive from the spec alone, so they are the same in every process and every session. Parts
 are percent-escaped, which is injective; what is too long ends in a digest, introduced by a `~`

@@ -171,7 +171,7 @@ class Goal:
         return 1 if self.objective == "fail" else 0
 
     def guidance(self, rubric: Rubric) -> str:
-        """What planner and editor are told about the scale; empty in binary mode.
+        """What planner and editor read about the scale; empty in binary mode.
 
         Raises `InputError` where the rubric has no level of the target score.
         """
@@ -251,7 +251,7 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
 
 
 def aim_values(rubric: Rubric, goal: Goal, template: Template) -> dict[str, object]:
-    """What a planner's prompt is told of the rubric and the goal; of a scale in the instructions,
+    """What a planner's prompt says of the rubric and the goal; of a scale in the instructions,
     where the prompt has no place for it.
     """
     guidance = goal.guidance(rubric)
@@ -499,7 +499,6 @@ class Task:
     run: AgentRun
     rubric: Rubric
     goal: Goal
-    plan: Plan
     summarizer: ConversationSummarizer
     editor: Stage
 
@@ -525,6 +524,7 @@ async def edit_words(
             stage=PLANNER.name,
             cause=f"the plan points at message {position}, which is not an assistant turn.",
         )
+    assert work.plan is not None
     summary = await task.summarizer.summary()
     draft = await generate_single_edit(
         task.editor,
@@ -532,7 +532,7 @@ async def edit_words(
         messages=work.messages,
         rubric=task.rubric,
         goal=task.goal,
-        plan=task.plan,
+        plan=work.plan,
         step=replace(step, message_index=position),
         earlier=work.edits,
         summary=summary,
@@ -547,8 +547,7 @@ async def edit_words(
             return False
         unusable = f"turn {position} as it was"
     if unusable:
-        text = f"unusable edit: the editor returned {unusable}"
-        raise NoVerdictCase("unusable_edit", text)
+        raise NoVerdictCase("unusable_edit", f"unusable edit: the editor returned {unusable}")
     work.messages, dropped = apply_single_edit(work.messages, position, draft.new_content)
     of_acts = follows is not None
     work.add(
@@ -601,24 +600,22 @@ class ConversationPerturber:
         summarizer = ConversationSummarizer(
             self.summary, run.messages, max_messages=self.max_summary_messages
         )
+        task = Task(run, rubric, goal, summarizer, self.editor)
         try:
-            await self._edit(work, run, rubric, goal, summarizer)
-            await self._verify(work, rubric, goal, summarizer)
+            await self._edit(work, task)
+            await self._verify(work, task)
         except NoVerdictCase as reason:
             return work.outcome(no_case=reason.skip, original=run.messages)
         return work.outcome()
 
-    async def _edit(
-        self,
-        work: Work,
-        run: AgentRun,
-        rubric: Rubric,
-        goal: Goal,
-        summarizer: ConversationSummarizer,
-    ) -> None:
+    async def _edit(self, work: Work, task: Task) -> None:
         # Planner and first summary need only the original transcript: they are asked side by side.
-        planning = self.planner(run.messages, rubric, goal, max_steps=self.max_edit_rounds)
-        plan, summary = await asyncio.gather(planning, summarizer.summary(), return_exceptions=True)
+        goal = task.goal
+        plan, summary = await asyncio.gather(
+            self.planner(work.messages, task.rubric, goal, max_steps=self.max_edit_rounds),
+            task.summarizer.summary(),
+            return_exceptions=True,
+        )
         for answer in (plan, summary):
             if isinstance(answer, BaseException):
                 raise answer
@@ -631,16 +628,14 @@ class ConversationPerturber:
                 )
             return
         steps = plan.steps[: self.max_edit_rounds]
-        task = Task(run, rubric, goal, plan, summarizer, self.editor)
         if self.acts is not None:
             await self.acts(work, task, steps)
             return
         for step in steps:
             await edit_words(work, task, step, step.message_index)
 
-    async def _verify(
-        self, work: Work, rubric: Rubric, goal: Goal, summarizer: ConversationSummarizer
-    ) -> None:
+    async def _verify(self, work: Work, task: Task) -> None:
+        goal = task.goal
         pass_waived = goal.mode == "binary" and goal.objective == "pass" and not self.pass_required
         if self.verifier is None:
             if goal.mode == "binary" and goal.objective == "pass" and not pass_waived:
@@ -650,8 +645,8 @@ class ConversationPerturber:
                     "confirmed positives",
                 )
             return
-        work.final_summary = await summarizer.summary()
-        work.verification = await self.verifier(work.messages, rubric, goal, work.final_summary)
+        work.final_summary = summary = await task.summarizer.summary()
+        work.verification = await self.verifier(work.messages, task.rubric, goal, summary)
         work.confirmed = confirms(work.verification, goal)
         contradiction = work.verification.contradiction
         # A run that nobody edited may contradict itself.

@@ -63,7 +63,7 @@ class Kind:
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
     review page. `figures` are the binary figures whose shares its cases are of: violations that
     were found, or satisfied cases that were not. `objective` gives what its pipeline aims at by
-    what the config says, `folder` where its cases go by the module's name unless the config says,
+    what the config says, `folder` the default folder of its cases by the module's name,
     and `targets` the score levels that it makes cases for, of those on the rubric's scale
     (ascending) and those that the config wants (all where none). `cases` are those that it has of a
     run under a rubric, by the target scores and the run's label, and `make` makes one.

@@ -138,7 +138,7 @@ def _figures_table(
             text = "" if interval.text == NONE else interval.text
             reason = cells[first].reason or interval.reason
             cells[first] = replace(cells[first], range=text, reason=reason)
-            if row is section.first_row and not is_alone:
+            if row is section.whole_rows[0] and not is_alone:
                 rows.append((section.label, "total", cells))
             else:
                 rows.append((row.name, row.level, cells))

@@ -215,8 +215,7 @@ def update(
     for case_id in sorted(scope.selected | by_id.keys()):
         result = by_id.get(case_id)
         if result is not None and result.outcome in JUDGED:
-            line = None if reset_reference else cases.get(case_id)
-            cases[case_id] = _line(result, line, _reason(cases.get(case_id)))
+            cases[case_id] = _line(result, cases.get(case_id), reset_reference=reset_reference)
         elif result is not None and result.outcome in ("no_case", "unlabelled"):
             removed += [case_id] if case_id in cases else []
         elif result is None or result.outcome in UNSCORED:
@@ -270,12 +269,10 @@ def contradiction(before: BaselineCase, result: CaseResult) -> str:
     )
 
 
-def _reason(before: BaselineCase | None) -> str:
-    return before.reason if before else ""
-
-
-def _line(result: CaseResult, before: BaselineCase | None, reason: str) -> BaselineCase:
-    """The line of a verdict; `before` is the line whose reference holds on."""
+def _line(
+    result: CaseResult, before: BaselineCase | None, *, reset_reference: bool
+) -> BaselineCase:
+    """The line of a verdict, with what it keeps of the line before."""
     assert result.case_digest
     assert result.judge_fingerprint
     line = BaselineCase(
@@ -284,11 +281,11 @@ def _line(result: CaseResult, before: BaselineCase | None, reason: str) -> Basel
         short(result.judge_fingerprint),
         cast("Literal['agree', 'disagree']", result.outcome),
         result.score,
-        reason,
+        before.reason if before is not None else "",
         result.scores if len(result.scores) > 1 else (),
     )
     assert line.all_scores
-    if before is None or before.case_digest != line.case_digest:
+    if before is None or reset_reference or before.case_digest != line.case_digest:
         return line
     reference = before.reference or before.all_scores
     return line if _alike(reference, line.all_scores) else replace(line, reference=reference)

@@ -158,7 +158,12 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
     for (kind, judge, rubric, places), test in zip(sets, tests, strict=True):
         members = [pairs[place] for place in places]
         right = [_was_right(pair, since) for pair in members]
-        outcomes = list(zip(members, right, strict=True))
+        lost, won = [], []
+        for pair, was_right in zip(members, right, strict=True):
+            if was_right and pair.now.outcome == "disagree":
+                lost.append(pair.now.case_id)
+            elif not was_right and pair.now.outcome == "agree":
+                won.append(pair.now.case_id)
         losses = [now[place] - before[place] for place in places]
         clusters = _losses(members, losses, unit)
         changes.append(
@@ -170,16 +175,8 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
                 ordinal=_is_ordinal(members),
                 before=sum(before[place] for place in places) / (unit * len(places)),
                 now=sum(now[place] for place in places) / (unit * len(places)),
-                lost=tuple(
-                    pair.now.case_id
-                    for pair, was_right in outcomes
-                    if was_right and pair.now.outcome == "disagree"
-                ),
-                won=tuple(
-                    pair.now.case_id
-                    for pair, was_right in outcomes
-                    if not was_right and pair.now.outcome == "agree"
-                ),
+                lost=tuple(lost),
+                won=tuple(won),
                 right_before=sum(right),
                 p_value=test.p_value,
                 adjusted=test.adjusted,

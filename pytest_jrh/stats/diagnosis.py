@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import erfc, exp, lgamma, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import (
@@ -39,13 +39,6 @@ _SHARES = tuple((number / 20, 2 * _SOUND - number / 20) for number in range(12, 
 _SUMS_ROUNDING = 1e-9
 
 
-class _Label(NamedTuple):
-    """The cases of one label, as so many independent ones: how many of `n` are judged right."""
-
-    right: int
-    n: int
-
-
 def unsound_p(violated: Iterable[Tally], satisfied: Iterable[Tally]) -> float:
     """The largest probability that a sound judge does as badly as this one, or worse; 1 where a
     label has no case.
@@ -67,10 +60,11 @@ def missed_p(missed: int) -> float:
     return float((1 - (2 * _SOUND - 1)) ** missed)
 
 
-def _effective(tallies: Sequence[Tally]) -> _Label:
+def _effective(tallies: Sequence[Tally]) -> Tally:
+    """The cases of one label, as so many independent ones."""
     n, right = sum(tally.n for tally in tallies), sum(tally.right for tally in tallies)
     size = int(effective_size(tallies) + _SUMS_ROUNDING)
-    return _Label(round(right / n * size), size) if n else _Label(0, 0)
+    return Tally(round(right / n * size), size) if n else Tally(0, 0)
 
 
 def _at_most(index: float, n: int, other: int, share: float, other_share: float) -> float:
@@ -377,21 +371,6 @@ def _kappa(statistics: Statistics, mode: Mode) -> float | None:
 
 
 _LISTED = ("rate", "share", "number")
-FIGURE_COLUMNS = (
-    "judge",
-    "rubric",
-    "test",
-    "figure",
-    "value",
-    "count",
-    "n",
-    "lower",
-    "upper",
-    "level",
-    "reason",
-    "interval_reason",
-)
-"""The columns of a table of `figure_rows`; judge, rubric and test are empty where all are meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,6 +422,10 @@ class NamedFigure(Estimate):
         }
 
 
+FIGURE_COLUMNS = ("judge", "rubric", "test", *NamedFigure().cells)
+"""The columns of a table of `figure_rows`; judge, rubric and test are empty where all are meant."""
+
+
 def named_figures(statistics: Statistics, mode: Mode) -> list[NamedFigure]:
     """Every figure of this mode with its interval, under its name in the JSON report."""
     return [
@@ -457,12 +440,8 @@ def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
     for statistics in (*table.judges, *table.rubrics, *table.groups):
         counts = statistics.counts
         for figure in named_figures(statistics, statistics.mode):
-            yield {
-                "judge": counts.judge,
-                "rubric": counts.rubric,
-                "test": counts.test,
-                **figure.cells,
-            }
+            names = {"judge": counts.judge, "rubric": counts.rubric, "test": counts.test}
+            yield names | figure.cells
     for section in sections(table):
         for warning in section_warnings(section):
             yield {"judge": section.judge, "figure": "warning", "reason": warning}

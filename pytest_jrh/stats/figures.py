@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.statistics import SEE_RECALL
 
 if TYPE_CHECKING:
@@ -334,11 +335,6 @@ class Section:
         return "rubric, test" if len(self.tests) > 1 else f"rubric ({', '.join(self.tests)})"
 
     @property
-    def first_row(self) -> Row:
-        """The row over all of the judge's cases."""
-        return self.whole_rows[0]
-
-    @property
     def label(self) -> str:
         """The judge's name, or its suite's where it has none."""
         return f"{self.suite}, judge {self.judge}" if self.judge else self.suite
@@ -349,7 +345,12 @@ def sections(table: StatisticsTable) -> list[Section]:
 
     A judge without cases to judge has no section.
     """
-    return [_section(total, table) for total in table.judges if _asked(total)]
+    with_cases = []
+    for total in table.judges:
+        counts = total.counts
+        if counts.n or counts.no_case or counts.unscored:
+            with_cases.append(_section(total, table))
+    return with_cases
 
 
 def left_out(statistics: Statistics) -> list[tuple[str, int]]:
@@ -389,21 +390,16 @@ def _labels(rows: list[Row], section: Section) -> list[str]:
     return list(dict.fromkeys(labels))
 
 
-def _asked(total: Statistics) -> bool:
-    counts = total.counts
-    return bool(counts.n or counts.no_case or counts.unscored)
-
-
 def _section(total: Statistics, table: StatisticsTable) -> Section:
     suite, judge = total.counts.suite, total.counts.judge
     columns = columns_of(total.mode, total)
-    by_rubric: dict[str, list[Statistics]] = {}
-    names_of_tests = set()
-    for group in table.groups:
-        if (group.counts.suite, group.counts.judge) == (suite, judge):
-            by_rubric.setdefault(group.counts.rubric, []).append(group)
-            names_of_tests.add(group.counts.test)
-    tests = tuple(sorted(names_of_tests))
+    groups = [
+        group
+        for group in table.groups
+        if (group.counts.suite, group.counts.judge) == (suite, judge)
+    ]
+    by_rubric = grouped((group.counts.rubric, group) for group in groups)
+    tests = tuple(sorted({group.counts.test for group in groups}))
     rows = []
     for rubric in table.rubrics:
         if (rubric.counts.suite, rubric.counts.judge) != (suite, judge):

@@ -442,8 +442,11 @@ def _accuracies(
 
     A test without selected cases is left out.
     """
-    wanted = rules.min_accuracy
-    limits = wanted if isinstance(wanted, Mapping) else {} if wanted is None else {"": wanted}
+    limits = rules.min_accuracy
+    if limits is None:
+        return
+    if not isinstance(limits, Mapping):
+        limits = {"": limits}
     for test, limit in limits.items():
         groups: dict[str, list[CaseResult]] = {judge: [] for judge in judges}
         for result in to_judge:
@@ -469,13 +472,9 @@ def _accuracies(
                 n=len(verdicts),
                 test=test,
                 judge=judge,
-                cases=_disagreements(verdicts),
+                cases=tuple(result.case_id for result in verdicts if result.outcome == "disagree"),
                 by_chance=len(judged) if spared and not reached else 0,
             )
-
-
-def _disagreements(results: Iterable[CaseResult]) -> tuple[str, ...]:
-    return tuple(result.case_id for result in results if result.outcome == "disagree")
 
 
 def _surely_below(judged: Mapping[str, Sequence[CaseResult]], limit: float) -> set[str]:

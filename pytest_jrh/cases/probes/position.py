@@ -84,13 +84,9 @@ def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[in
             and waits_until < index
         ):
             yield index
-        waits_until = max(
-            [waits_until, *(results.get(repr(call["id"]), 0) for call in _with_id(message))]
-        )
-
-
-def _with_id(message: Message) -> list[dict[str, Any]]:
-    return [call for call in calls_in(message) if call.get("id")]
+        for call in calls_in(message):
+            if call.get("id"):
+                waits_until = max(waits_until, results.get(repr(call["id"]), 0))
 
 
 def _neutral(messages: Sequence[Message], length: int, random: Random) -> list[list[Message]]:
