@@ -305,10 +305,12 @@ def make_ready(
     frozen: bool = False,
     judge: Callable[..., object] | None = None,
     records: Callable[[Suite], bool] = lambda _suite: False,
+    more_cassettes: Path | None = None,
 ) -> ReadySuite:
     """Load a config and check everything it names; `judge` is code in place of its judge.
 
     `records` says whether a suite's judges may be asked, for which their code has to find its keys.
+    `more_cassettes` is a folder with recordings beside the suite's own.
 
     Raises `InputError` with every problem that can be found in one go: first those of config and
     rubrics, then those of prompts, preprocessors and the log.
@@ -322,6 +324,7 @@ def make_ready(
         frozen=frozen,
         own_judge=judge is not None,
     )
+    places = Places(cwd, rootdir, path.parent)
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
@@ -337,7 +340,7 @@ def make_ready(
     with collecting(problems):
         _ = ready.runs
         if suite.labels and ready.source is not None:
-            ready = _with_labels(ready, ready.source, Places(cwd, rootdir, path.parent))
+            ready = _with_labels(ready, ready.source, places)
     if (unknown := metric_problem(suite.metric)) is not None:
         problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
     if suite.frozen is not None and not problems:
@@ -345,25 +348,32 @@ def make_ready(
         problems += misfits
     if ready.source is not None or not problems:
         with collecting(problems):
-            ready = _with_verdicts(ready, Places(cwd, rootdir, path.parent))
+            ready = _with_verdicts(ready, places)
     if suite.generation.cluster_key and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.generation.cluster_key)
     if problems:
-        places = Places(cwd, rootdir, path.parent)
-        raise InputError(
-            dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
-        )
-    return _with_recorded(ready)
+        raise _refusal(problems, suite, places)
+    return _with_recorded(ready, more_cassettes)
 
 
-def _with_recorded(ready: ReadySuite, *more: Path) -> ReadySuite:
-    """Look once what has a recording, in the suite's own folder or others, for a suite that draws
+def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> InputError:
+    """Make the error of all problems, each once and with its place."""
+    return InputError(
+        dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
+    )
+
+
+def _with_recorded(ready: ReadySuite, more_cassettes: Path | None) -> ReadySuite:
+    """Look once what has a recording, in the suite's own folder or another, for a suite that draws
     it first: what the session records must not change what it draws.
     """
     if ready.suite.generation.sampling != "kept":
         return ready
-    return replace(ready, recorded=Recorded.read((ready.suite.cassette_dir, *more)))
+    folders = [ready.suite.cassette_dir]
+    if more_cassettes is not None:
+        folders.append(more_cassettes)
+    return replace(ready, recorded=Recorded.read(folders))
 
 
 def _judges(
@@ -626,9 +636,8 @@ class LoadedSuites:
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
                 records=self._records_judging,
+                more_cassettes=self._options.cassette_dir,
             )
-            if self._options.cassette_dir is not None:
-                ready = _with_recorded(ready, self._options.cassette_dir)
             self._refuse_shared_places(ready)
             _check_decisions(ready)
             _check_split(ready, self._options.split)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +18,10 @@ from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import CaseSpec, RunSummary
+from pytest_jrh.engine.loading import make_ready
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
+from tests.support.suites import write_suite
 
 LAYOUT, INJECTION = "format_invariance", "prompt_injection"
 TESTS = "admin.perturbation_config.tests_to_run"
@@ -245,3 +247,20 @@ def test_settings_are_those_of_the_config(folder: Folder) -> None:
     assert (probes[LAYOUT].per_case, probes[LAYOUT].seed) == (8, 7)
     # An attack at each of its places.
     assert (probes[INJECTION].names, probes[INJECTION].per_case) == (("threat",), 3)
+
+
+def test_all_folders_of_recordings_are_looked_through_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = {"test_agent_perturbation_config": {"sampling": "kept"}}
+    suite = write_suite(tmp_path, overrides=overrides)
+    looked_through: list[list[Path]] = []
+
+    def read(folders: Iterable[Path]) -> ids.Recorded:
+        looked_through.append(list(folders))
+        return ids.Recorded()
+
+    monkeypatch.setattr(ids.Recorded, "read", read)
+    more = tmp_path / "more"
+    ready = make_ready(suite.config, cwd=tmp_path, rootdir=tmp_path, more_cassettes=more)
+    assert looked_through == [[ready.suite.cassette_dir, more]]
