@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -131,23 +132,46 @@ def test_five_recorded_judges_of_400_labelled_trajectories(tmp_path: Path) -> No
         ]["counts"]
         assert (true_positives, false_positives, false_negatives, true_negatives) == counts
         assert overall["binary"]["kappa"]["value"] == pytest.approx(kappa, abs=6e-4)
-    alone = files(tmp_path / "outputs")
-    shutil.rmtree(tmp_path / "outputs")
-    again: Done = run_pytest(tmp_path, option, "-q", "--tb=no", "-n", "2")
-    assert again.code == done.code
-    assert files(tmp_path / "outputs") == alone
+
+
+# The best of the published judges, and a program.
+TWO_JUDGES = ("step:qwen2.5:14b", "programmatic")
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """A session of two judges in one process, whose labels are shuffled, and its folder."""
+
+    folder: Path
+    option: str
+    done: Done
+
+
+@pytest.fixture(scope="module")
+def shuffled(tmp_path_factory: pytest.TempPathFactory) -> Shuffled:
+    folder = tmp_path_factory.mktemp("shuffled")
+    option = write_trajectories(folder, seed=8234, names=TWO_JUDGES)
+    return Shuffled(folder, option, run_pytest(folder, option, "-q", "--tb=no"))
 
 
 @pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="../shared/data/trajectory-judge")
-def test_shuffled_labels_leave_no_agreement_beyond_chance(tmp_path: Path) -> None:
-    # The best of the published judges, and a program.
-    names = ("step:qwen2.5:14b", "programmatic")
-    run_pytest(tmp_path, write_trajectories(tmp_path, seed=8234, names=names), "-q", "--tb=no")
-    found = reports(tmp_path / "outputs")
-    assert set(found) == set(names)
+def test_shuffled_labels_leave_no_agreement_beyond_chance(shuffled: Shuffled) -> None:
+    found = reports(shuffled.folder / "outputs")
+    assert set(found) == set(TWO_JUDGES)
     for report in found.values():
         interval = report["statistics"]["overall"]["binary"]["intervals"]["kappa"]
         assert interval["lower"] <= 0 <= interval["upper"]
+
+
+@pytest.mark.skipif(not TRAJECTORIES.is_dir(), reason="../shared/data/trajectory-judge")
+def test_workers_leave_the_same_bytes_of_400_trajectories(
+    shuffled: Shuffled, tmp_path: Path
+) -> None:
+    shutil.copytree(shuffled.folder, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "outputs")
+    again = run_pytest(tmp_path, shuffled.option, "-q", "--tb=no", "-n", "2")
+    assert again.code == shuffled.done.code
+    assert files(tmp_path / "outputs") == files(shuffled.folder / "outputs")
 
 
 @pytest.mark.skipif(not AIRLINE.is_file(), reason="../shared/data/tau-bench")
