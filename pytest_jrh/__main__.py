@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.check import check_file, declare_check
-from pytest_jrh.cli.compare import compare_files, declare_compare
+from pytest_jrh.cli.check import check_file, compare_files, declare_check, declare_compare
 from pytest_jrh.cli.mutate import declare_mutate, mutate_suite
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 

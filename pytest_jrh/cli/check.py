@@ -1,5 +1,5 @@
 """`python -m pytest_jrh check`: from a table of labels and verdicts to figures, a decision and
-reports.
+reports. `python -m pytest_jrh compare`: whether one judge can take the place of another.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_jrh.engine.checking import CheckedTable, CheckSettings
+    from pytest_jrh.engine.comparing import ComparedJudges
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
 
@@ -46,7 +47,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "runs, whose columns are scorer:NAME and metadata:FIELD, and as labels `edits`: scores "
         "that people edited",
     )
-    columns = declare_columns(check)
+    columns = _declare_columns(check)
     columns.add_argument(
         "--verdict",
         metavar="COL",
@@ -54,7 +55,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         default=[],
         help="what a judge said; several: give it once for each judge",
     )
-    declare_values(check)
+    _declare_values(check)
     check.add_argument(
         "--baseline",
         metavar="COL_OR_FILE",
@@ -72,13 +73,13 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         action="store_true",
         help="pass only where a larger drop than --max-drop is excluded",
     )
-    declare_reports(check)
+    _declare_reports(check)
     check.add_argument(
         "-v", "--verbose", action="count", default=0, help="print the figures of each rubric, too"
     )
 
 
-def declare_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def _declare_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """The options about the columns of a table, but for that of verdicts."""
     columns = parser.add_argument_group(
         "columns", "found by common names where they are not named here"
@@ -88,7 +89,7 @@ def declare_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return columns
 
 
-def declare_reports(parser: argparse.ArgumentParser) -> None:
+def _declare_reports(parser: argparse.ArgumentParser) -> None:
     """The option about reports."""
     parser.add_argument(
         "--report",
@@ -100,7 +101,7 @@ def declare_reports(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def declare_values(check: argparse.ArgumentParser) -> None:
+def _declare_values(check: argparse.ArgumentParser) -> None:
     """The options about what people said, and about what values mean."""
     check.add_argument(
         "--labels",
@@ -139,29 +140,37 @@ def check_file(options: argparse.Namespace) -> int:
 def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.checking import check, read_input
-    from pytest_jrh.reports.report import Display
 
     try:
         settings = _settings(options)
         inputs = (options.table, options.baseline, options.labels)
-        reports = report_paths(options.report, inputs)
+        reports = _report_paths(options.report, inputs)
         table, settings = read_input(options.table, settings)
         checked = check(table, settings)
         has_figures = checked.session.table.overall.counts.n > 0
         if not has_figures and not checked.is_unlabelled:
             raise InputError(table.problem(_nothing_to_count(checked)))
     except InputError as error:
-        return refuse(error)
-    written, problems = write_files(reports, checked.session, lambda: check_data(checked))
-    width = shutil.get_terminal_size().columns
-    folder = Path.cwd()
-    display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
-    lines = [*columns_lines(checked, width), "", *_ending(checked, written, problems, display)]
+        return _refuse(error)
+    written, problems = _write_files(reports, checked.session, lambda: _check_data(checked))
+    display = _display(options)
+    lines = [
+        *_columns_lines(checked, display.width),
+        "",
+        *_ending(checked, written, problems, display),
+    ]
     sys.stdout.write("\n".join(lines) + "\n")
     return 0 if checked.is_good and not problems else 1
 
 
-def refuse(error: Exception) -> int:
+def _display(options: argparse.Namespace) -> Display:
+    from pytest_jrh.reports.report import Display
+
+    folder, width = Path.cwd(), shutil.get_terminal_size().columns
+    return Display(folder, workspace=folder, width=width, verbosity=options.verbose)
+
+
+def _refuse(error: Exception) -> int:
     """Print what is wrong; gives the exit code of a mistake."""
     sys.stderr.write("".join(f"{_safe(line)}\n" for line in str(error).split("\n")))
     return 4
@@ -184,15 +193,15 @@ def _settings(options: argparse.Namespace) -> CheckSettings:
     if options.proof and options.max_drop is None:
         raise _mistake("--proof", "needs a drop to exclude", "--max-drop")
     return replace(
-        table_settings(options),
+        _table_settings(options),
         verdicts=tuple(options.verdict),
         baseline=options.baseline,
-        max_drop=drop_of(options.max_drop),
+        max_drop=_drop_of(options.max_drop),
         proof=options.proof,
     )
 
 
-def table_settings(options: argparse.Namespace) -> CheckSettings:
+def _table_settings(options: argparse.Namespace) -> CheckSettings:
     """How a table is read, by the options about columns and values."""
     from pytest_jrh.engine.checking import CheckSettings
 
@@ -237,7 +246,7 @@ def _scale(text: str | None) -> tuple[int, int] | None:
     return scale
 
 
-def drop_of(text: str | None) -> float:
+def _drop_of(text: str | None) -> float:
     """The share that --max-drop gives."""
     from pytest_jrh.core.documents import shown
 
@@ -255,7 +264,7 @@ def drop_of(text: str | None) -> float:
     return drop
 
 
-def report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
+def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     """The files of --report; none of them may be one of the inputs."""
     from pytest_jrh.core.documents import shown
 
@@ -270,7 +279,7 @@ def report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     return paths
 
 
-def write_files(
+def _write_files(
     paths: Sequence[Path], session: Session, data: Callable[[], dict[str, Any]]
 ) -> tuple[list[Path], list[str]]:
     """Write the reports; gives those that were written, and sentences about the others."""
@@ -295,7 +304,7 @@ def write_files(
     return written, problems
 
 
-def check_data(checked: CheckedTable) -> dict[str, Any]:
+def _check_data(checked: CheckedTable) -> dict[str, Any]:
     """What was found, as values: which column was taken for what, the figures of each judge, how
     the judges agree, and the gate's decision.
     """
@@ -336,7 +345,7 @@ _ABOUT_EDITS = (
 )
 
 
-def columns_lines(checked: CheckedTable, width: int) -> list[str]:
+def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
     """What was taken for what."""
     from pytest_jrh.sources.verdict_tables import EDITS, is_in_log
 
@@ -438,3 +447,86 @@ def _next_step(checked: CheckedTable) -> str:
         f"To judge the runs anew, where RUNS is their Inspect log or conversations: "
         f"{shlex.join(init)} --log RUNS"
     )
+
+
+def declare_compare(compare: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    compare.add_argument(
+        "old",
+        metavar="OLD",
+        help="verdicts of the old judge: a table, as `check` takes it; a baseline; or the results "
+        "of a session (case_results.jsonl, or the folder with it)",
+    )
+    compare.add_argument(
+        "new",
+        metavar="NEW",
+        nargs="?",
+        default="",
+        help="verdicts of the new judge on the same cases: a table, or results (default: OLD)",
+    )
+    for name in ("old", "new"):
+        compare.add_argument(
+            f"--{name}",
+            dest=f"{name}_judge",
+            metavar="JUDGE",
+            default="",
+            help=f"the {name} judge, where there are several: a column of the table, or a name",
+        )
+    _declare_columns(compare)
+    _declare_values(compare)
+    compare.add_argument(
+        "--max-drop",
+        metavar="X",
+        help="how far apart judges may be that are equivalent: 0.05 is 5 points (the default)",
+    )
+    _declare_reports(compare)
+    compare.add_argument(
+        "-v", "--verbose", action="count", default=0, help="print the figures of the new judge, too"
+    )
+
+
+def compare_files(options: argparse.Namespace) -> int:
+    """Compare, print what comes of it, and write the reports.
+
+    Returns 0, or 1 where the new judge is worse or a report could not be written, and 4 for a
+    mistake.
+    """
+    from pytest_jrh.core.errors import InputError
+    from pytest_jrh.engine.comparing import compare_judges
+    from pytest_jrh.reports.ending import Concluded, ending_lines
+    from pytest_jrh.stats.upgrade import MAX_DROP
+
+    try:
+        inputs = (options.old, options.new, options.labels)
+        reports = _report_paths(options.report, inputs)
+        settings = _table_settings(options)
+        compared = compare_judges(
+            options.old,
+            options.new,
+            old_judge=options.old_judge,
+            new_judge=options.new_judge,
+            max_drop=MAX_DROP if options.max_drop is None else _drop_of(options.max_drop),
+            map=settings.map,
+            scale=settings.scale,
+            labels=settings.labels,
+            **settings.columns,
+        )
+    except InputError as error:
+        return _refuse(error)
+    session, is_good = compared.session, compared.upgrade.passed is not False
+    written, problems = _write_files(reports, session, lambda: _compared_data(compared))
+    display, lines = _display(options), []
+    if compared.checked is not None:
+        lines = [*_columns_lines(compared.checked, display.width), ""]
+    concluded = Concluded(session, is_good, tuple(written))
+    lines += [line.text for line in ending_lines(concluded, display, notices=problems)]
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0 if is_good and not problems else 1
+
+
+def _compared_data(compared: ComparedJudges) -> dict[str, Any]:
+    """What was found, as values: of a table what `check` writes, too."""
+    from pytest_jrh.reports.upgrade import upgrade_data
+
+    data = {"format": 1} if compared.checked is None else _check_data(compared.checked)
+    return {**data, "compare": upgrade_data(compared.upgrade)}

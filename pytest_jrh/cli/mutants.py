@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.core.stages import CallRange
     from pytest_jrh.judges.judge import JudgeCalls, OwnCode, SuiteJudge
     from pytest_jrh.llm.budget import Ledger
 
@@ -63,39 +62,13 @@ class MutatedJudge:
         return self.mutant.name
 
     @property
-    def label(self) -> str:
-        """What reports call the judge that was changed."""
-        return self.judge.label
-
-    @property
     def fingerprint(self) -> str:
         """Identifies the judge and its change."""
         return f"{self.judge.fingerprint}-{self.mutant.name}"
 
-    @property
-    def models(self) -> tuple[StageModel, ...]:
-        """Those of the judge that was changed."""
-        return self.judge.models
-
-    @property
-    def calls(self) -> CallRange:
-        """Those of the judge that was changed."""
-        return self.judge.calls
-
-    @property
-    def runs_code(self) -> bool:
-        """Whether the judge that was changed asks by code of its own."""
-        return self.judge.runs_code
-
-    @property
-    def lacks(self) -> str:
-        """What the judge that was changed lacks."""
-        return self.judge.lacks
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """Those of the judge that was changed."""
-        return self.judge.secrets
+    def __getattr__(self, name: str) -> Any:
+        """All else is that of the judge that was changed."""
+        return getattr(self.judge, name)
 
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge the case, as the change has it."""
@@ -117,11 +90,8 @@ def mutated(judge: SuiteJudge, mode: Mode, *, most: int, seed: int) -> Iterator[
         yield MutatedJudge(mutant, judge)
 
 
-async def prompt_of(judge: SuiteJudge, case: Case) -> list[Mapping[str, Any]] | None:
-    """The messages that a judge sends about a case; a mutant that sends the same need not be asked.
-
-    None for judges by code of their own, of which nobody knows before they run.
-    """
+async def prompt_of(judge: SuiteJudge | MutatedJudge, case: Case) -> list[Mapping[str, Any]] | None:
+    """The messages that a judge sends about a case; None for judges by code of their own."""
     if judge.runs_code:
         return None
     try:

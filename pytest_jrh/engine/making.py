@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.cases.acts import edited_turns
@@ -39,7 +40,8 @@ from pytest_jrh.llm.calls import Stage, make_complete
 from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from typing import Any
 
     from pytest_jrh.cases.acts import Tool
     from pytest_jrh.cases.probes.probe import Derived
@@ -153,11 +155,7 @@ async def asked_realism(
 
         async def answer(messages: Sequence[Message]) -> RealismAnswer:
             try:
-                return await renewing(
-                    tape,
-                    lambda: ask_realism(prompt, messages),
-                    retry_unscored=settings.retry_unscored,
-                )
+                return await renewing(tape, settings, lambda: ask_realism(prompt, messages))
             except Unscored as trouble:
                 # Of this question alone: the case has its verdict, whatever is asked beside it.
                 reason = settings.redactor.of_code(trouble.cause)
@@ -167,7 +165,7 @@ async def asked_realism(
         # All that is shared is the question about the run, which comes first.
         shared = tape.shared
         of_case = await answer(case.messages)
-        if all(_is_final(said) for said in (of_run, of_case)):
+        if _is_final(of_run) and _is_final(of_case):
             await tape.finish()
     await tape.settle(completed=True)
     edits = case.outcome.edits
@@ -196,22 +194,19 @@ async def asked_reasons(
         model = ready.suite.questions[REASONS.name]
         prompt = Stage(model, ready.questions[REASONS.name], make_complete(tape))
         try:
-            check = await renewing(
-                tape,
-                lambda: ask_reasons(prompt, case, judgment.shown.reasoning),
-                retry_unscored=settings.retry_unscored,
-            )
+            reasoning = judgment.shown.reasoning
+            check = await renewing(tape, settings, lambda: ask_reasons(prompt, case, reasoning))
         except Unscored as trouble:
             # Of this question alone: the verdict stands.
             reason = settings.redactor.of_code(trouble.cause)
             check = ReasonCheck(None, one_line(reason), trouble.outcome)
-        if not check.trouble or UNSCORED[check.trouble].final:
+        if _is_final(check):
             await tape.finish()
     await tape.settle(completed=True)
     return check
 
 
-def _is_final(answer: RealismAnswer) -> bool:
+def _is_final(answer: RealismAnswer | ReasonCheck) -> bool:
     return not answer.trouble or UNSCORED[answer.trouble].final
 
 
@@ -246,14 +241,8 @@ class _Bench:
                     ),
                 )
                 pipeline = replace(pipeline, tools=tools)
-            return await to_its_end(
-                tape,
-                renewing(
-                    tape,
-                    lambda: generate_case(pipeline, complete, spec, run, rubric, goal),
-                    retry_unscored=self.settings.retry_unscored,
-                ),
-            )
+            work = partial(generate_case, pipeline, complete, spec, run, rubric, goal)
+            return await to_its_end(tape, renewing(tape, self.settings, work))
 
     async def unedited(self) -> Case:
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
@@ -299,14 +288,8 @@ class _Bench:
         pipeline = ready.pipelines[spec.test]
         async with self.calls.tape(self.attempt, ready, judging=False) as tape:
             models = ProbeModels(rubrics, base.run.messages, pipeline, make_complete(tape))
-            return await to_its_end(
-                tape,
-                renewing(
-                    tape,
-                    lambda: derivation.asked(models),
-                    retry_unscored=self.settings.retry_unscored,
-                ),
-            )
+            work = partial(derivation.asked, models)
+            return await to_its_end(tape, renewing(tape, self.settings, work))
 
     async def _read(self) -> AgentRun:
         try:
@@ -355,17 +338,14 @@ async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
     return result
 
 
-async def renewing(tape: Tape, work: Callable[[], Awaitable[T]], *, retry_unscored: bool) -> T:
-    """Await the work.
-
-    Where the user asks for it, again for each stage whose recorded answers cannot be used.
-    """
+async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awaitable[T]]) -> T:
+    """Await the work; with `retry_unscored` again where recorded answers cannot be used."""
     start = tape.position
     while True:
         try:
             return await work()
         except Unscored as trouble:
-            renews_unscored = retry_unscored and UNSCORED[trouble.outcome].final
+            renews_unscored = settings.retry_unscored and UNSCORED[trouble.outcome].final
             if not renews_unscored or not await tape.forget(trouble.asked, start):
                 raise
 
@@ -376,7 +356,9 @@ class Bases:
     The last `keep` are remembered; what is forgotten is found in its recording again.
     """
 
-    def __init__(self, judged: Callable[[Attempt], Awaitable[Judgment]], keep: int) -> None:
+    def __init__(
+        self, judged: Callable[[Attempt], Coroutine[Any, Any, Judgment]], keep: int
+    ) -> None:
         self._judged = judged
         self._keep = keep
         self._verdicts: OrderedDict[CaseSpec, SharedWork[Judgment]] = OrderedDict()
@@ -385,15 +367,12 @@ class Bases:
         """The verdict on the case of an attempt, which is begun where there is none yet."""
         verdict = self._verdicts.get(base.spec)
         if verdict is None or verdict.is_spent(asker):
-            verdict = SharedWork(base, asyncio.create_task(self._run(base)))
+            verdict = SharedWork(base, asyncio.create_task(self._judged(base)))
             self._verdicts[base.spec] = verdict
             self._forget()
         self._verdicts.move_to_end(base.spec)
         verdict.asked_by.add(asker)
         return verdict
-
-    async def _run(self, base: Attempt) -> Judgment:
-        return await self._judged(base)
 
     def _forget(self) -> None:
         """Forget the oldest, but none whose cost nobody has counted."""
@@ -487,11 +466,7 @@ async def _verdict(
     tape: Tape,
     settings: EngineSettings,
 ) -> Verdict:
-    verdict = await renewing(
-        tape,
-        lambda: judge(case, repeat, calls(repeat)),
-        retry_unscored=settings.retry_unscored,
-    )
+    verdict = await renewing(tape, settings, lambda: judge(case, repeat, calls(repeat)))
     if judge.models or judge.runs_code:
         return verdict
     # What came from no tape: those take secrets out on its way in.

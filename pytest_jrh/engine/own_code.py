@@ -35,6 +35,23 @@ if TYPE_CHECKING:
 
 
 _AGAIN = "Fix it and run again: recorded calls are kept, and only the missing ones are made."
+_LATE = (
+    "Set a longer `timeout` for the judge, or let it give up earlier; what it has asked is "
+    "recorded."
+)
+
+
+def _no_verdict(
+    outcome: str, cause: str, advice: str = _AGAIN, places: tuple[str, ...] = ()
+) -> Unscored:
+    return Unscored(
+        outcome,
+        stage=JUDGE.name,
+        cause=cause,
+        advice=advice,
+        places=places,
+        happened="the judge gave no verdict",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +105,8 @@ def _verdict(code: OwnCode, value: object) -> Verdict:
     except Unscored:
         raise
     except Exception as error:
-        raise Unscored(
-            "invalid_response",
-            stage=JUDGE.name,
-            cause=f"{code.who} gave a value that cannot be read: {error_text(error)}",
-            advice=_AGAIN,
-            places=error_places(error),
-            happened="the judge gave no verdict",
-        ) from error
+        cause = f"{code.who} gave a value that cannot be read: {error_text(error)}"
+        raise _no_verdict("invalid_response", cause, places=error_places(error)) from error
 
 
 @dataclass(slots=True)
@@ -177,24 +188,12 @@ class _Run:
         if is_outcome(error):
             # Of `complete`, or of a judge of ours: it says itself what is wrong.
             raise error
-        raise Unscored(
-            "model_error",
-            stage=JUDGE.name,
-            cause=f"{self.code.who} raised {error_text(error)}",
-            advice=_AGAIN,
-            places=error_places(error),
-            happened="the judge gave no verdict",
-        ) from error
+        cause = f"{self.code.who} raised {error_text(error)}"
+        raise _no_verdict("model_error", cause, places=error_places(error)) from error
 
     def _late(self) -> Unscored:
-        return Unscored(
-            "model_error",
-            stage=JUDGE.name,
-            cause=f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its `timeout`.",
-            advice="Set a longer `timeout` for the judge, or let it give up earlier; what it "
-            "has asked is recorded.",
-            happened="the judge gave no verdict",
-        )
+        cause = f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its `timeout`."
+        return _no_verdict("model_error", cause, _LATE)
 
 
 _LAST_WAIT = 2.0

@@ -96,16 +96,12 @@ class Trials:
         return await unreachable(stage.api_base) if stage.api_base is not None else None
 
 
-class CheckedExchange:
-    """Makes a case's calls once all that the case needs can be asked."""
-
-    def __init__(self, live: Exchange, check: Callable[[], Awaitable[None]]) -> None:
-        self._live = live
-        self._check = check
-
-    async def __call__(self, request: CallRequest) -> Answer:
-        await self._check()
-        return await self._live(request)
+async def _checked(
+    live: Exchange, check: Callable[[], Awaitable[None]], request: CallRequest
+) -> Answer:
+    """Make a call once all that its case needs can be asked."""
+    await check()
+    return await live(request)
 
 
 _LONGEST_NAP = 0.1
@@ -348,7 +344,7 @@ class Calls:
         asks = settings.ask and mode != "none"
         live: Exchange | None = None
         if asks:
-            live = self._late_live if check is None else CheckedExchange(self._live(), check)
+            live = self._late_live if check is None else partial(_checked, self._live(), check)
         supplied = settings.complete is not None
         return Recording(
             redactor=settings.redactor,

@@ -31,7 +31,7 @@ from pytest_jrh.plugin.options import (
     typed_configs,
     typed_values,
 )
-from pytest_jrh.plugin.reporter import Reporter, ShortSummary, WholeReports
+from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -103,8 +103,6 @@ def activate(config: pytest.Config) -> SuiteSession:
             reporter = Reporter(session)
             config.pluginmanager.register(reporter, "jrh-reporter")
             config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
-            config.pluginmanager.register(WholeReports(reporter.brief), "jrh-whole-reports")
-            config.pluginmanager.register(ShortSummary(reporter.brief), "jrh-short-summary")
             if config.getoption("dist", "no") != "no":
                 from pytest_jrh.plugin.progress import ControllerProgress
 

@@ -80,20 +80,24 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
     return line
 
 
-class _Reported:
-    """What the workers' reports say of the cases.
+class ControllerProgress:
+    """Writes how far the workers are: in a thread, because nothing is called while no report
+    arrives.
 
-    `selected` also holds the node ids of other tests.
+    `selected` are the node ids that the workers have collected, also of other tests; `results` are
+    those that the reporter has read so far, by node id.
     """
 
-    def __init__(self, selected: Set[str], results: Mapping[str, CaseResult]) -> None:
+    def __init__(
+        self, config: pytest.Config, selected: Set[str], results: Mapping[str, CaseResult]
+    ) -> None:
+        self._config = config
         self._selected = selected
         self._results = results
         self._done: set[str] = set()
         self._spending = Spending()
-        self._counted = (0, 0)
 
-    def add(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says of its case, once the reporter has read its result."""
         if hasattr(report, RESULT_ATTRIBUTE):
             self._spending += self._results[report.nodeid].spending
@@ -102,38 +106,8 @@ class _Reported:
 
     def progress(self) -> Progress:
         """How far the cases are."""
-        return Progress(len(self._done), self._total, self._spending)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether every case has ended."""
-        return len(self._done) >= self._total
-
-    @property
-    def _total(self) -> int:
-        # Counted again when there are more: before the workers have collected there are none.
-        if self._counted[0] != len(self._selected):
-            self._counted = len(self._selected), sum(map(may_be_case, self._selected))
-        return self._counted[1]
-
-
-class ControllerProgress:
-    """Writes how far the workers are: in a thread, because nothing is called while no report
-    arrives.
-
-    `selected` are the node ids that the workers have collected; `results` are those that the
-    reporter has read so far, by node id.
-    """
-
-    def __init__(
-        self, config: pytest.Config, selected: Set[str], results: Mapping[str, CaseResult]
-    ) -> None:
-        self._config = config
-        self._reported = _Reported(selected, results)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A phase of a test has ended; one of them tells what the case took."""
-        self._reported.add(report)
+        total = sum(map(may_be_case, frozenset(self._selected)))
+        return Progress(len(self._done), total, self._spending)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -157,5 +131,6 @@ class ControllerProgress:
         # to lift.
         line.uncaptured = nullcontext
         while not ended.wait(line.interval):
-            if not self._reported.is_done:
-                line.draw(self._reported.progress())
+            progress = self.progress()
+            if progress.done < progress.total:
+                line.draw(progress)

@@ -445,17 +445,19 @@ class BriefFailures:
         try:
             return (yield)
         finally:
-            self.restore(terminalreporter)
+            self.pytest_restore(terminalreporter)
 
-    def restore(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Put the reports back: other plugins and the count are about them."""
+    @pytest.hookimpl(tryfirst=True, specname="pytest_terminal_summary")
+    def pytest_restore(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Put the reports back before any plugin looks at them: they and the count are whole."""
         terminalreporter.stats.update(self._whole)
         self._whole = {}
 
-    def shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Leave in the short summary the first reports of cases, and the number of the others, and
-        of the reasons of skips what fits a line.
-        """
+    @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
+    def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Shorten the lists of pytest's short summary after all plugins; `-v` has them whole."""
+        if terminalreporter.verbosity > 0:
+            return
         width = terminalreporter._tw.fullwidth
         for category in (*_CATEGORIES, "xfailed", "skipped"):
             reports = terminalreporter.stats.get(category, [])
@@ -555,31 +557,6 @@ class BriefFailures:
             case_title(result),
             finding,
         )
-
-
-class WholeReports:
-    """Ends what `BriefFailures` began, before any plugin looks at the reports."""
-
-    def __init__(self, brief: BriefFailures) -> None:
-        self._brief = brief
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Put the reports back."""
-        self._brief.restore(terminalreporter)
-
-
-class ShortSummary:
-    """Has `BriefFailures` shorten what pytest's short summary names, after all other plugins."""
-
-    def __init__(self, brief: BriefFailures) -> None:
-        self._brief = brief
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Shorten the lists; `-v` has them whole."""
-        if terminalreporter.verbosity <= 0:
-            self._brief.shorten(terminalreporter)
 
 
 _MOST_NAMED = 5
