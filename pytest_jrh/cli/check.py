@@ -123,10 +123,7 @@ def _declare_values(check: argparse.ArgumentParser) -> None:
 
 
 def check_file(options: argparse.Namespace) -> int:
-    """Check the table, print the figures, and write the reports.
-
-    Returns 0, or 1 where the gate fails or a report could not be written, and 4 for a mistake.
-    """
+    """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
     # All values of a table live until the end: to look for garbage takes a fifth of the time.
     is_collecting = gc.isenabled()
     gc.disable()
@@ -305,9 +302,7 @@ def _write_files(
 
 
 def _check_data(checked: CheckedTable) -> dict[str, Any]:
-    """What was found, as values: which column was taken for what, the figures of each judge, how
-    the judges agree, and the gate's decision.
-    """
+    """The check as values: columns, figures and agreement of judges, and the gate's decision."""
     from pytest_jrh.reports.grounds import violation_data
     from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
     from pytest_jrh.reports.session import scales
@@ -486,11 +481,7 @@ def declare_compare(compare: argparse.ArgumentParser) -> None:
 
 
 def compare_files(options: argparse.Namespace) -> int:
-    """Compare, print what comes of it, and write the reports.
-
-    Returns 0, or 1 where the new judge is worse or a report could not be written, and 4 for a
-    mistake.
-    """
+    """Compare and write the reports; returns 1 for a worse judge or no report, 4 for a mistake."""
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.comparing import compare_judges
     from pytest_jrh.reports.ending import Concluded, ending_lines

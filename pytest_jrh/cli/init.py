@@ -88,10 +88,7 @@ def look_at_labels(file: Path, name: str) -> GivenLabels:
 def check_labels(
     labels: GivenLabels, log: Path, runs: FoundRuns, rubric_ids: Sequence[str], *, ordinal: bool
 ) -> None:
-    """Refuse labels of runs that the log does not have, and those that are none.
-
-    Raises `InputError` with their lines.
-    """
+    """Refuse labels that are none, or of runs not in the log; raises `InputError`."""
     numbers = {whole_number(row.label) for row in labels.rows}
     levels: tuple[ScoreLevel, ...] = ()
     if ordinal:
@@ -116,9 +113,7 @@ def check_labels(
 def for_a_clone(
     values: Mapping[str, str], log: LogPlace, workflow: str
 ) -> tuple[list[str], dict[str, str]]:
-    """List the files that a clone needs to replay, and the folders, each with a file that recording
-    puts there.
-    """
+    """List the files that a clone needs, and its folders, each with a file of a recording."""
     files = [workflow, values["config"], values["rubrics"], values["judge_file"]]
     files += [values["baseline"], values.get("labels", "")]
     cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
@@ -501,10 +496,7 @@ def _about_committing(
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
-    """Write the JSON schemas of configs and rubric files into a folder.
-
-    Raises `InputError` where that fails.
-    """
+    """Write the JSON schemas of configs and rubric files; raises `InputError` where that fails."""
     texts = {
         prefix + CONFIG_SCHEMA: as_text(config_schema()),
         prefix + RUBRICS_SCHEMA: as_text(rubrics_schema()),
@@ -540,10 +532,7 @@ def _same(copy: Path, file: Path) -> bool:
 
 
 def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
-    """What is written of a judge that is no prompt, in place of what is written of a prompt.
-
-    The price of its requests is not known, so their number is limited.
-    """
+    """The values of a judge that is no prompt; its requests have no price but a number."""
     if judge is None:
         return {}
     return {

@@ -158,9 +158,7 @@ _GIT_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where the suite finds its log: `path` is relative to the project's folder, with forward
-    slashes, as are the files that are `copies` of others.
-    """
+    """Where the suite finds its log, and the `copies` to make, relative to the project."""
 
     path: str
     committed: bool
@@ -218,10 +216,7 @@ def _file_below(folder: Path, file: Path, number: int) -> str:
 
 
 def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]:
-    """Ask git which of the files, relative to the folder, it would leave out of a commit.
-
-    They need not exist. None where the folder is in no repository, or git is not installed.
-    """
+    """Ask git which files a commit would leave out, and by which pattern (`FILE:LINE: ...`)."""
     git = shutil.which("git")
     if git is None:
         return ()

@@ -292,9 +292,7 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
 
 
 def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequence[Path]) -> None:
-    """A verdict counts for the case that was judged, which is the one beside it in the shard's
-    folder.
-    """
+    """Refuse verdicts on another version of a case than the one in the shard's folder."""
     entries: dict[str, RecordEntry] = {}
     for file in cases_files:
         entries.update(read_jsonl(file).entries)
@@ -325,9 +323,7 @@ def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequen
 def _refuse_misfits(
     suite: Suite, specs: Mapping[str, CaseSpec], results: Mapping[str, _ShardResult]
 ) -> None:
-    """A result of no case of the suite would be left out, and a score that is not on offer would be
-    counted.
-    """
+    """Refuse results of no case of the suite, and scores that are not on offer."""
     scales = {rubric.id: rubric.scores for rubric in suite.rubrics}
     problems = []
     for case, (result, path, line) in results.items():

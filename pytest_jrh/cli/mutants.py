@@ -78,10 +78,7 @@ class MutatedJudge:
 
 
 def mutated(judge: SuiteJudge, mode: Mode, *, most: int, seed: int) -> Iterator[MutatedJudge]:
-    """Yield the judge with each change; of one that is no prompt, what it is given alone.
-
-    Of more than `most` changes of a text, so many are drawn by `seed`.
-    """
+    """Yield the judge with each change; of more than `most` of a text, so many drawn by `seed`."""
     if isinstance(judge, PromptJudge):
         for which, text in judge.prompts.items():
             for mutant in mutants_of_text(text, which, most=most, seed=seed):

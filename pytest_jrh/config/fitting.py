@@ -48,10 +48,7 @@ _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
 def fit(document: Document) -> tuple[Config, Findings]:
-    """Return the config as far as it fits, and what does not.
-
-    Raises InputError if it is no config at all.
-    """
+    """Return the config as far as it fits, and what does not; raises InputError if it is none."""
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `admin`"
@@ -217,9 +214,7 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
 
 
 def _of_single_answers(value: str, choices: list[str]) -> bool:
-    """Whether a value is a test or a template of RAND's harness that works on single answers, not
-    on transcripts.
-    """
+    """Whether a value is a test or template of RAND's harness for single answers."""
     if "agent_judge" in choices:
         return value in _RAND_TEMPLATES
     return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)

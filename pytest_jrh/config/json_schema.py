@@ -212,9 +212,7 @@ def _model(name: str) -> type[ConfigSection]:
 
 
 def _sections_in(annotation: Any) -> Iterator[type[ConfigSection]]:
-    """Every section that a type holds: judges' sections have namesakes without all of their
-    keys.
-    """
+    """Every section in a type; judges' sections have namesakes without all of their keys."""
     if isinstance(annotation, type) and issubclass(annotation, ConfigSection):
         yield annotation
         for field in annotation.model_fields.values():

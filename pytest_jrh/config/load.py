@@ -136,10 +136,7 @@ def _read(config_file: Path, places: Places) -> tuple[Config, Findings, Places]:
 
 
 def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
-    """The suite with what is said of its config: notices, unused keys, and the resolved config.
-
-    Raises InputError where there are problems, as there are where mode or rubrics are missing.
-    """
+    """Add notices, unused keys and the resolved config; raises InputError with the problems."""
     if problems:
         raise InputError(problems)
     config, file = suite.config, places.name(suite.config_file)
@@ -191,9 +188,7 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
 def _rubrics(
     config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
 ) -> _Rubrics:
-    """Find and read the rubrics, keep the targeted ones, and give them their scales in ordinal
-    mode.
-    """
+    """Read the rubrics, keep the targeted ones, and give them scales in ordinal mode."""
     if override is not None:
         path: Path | None = places.cwd / override
     elif source := resolve.rubric_source(config):
@@ -287,9 +282,7 @@ def resolve_stages(
 def resolve_questions(
     config: Config, tests: Sequence[SuiteTest], findings: Findings, places: Places
 ) -> dict[StageName, StageModel]:
-    """Fill in the stages that are asked about made cases; those that the config does not name, and
-    all of a suite without made cases, are missing.
-    """
+    """Fill in the stages asked about made cases; those that are not asked are missing."""
     questions: dict[StageName, StageModel] = {}
     if not any(KINDS[test.name].is_made for test in tests):
         return questions
@@ -363,10 +356,7 @@ def _judge(
 def _resolved(
     section: JudgeStage, stage: StageModel, config: Config, kind: JudgeKind
 ) -> JudgeStage:
-    """Fill in what no section of a judge says.
-
-    A judge that runs code has the messages, and is sent no images.
-    """
+    """Fill in what no section of a judge says; one that runs code is sent no images."""
     sends_images = kind.keys is None and section.images == "send"
     values = {
         "model": stage.model or None,
@@ -518,10 +508,7 @@ def _with_defaults(settings: SectionT, defaults: ModelDefaults) -> SectionT:
 
 
 def _over(entry: JudgeStage, base: JudgeStage) -> JudgeStage:
-    """Lay what a panel judge sets over what the section `judge` says.
-
-    A server belongs to its model, and a map of values to judges of its kind.
-    """
+    """Lay a panel judge's keys over `judge`, but for a server of another model."""
     names = dict.fromkeys(JudgeStage.model_fields)
     if entry.model is not None:
         for tied in ("model", "api_base", "rate_limit"):

@@ -77,10 +77,7 @@ def _option(
     merged: bool = False,
     daily: bool = False,
 ) -> Any:
-    """Declare an option; see `Option`.
-
-    Its name is the field's, with hyphens, unless it is given.
-    """
+    """Declare an option; its name is the field's, with hyphens, unless it is given."""
     default = _UNSET.get(kind, default)
     declared = Option(
         kind, text, metavar, choices, name, default=default, merged=merged, daily=daily

@@ -83,10 +83,7 @@ class Places:
         return self.find(relative) or (self.home or self.cwd) / relative
 
     def key(self, config_file: Path) -> str:
-        """What the config file is called in every clone of the project.
-
-        Nothing where it is outside.
-        """
+        """The config file's name in every clone of the project; empty where it is outside."""
         home = self.home or self.cwd
         return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
 
@@ -112,9 +109,7 @@ class Places:
         return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:
-        """Name a file as briefly as is clear: relative to the starting folder
-        where it is inside.
-        """
+        """Name a file relative to the starting folder where it is inside."""
         return str(relative_path(path, self.cwd))
 
     def require(self, relative: str, findings: Findings, key: KeyPath, *, role: str) -> Path | None:
@@ -218,10 +213,7 @@ def _fixed_part(name: str) -> str:
 
 
 def remote_hint(name: str) -> str | None:
-    """Say what to do about a file that is named by a URL, such as s3://bucket/runs.eval.
-
-    None for a path.
-    """
+    """Say what to do about a URL such as s3://bucket/runs.eval; None for a path."""
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
@@ -232,9 +224,7 @@ def remote_hint(name: str) -> str | None:
 
 
 def argument(path: Path, folder: Path) -> str:
-    """Name a path from a folder as an argument of pytest, which reads `@scope/x.yml` as a file that
-    holds arguments.
-    """
+    """Name a path for pytest, which takes `@scope/x.yml` for a file of arguments."""
     relative = os.path.relpath(path, folder)
     return os.path.join(".", relative) if relative.startswith(("@", "-")) else relative  # noqa: PTH118
 

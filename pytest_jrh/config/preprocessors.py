@@ -38,10 +38,7 @@ _BLOCK_END = {"/*": "*/", "<!--": "-->", '"""': '"""', "'''": "'''"}
 
 
 def drop_tool_messages(run: dict[str, Any]) -> None:
-    """Drop the messages of tools; the assistant's tool calls stay.
-
-    Counted as `tool_messages_removed`.
-    """
+    """Drop tools' messages, counted as `tool_messages_removed`; the assistant's calls stay."""
     messages = [message for message in run["messages"] if message.get("role") != "tool"]
     run["metadata"]["tool_messages_removed"] = len(run["messages"]) - len(messages)
     run["messages"] = messages
@@ -210,9 +207,7 @@ def apply(
 
 
 def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object) -> str | None:
-    """Apply one preprocessor to the run's dict, and say in words what is wrong with what it
-    returned.
-    """
+    """Apply one preprocessor to the run's dict, and say what is wrong with what it returned."""
     extra = {"raw_sample": raw_sample} if wants_raw_sample(preprocessor) else {}
     result: object = preprocessor(state, **extra)
     if isinstance(result, Mapping):

@@ -109,9 +109,7 @@ def drawn(
 
 
 def _start(names: Sequence[str], number: int, kept: Collection[str], digest: bytes) -> int:
-    """From where in the order a case has its variants: where its digest says, or where those that
-    it has `kept` were dealt in turn. Of a variant that does not fit a case nothing is kept.
-    """
+    """Where a case's variants begin: where `kept` ones were dealt, else where its digest says."""
     own_start = int.from_bytes(digest[-4:], "big")
     starts: list[int] = [own_start, *range(0, number * len(names), number)]
     for start in starts:

@@ -145,9 +145,7 @@ def data_path(config: Config, name: str) -> str:
 
 
 def explained_by_module(key: KeyPath, findings: Findings) -> bool:
-    """Whether a file cannot be looked for because its folder is named after a module whose name is
-    wrong.
-    """
+    """Whether a file's folder is named after a module whose name is wrong."""
     return key[0] == "admin" and findings.explained(("admin", "module_name"))
 
 
@@ -282,9 +280,7 @@ def check_judges(
 
 
 def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
-    """Refuse what has no effect, such as a minimal accuracy for a test that gives no verdicts: the
-    gate would pass without it.
-    """
+    """Refuse rules without effect, such as a limit for a test that gives no verdicts."""
     for key, needed, why in (
         ("lower_bound", "min_accuracy", "it compares the lower end of the interval with that"),
         ("proof", "max_drop", "it asks for a proof that no more is lost"),
@@ -361,9 +357,7 @@ def notices(
 
 
 def about_unused(config: Config, file: str) -> str:
-    """Name the keys of RAND's that have no meaning for agentic tests; nothing where there
-    are none.
-    """
+    """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
     unused = _unused_sections(config)
     return f"{file}: not used by agentic tests: {', '.join(unused)}" if unused else ""
 
@@ -384,10 +378,7 @@ def _unused_sections(config: Config) -> list[str]:
 
 
 def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
-    """Return plain data that loads to this suite, which was read from the config.
-
-    Paths are relative where they are below the start folder.
-    """
+    """Return plain data that loads to this suite, with paths relative to the start folder."""
     data: dict[str, Any] = config.model_dump()
     admin, agent = data["admin"], data["test_agent_perturbation_config"]
     admin["output_file_format"] = suite.table_format

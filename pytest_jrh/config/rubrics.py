@@ -125,10 +125,7 @@ def with_scales(
 
 
 def looks_like_rubrics(path: Path) -> bool:
-    """Whether the beginning of a file looks like a list of rubrics.
-
-    Reads 64 kB and never raises.
-    """
+    """Whether the first 64 kB of a file look like a list of rubrics; never raises."""
     head = read_head(path)
     shape = _HEAD_JSON.match(head) or _HEAD_YAML.search(head)
     return bool(shape and _ID.search(head) and _INSTRUCTIONS.search(head))

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SuiteTest:
-    """One of the tests of a suite.
-
-    `targets` lists for each rubric id the target scores in ascending order; (None,) in binary mode.
-    """
+    """A test of a suite; `targets` are ascending scores by rubric id, (None,) in binary mode."""
 
     name: TestName
     objective: Objective

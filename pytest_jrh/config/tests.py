@@ -35,10 +35,7 @@ def resolve_tests(
     places: Places,
     folder: str | None,
 ) -> tuple[SuiteTest, ...]:
-    """Return the tests with their target scores and output folders.
-
-    See `output_dir`.
-    """
+    """Return the tests with their target scores and output folders (see `output_dir`)."""
     to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     to_evaluate = config.admin.evaluation_config.tests_to_evaluate
     if not to_run:
@@ -70,9 +67,7 @@ def resolve_tests(
 
 
 def stages_needed(config: Config) -> frozenset[StageName]:
-    """The stages that make cases of the suite's tests; natural runs need none, and a
-    probe those that it asks.
-    """
+    """The stages that make cases: none for natural runs, of a probe those that it asks."""
     tests = config.admin.perturbation_config.tests_to_run
     if not tests or any(KINDS[name].is_made for name in tests):
         return frozenset(stage.name for stage in MAKING)
@@ -151,9 +146,7 @@ def resolve_frozen(
 def resolve_labels(
     config: Config, rubrics: Sequence[Rubric], findings: Findings, places: Places, *, frozen: bool
 ) -> tuple[LabelSettings, ...]:
-    """Return the sources of labels; none where no test has labelled runs, or in a `frozen` suite,
-    whose cases have their labels.
-    """
+    """Return the sources of labels; none in a `frozen` suite, whose cases have theirs."""
     tests = config.admin.perturbation_config.tests_to_run
     natural = [name for name in tests if KINDS[name].natural]
     sections = config.test_agent_perturbation_config.labels

@@ -93,18 +93,14 @@ class Attempt:
 
     @property
     def renews_case(self) -> bool:
-        """Whether its case, or the one that a probe changes, was recorded anew beside an old
-        recording.
-        """
+        """Whether its case, or the one that a probe changes, was recorded beside an old one."""
         tapes = [tape for tape in (*self.shared_tapes, *self.tapes) if tape is not self.judging]
         if any(tape.renews for tape in tapes):
             return True
         return self.base is not None and self.base.renews_case
 
     async def settle(self, *, completed: bool) -> None:
-        """Let new recordings take the place of old ones if the case came to its end; else the old
-        ones stay.
-        """
+        """Let new recordings replace old ones if the case was completed; else keep the old ones."""
         tapes = dict.fromkeys((*self.shared_tapes, *self.tapes))
         async with contextlib.AsyncExitStack() as settling:
             # The judge's comes first: who waits for it may hold the case's.

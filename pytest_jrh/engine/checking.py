@@ -182,10 +182,7 @@ def check_table(
 
 
 def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSettings]:
-    """Read a table, or a log whose scores and metadata options name as columns.
-
-    Raises `InputError` for what cannot be read.
-    """
+    """Read a table or a log; raises `InputError` for what cannot be read."""
     # A table is spared the imports of what reads logs.
     path = Path(name)
     label = settings.columns.get("label", "")
@@ -208,10 +205,7 @@ def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSetti
 def check(
     table: RawTable, settings: CheckSettings, earlier_table: RawTable | None = None
 ) -> CheckedTable:
-    """Check a table that was read; see `check_table`.
-
-    `earlier_table` is that of the baseline, where it was read already.
-    """
+    """Check a table that was read; `earlier_table` is that of the baseline, if read already."""
     source = earlier_table or _baseline_source(table, settings)
     column = source if isinstance(source, str) and source in table.columns else ""
     columns = choose_columns(
@@ -241,9 +235,7 @@ def check(
 
 
 class _Earlier(NamedTuple):
-    """The cases with the verdicts of the baseline, and which judge's they are; empty for those of
-    the same judge, or of the only one that a case has.
-    """
+    """The cases with the baseline's verdicts, and their judge; empty where it has the same name."""
 
     cases: Mapping[CaseKey, TableCase]
     judge: str = ""
@@ -408,9 +400,7 @@ def _absent(table: VerdictTable, judges: Iterable[str], earlier: _Earlier | None
 
 
 class _Before(NamedTuple):
-    """The verdicts of the baseline by case id: all scores, and of cases with a label the lines, and
-    what was said; and what they took, where it is known.
-    """
+    """The baseline's scores, lines, reasonings and spending by case id, where they are known."""
 
     scores: dict[str, tuple[int, ...]]
     lines: dict[str, BaselineCase]
@@ -439,9 +429,7 @@ def _before(judged: Iterable[tuple[CaseKey, str, CaseResult]], earlier: _Earlier
 
 
 def _line(result: CaseResult, scores: tuple[int, ...], label: int | None) -> BaselineCase:
-    """The line of the baseline for these verdicts on the case of a result, whose `label` was this
-    one, or is not known.
-    """
+    """The baseline's line for these verdicts on a result's case; `label` is None if not known."""
     score = most_frequent(scores)
     digest = result.case_digest if label is None else _digest(label)
     return BaselineCase(
@@ -525,9 +513,7 @@ class _Maker:
         )
 
     def rubric(self, case: TableCase) -> str:
-        """The rubric that a case is under: the column of labels, else of verdicts, where no column
-        names one.
-        """
+        """A case's rubric: its own, else the column of labels, else that of verdicts."""
         columns = self._table.columns
         return case.key.rubric or columns.label or columns.verdicts[0]
 

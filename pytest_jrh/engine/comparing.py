@@ -52,10 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ComparedJudges:
-    """What came of two judges: `upgrade` says it, and reports are made of `session`.
-
-    `checked` is the table, where the verdicts are from one.
-    """
+    """What came of two judges; `checked` is the table, where the verdicts are from one."""
 
     session: Session
     upgrade: Upgrade
@@ -207,9 +204,7 @@ def _two_judges(
 def _narrowed(
     table: RawTable, named: Iterable[tuple[str, str]], settings: CheckSettings
 ) -> tuple[RawTable, tuple[str, ...]]:
-    """The table with the rows of these judges alone, each beside its option, and the columns that
-    they are; no columns where each judge has rows of its own.
-    """
+    """The table with the rows of these judges alone, and the columns that they are, if any."""
     judges = judges_of_rows(table, settings)
     names = [name for _, name in named]
     for option, name in named:
@@ -298,10 +293,7 @@ def _why_not(upgrade: Upgrade) -> str:
 
 
 def _results(name: str) -> list[CaseResult]:
-    """The results of a file, or of the only file of results in a folder, but for those of probes.
-
-    Raises `InputError` where they are of several suites, whose ids may be the same.
-    """
+    """The results of a file or folder, without probes; raises `InputError` for several suites."""
     path = Path(name)
     if path.is_dir():
         files = state_files(path, RESULTS_FILE)
@@ -356,9 +348,7 @@ def _no_judge(judge: str, judges: Iterable[str], option: str, name: str) -> Prob
 def _spendings(
     old: Sequence[CaseResult], new: Sequence[CaseResult]
 ) -> tuple[Spending, Spending, bool]:
-    """What both took, and whether that is of the judges alone: where it is not told from the
-    making of the cases, that is in both.
-    """
+    """What both took, and whether that is without making the cases."""
     is_alone = all(_of_judge_alone(result) is not None for result in (*old, *new))
     totals = []
     for results in (old, new):

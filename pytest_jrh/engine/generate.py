@@ -101,9 +101,7 @@ class Pipeline:
         max_edit_rounds: int = 3,
         edits: EditsOf = "text",
     ) -> Pipeline:
-        """A pipeline with the built-in prompts and one model (litellm's name for it) in all of its
-        stages.
-        """
+        """A pipeline with the built-in prompts and one model, by its name in litellm."""
         models: dict[StageName, StageModel] = {}
         templates: dict[StageName, Template] = {}
         for stage in MAKING:
@@ -121,9 +119,7 @@ class Pipeline:
         )
 
     def goals(self, rubric: Rubric) -> tuple[Goal, ...]:
-        """The cases that it makes of a run under a rubric: one case, or one for each level in
-        ascending order.
-        """
+        """The cases to make of a run under a rubric: one, or one for each ascending level."""
         if self.mode == "binary":
             return (Goal(self.objective),)
         return tuple(goal_of(self.objective, level.score) for level in rubric.score_levels)
@@ -166,10 +162,7 @@ class Pipeline:
 
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
-    """Find and check the templates of one test's stages.
-
-    Raises `InputError` with the problems of every template at once.
-    """
+    """Find and check the templates of one test's stages; raises `InputError` with all problems."""
     templates: dict[StageName, Template] = {}
     problems: list[Problem] = []
     # A probe changes cases in ways of its own.
@@ -321,9 +314,7 @@ class ProbeModels:
         return verification.verdict == "PASS"
 
     async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
-        """Ask the editor's model, with a prompt of its own: an edit must not name the rubric, and
-        this one has to.
-        """
+        """Ask the editor's model by its own prompt, since an edit must not name the rubric."""
         self._verifier()  # Without one the argument would be paid for and of no use.
         message = messages[position]
         original = message_text(message)

@@ -109,9 +109,7 @@ class ReadySuite:
 
     @property
     def secrets(self) -> list[str]:
-        """What its judges are known to send to say who asks, and where they are code, what the
-        files `.env` beside the config and above it hold.
-        """
+        """What its judges send as credentials; where they are code, also what `.env` files hold."""
         values = list(chain.from_iterable(judge.secrets for judge in self.judges.values()))
         if any(judge.runs_code for judge in self.judges.values()):
             start = Path.cwd()
@@ -176,9 +174,7 @@ class ReadySuite:
 
     @cached_property
     def subset(self) -> frozenset[str] | None:
-        """The ids of the cases of the session's subset; None where these are all that can be
-        judged.
-        """
+        """The case ids of the session's subset; None where that is all that can be judged."""
         if not self.subset_name:
             return None
         number = self.suite.config.subset[self.subset_name]
@@ -215,10 +211,7 @@ class ReadySuite:
         return frozenset(spec.base_case for spec in self.specs() if spec.variant)
 
     def cases(self, *, own_log: bool = True) -> SuiteCases:
-        """All cases as they are now.
-
-        Without its `own_log` and rubrics nothing is known of what no longer exists.
-        """
+        """All cases as they are now; without `own_log`, which runs exist is not known."""
         runs = None
         if own_log and self.source is not None:
             runs = frozenset((run.run_id, run.epoch) for run in self.runs)
@@ -231,10 +224,7 @@ class ReadySuite:
         return RecordIndex(next(iter(self.made.values())).entries)
 
     def made_before(self, spec: CaseSpec) -> Case | None:
-        """The case as it is on disk, where the suite is frozen or keeps what was made.
-
-        Raises `InputError` where it is there and cannot be used.
-        """
+        """The case as it is on disk, if it is; raises `InputError` where it cannot be used."""
         if KINDS[spec.test].natural and self.suite.frozen is None:
             # It is read, not made, and its label may have changed.
             return None
@@ -268,19 +258,12 @@ class ReadySuite:
         return question.name in self.questions and asks_of_judge and KINDS[spec.test].is_made
 
     def read(self, spec: CaseSpec) -> AgentRun:
-        """Read the run of a case and preprocess it.
-
-        Raises `Unscored` (input_error) where that fails.
-        """
+        """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""
         assert self.source is not None
         return self.source.run(spec.run_id, spec.epoch, self.preprocessors)
 
     def tools(self) -> list[dict[str, Tool]]:
-        """The tools of the whole log, whatever cases are selected: a prompt must not depend on it;
-        behind them those of the log as it was when it was shorter (`tools_in_time`).
-
-        A run that cannot be read has none.
-        """
+        """The tools of the whole log, whatever is selected, and of the log as it was before."""
         from pytest_jrh.cases.act_edits import tools_in_time
 
         def runs() -> Iterator[tuple[Sequence[Message], Sequence[Mapping[str, Any]]]]:
@@ -365,9 +348,7 @@ def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> Input
 
 
 def _with_recorded(ready: ReadySuite, more_cassettes: Path | None) -> ReadySuite:
-    """Look once what has a recording, in the suite's own folder or another, for a suite that draws
-    it first: what the session records must not change what it draws.
-    """
+    """Note once what is recorded, so that what the session records does not change its draw."""
     if ready.suite.generation.sampling != "kept":
         return ready
     folders = [ready.suite.cassette_dir]
@@ -413,9 +394,7 @@ def _judges(
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
-    """Hold a frozen file against the suite: what does not fit, and in the suite's notices what is
-    not there.
-    """
+    """Check a frozen file against the suite; the suite's notices name what is not in it."""
     suite, [cases, *_] = ready.suite, ready.made.values()
     problems = misfits(suite, cases.entries.values())
     if not problems and next(ready.specs(), None) is None:
@@ -457,10 +436,7 @@ def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuit
 
 
 def _with_verdicts(ready: ReadySuite, places: Places) -> ReadySuite:
-    """Put the verdicts of judges that are tables to the suite's runs.
-
-    Raises `InputError` with every problem of them.
-    """
+    """Give tabled judges their verdicts; raises `InputError` with every problem of them."""
     suite, judges = ready.suite, dict(ready.judges)
     tabled = {name: judge for name, judge in judges.items() if isinstance(judge, TableJudge)}
     if not tabled:
@@ -503,9 +479,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add what making cases takes: a frozen suite is spared the time of
-    importing and checking it.
-    """
+    """Add what making cases takes; a frozen suite is spared its imports and checks."""
     from pytest_jrh.config.preprocessors import resolve
     from pytest_jrh.sources import open_sources
 
@@ -565,10 +539,7 @@ def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
-    """Name the problem's file as briefly as is clear.
-
-    One that knows its key alone is the config's.
-    """
+    """Name a problem's file as briefly as is clear; without one it is the config's."""
     if problem.file is not None:
         return replace(problem, file=places.name(Path(problem.file)))
     document = read_document(config_file, file=places.name(config_file))
@@ -694,9 +665,7 @@ class LoadedSuites:
         return tuple(chain.from_iterable(ready.notices for ready in self))
 
     def _refuse_shared_places(self, ready: ReadySuite) -> None:
-        """Two suites need two names, for their ids, and two cassette folders, so that none spoils
-        the other's.
-        """
+        """Refuse suites that share a name, a results folder or a cassette folder."""
         for earlier in self:
             file = str(ready.suite.config_file)
             if earlier.suite.name == ready.suite.name:
@@ -744,9 +713,7 @@ def _check_split(ready: ReadySuite, split: str | None) -> None:
 
 
 def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
-    """Make a session one of a subset of the suite; raises `InputError` where it has none of this
-    name.
-    """
+    """Limit a session to a subset of the suite; raises `InputError` for an unknown name."""
     numbers = ready.suite.config.subset
     if name not in numbers:
         subsets_text = f"the subsets are {listed(numbers)}" if numbers else "there is none"

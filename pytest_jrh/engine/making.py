@@ -57,10 +57,7 @@ T = TypeVar("T")
 
 
 class CaseMaker:
-    """Makes the cases of a session; the last `keep` that judges of a panel share are remembered.
-
-    `asks` says whether the session may make calls.
-    """
+    """Makes a session's cases; the last `keep` that a panel shares are remembered."""
 
     def __init__(self, settings: EngineSettings, calls: Calls, keep: int, *, asks: bool) -> None:
         self._settings = settings
@@ -90,10 +87,7 @@ class CaseMaker:
     async def _shared(
         self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Awaitable[Case]]
     ) -> Case:
-        """Make a case once for all judges of a panel.
-
-        They stand next to each other in the order, and its cost is the first one's.
-        """
+        """Make a case once for all judges of a panel; its cost counts for the first."""
         if len(ready.suite.judges) == 1:
             return await make()
 
@@ -141,9 +135,7 @@ class CaseMaker:
 async def asked_realism(
     attempt: Attempt, ready: ReadySuite, calls: Calls, settings: EngineSettings
 ) -> Realism | None:
-    """Ask a model whether the transcript of a made case was altered, and that of its run as it was;
-    None where there is no such case, or another judge of the panel has asked.
-    """
+    """Ask a model whether a made case, and its run, was altered; None if not asked here."""
     from pytest_jrh.cases.questions import ask_realism
 
     case = attempt.case
@@ -180,9 +172,7 @@ async def asked_reasons(
     calls: Calls,
     settings: EngineSettings,
 ) -> ReasonCheck | None:
-    """Ask a model whether a right verdict on a violation that was made is right for that reason;
-    None for any other verdict.
-    """
+    """Ask a model whether a made violation was found for the right reason; None if not found."""
     case = attempt.case
     if not ready.asks(REASONS, attempt.spec) or case is None or not case.outcome.edits:
         return None
@@ -306,9 +296,7 @@ async def recorded_with(
     in_time: Sequence[dict[str, Tool]],
     make: Callable[[dict[str, Tool]], Awaitable[Case]],
 ) -> dict[str, Tool]:
-    """The tools with which a case was recorded, while the log was perhaps shorter, and else those
-    with which the most of it was: a log that grows must not have it asked again.
-    """
+    """The tools that a case was recorded with, or most of it: a grown log must not ask it again."""
     if len(in_time) == 1 or not tape.has_calls:
         return in_time[0]
     answered = []
@@ -322,9 +310,7 @@ async def recorded_with(
 
 
 async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
-    """Await the work on a tape, and mark the tape complete where a replay would end in the same
-    way.
-    """
+    """Await the work, and mark the tape complete where a replay would end in the same way."""
     try:
         result = await work
     except NoVerdictCase:
@@ -351,10 +337,7 @@ async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awai
 
 
 class Bases:
-    """The verdicts of a session on cases that probes change.
-
-    The last `keep` are remembered; what is forgotten is found in its recording again.
-    """
+    """The verdicts on cases that probes change; the last `keep` are remembered."""
 
     def __init__(
         self, judged: Callable[[Attempt], Coroutine[Any, Any, Judgment]], keep: int

@@ -151,10 +151,7 @@ class _Run:
         return self._read(waiter.result())
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await a call of ours for the code, whose time does not run meanwhile.
-
-        What no fallback of the code may hide ends it.
-        """
+        """Await a call of ours for the code, whose time does not run meanwhile."""
         key, began = id(work), time.monotonic()
         self.asking[key] = began
         try:
@@ -209,10 +206,7 @@ class Ended(NamedTuple):
 
 
 class RunningCode:
-    """Code that runs in a thread of its own or, where it is async, on a loop with other code.
-
-    `ended` says how it has ended, and `held` for how many seconds it has held the loop.
-    """
+    """Code in a thread of its own or, if async, on a shared loop; `held` is in seconds."""
 
     def __init__(self, threads: CodeThreads, call: Callable[[], object], context: Context) -> None:
         self.call = call
@@ -324,9 +318,7 @@ class _SharedLoop:
         self._thread.start()
 
     def held_by_others(self, code: RunningCode) -> float:
-        """For how many seconds code other than this has held the loop; of the one that holds it
-        now, a minute counts at most, so that nobody waits forever.
-        """
+        """Seconds that other code has held the loop; of the current holder a minute at most."""
         holder = self._holder
         seconds = self._held - code.held
         if holder is not None and holder[0] is not code:
@@ -356,9 +348,7 @@ class _SharedLoop:
             self._loop.close()
 
     def _noted(self, start: Callable[..., Any]) -> Callable[..., Any]:
-        """Note the programs that code starts on the loop: those that a module keeps would be closed
-        when the interpreter ends, which takes a loop that is open.
-        """
+        """Note the programs that code starts on the loop, to close them while the loop is open."""
 
         async def started(*args: Any, **kwargs: Any) -> Any:
             program, protocol = await start(*args, **kwargs)

@@ -315,9 +315,7 @@ def _row(
 def session_plan(
     suites: LoadedSuites, surveys: Iterable[Survey], options: Options, width: int
 ) -> list[str]:
-    """What a session of these suites would ask, of whose cases the recordings were surveyed, and
-    what it can show.
-    """
+    """What a session of these surveyed cases would ask, and what it can show."""
     surveyed = list(surveys)
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}

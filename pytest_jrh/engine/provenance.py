@@ -50,10 +50,7 @@ _REF = "ref: "
 
 
 def commit_of(folder: Path) -> str:
-    """The first digits of the commit that is checked out; empty where there is none.
-
-    Read from git's files, so that no program runs.
-    """
+    """The first digits of the commit, read from git's files without running git; empty if none."""
     try:
         git_folder = _git_folder(folder)
         if git_folder is None:
@@ -71,10 +68,7 @@ def commit_of(folder: Path) -> str:
 
 
 def day_of(folder: Path) -> str:
-    """The day of the last commit that changed what is in a folder, as `2026-11-22`.
-
-    Empty where git does not know, as in a copy without a history.
-    """
+    """The day of the last commit that changed a folder, as `2026-11-22`; empty if not known."""
     try:
         git_folder = _git_folder(folder)
         if git_folder is None or not folder.is_dir():
@@ -181,9 +175,7 @@ def suite_origin(ready: ReadySuite, baseline: BaselineFile, folder: Path) -> Sui
 def session_origin(
     runs: Iterable[SuiteRun], folder: Path, recordings: Mapping[str, Path]
 ) -> SessionOrigin:
-    """The origin of a session that ends now; `recordings` are the cassette folders of suites, of
-    which git is asked.
-    """
+    """The origin of a session; `recordings` are the cassette folders whose day git is asked for."""
     suites = []
     for run in runs:
         if run.origin is not None:
@@ -257,10 +249,7 @@ def _change(
     *,
     earlier: str,
 ) -> Change:
-    """How a judge differs from the one whose verdicts the baseline has, as far as that is known.
-
-    `earlier` is the fingerprint that earlier versions of this package gave the judge, or empty.
-    """
+    """How a judge differs from the baseline's, by its fingerprint now and in `earlier` versions."""
     end = f"-{node_part(settings.name)}]" if settings.name else ""
     cases = baseline.content.cases.values() if baseline.content is not None else ()
     fingerprints = {

@@ -331,9 +331,7 @@ class CaseRunner:
         return await self._judgment(attempt, ready)
 
     async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
-        """Wait for a verdict that others wait for too: in a review without the place of this case,
-        since all others have to be made meanwhile.
-        """
+        """Wait for a shared verdict; in a review without this case's place, which others need."""
         if self._settings.review is None:
             return await verdict.task
         self._places.release()
@@ -372,12 +370,7 @@ class CaseRunner:
         return replace(judgment, cites=cited_by(judgment, case, numbered=numbered, asked=asked))
 
     async def _without_replaced(self, tape: Tape, spec: CaseSpec) -> None:
-        """Leave verdicts of a judge that was another then out of the recording of a whole verdict,
-        where that is asked for; else say how, where the session has recorded beside them.
-
-        Never unasked: another config may share the folder, and a judge that is changed back is
-        answered from them.
-        """
+        """Remove earlier judges' verdicts only if asked to: another config may use them."""
         if self._settings.prune:
             if await tape.leave_out_replaced():
                 self._say(spec, "earlier verdicts, of another judge, were removed from recordings.")
@@ -416,9 +409,7 @@ class CaseRunner:
         return obeyed
 
     async def _until_finalized(self, review: ReviewDesk, *, placed: bool) -> None:
-        """Wait for Finalize without the place that a case at work has, so that all others can be
-        made meanwhile; one that is not `placed` has none.
-        """
+        """Wait for Finalize without the case's place, which others need, if `placed`."""
         if self._finalized is None:
             # One for all: every change of the review wakes all listeners.
             self._finalized = asyncio.create_task(review.board.until_finalized())
@@ -450,9 +441,7 @@ class CaseRunner:
 
 @contextlib.asynccontextmanager
 async def _settled(attempt: Attempt, panel: PanelGoes | None) -> AsyncIterator[None]:
-    """Keep the new recordings of a go that comes to its end, and the old ones of any other; those
-    of a `panel` together.
-    """
+    """Keep new recordings of a completed attempt, else old ones; a `panel` settles as one."""
     is_settled = False
     try:
         yield
@@ -533,9 +522,7 @@ class Engine:
 
     @property
     def unreported(self) -> list[CaseResult]:
-        """What took calls and was not asked for: their spending alone holds of those that have not
-        come to an end.
-        """
+        """Results that nobody asked for; of those without an end only the spending holds."""
         ended = [future for future in self._futures.values() if future.done()]
         results = [future.result() for future in ended if future.exception() is None]
         return [*results, *self._runner.unfinished]
@@ -546,10 +533,7 @@ class Engine:
         return replace(self._runner.progress, in_flight=self._runner.calls.in_flight)
 
     def result(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> CaseResult:
-        """Wait for the result of a spec, as `wait` does.
-
-        A bug met on the way is raised as it was.
-        """
+        """Wait for the result of a spec, as `wait` does; raises a bug as it was."""
         self.wait(spec, meanwhile)
         # Forgotten once given: the results of thousands of cases need not stay, and a rerun runs
         # again.
@@ -559,10 +543,7 @@ class Engine:
         return future.result()
 
     def wait(self, spec: CaseSpec, meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until a spec has come to its end, or the engine has.
-
-        `meanwhile` is called a few times a second while there is nothing yet.
-        """
+        """Wait for the end of a spec or the engine, calling `meanwhile` a few times a second."""
         if spec not in self._futures:
             self.start([spec])
         future = self._futures[spec]
@@ -578,18 +559,11 @@ class Engine:
         return future is not None and future.done()
 
     def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
-        """The result of a case that a time limit stopped waiting for.
-
-        Its calls go on, and are recorded.
-        """
+        """The result of a case that a time limit stopped; its calls go on."""
         return self._runner.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
-        """How far the recordings of each case reach, without any call.
-
-        Instead of `start` and `result`. Cases that probes change are among them, though they be no
-        items.
-        """
+        """How far recordings reach, also of cases that probes change, without any call."""
         items = list(specs)
         beside = self._runner.beside(items)
         for spec in (*beside, *items):

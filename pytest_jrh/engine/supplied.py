@@ -83,9 +83,7 @@ class SuppliedExchange:
         raise _late(request.stage, timeout, self._most_timeouts)
 
     async def _counted(self, request: CallRequest, timeout: float) -> str | None:
-        """Make one attempt, and count it: what a client that failed has sent before is not known,
-        and may be billed.
-        """
+        """Make and count one attempt: what a failed client has sent may be billed."""
         attempts = request.attempts
         attempts.sent += 1
         began = time.monotonic()
@@ -211,9 +209,7 @@ def _wrong(stage: str, problem: str) -> Unscored:
 
 
 def _is_cancelled(error: BaseException) -> bool:
-    """Whether the engine is taking this very call down, which a client that raises by itself must
-    not look like.
-    """
+    """Whether the engine cancels this call, and not the client itself."""
     try:
         task = asyncio.current_task()
     except RuntimeError:

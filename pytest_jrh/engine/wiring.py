@@ -190,9 +190,7 @@ class Calls:
         return tape
 
     def _former(self, folder: Path, spec: CaseSpec, ready: ReadySuite) -> list[Path]:
-        """Where a judge may have recorded its calls under another name. One recording answers for
-        one judge: of several that ask alike, for the first.
-        """
+        """Where a judge, the first of those that ask alike, may have recorded before."""
         fingerprints = ready.judge_fingerprints
         alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
         if alike[0] != spec.judge:
@@ -204,10 +202,7 @@ class Calls:
     async def _check(
         self, spec: CaseSpec, ready: ReadySuite, *, judging: bool, question: str = ""
     ) -> None:
-        """End the session where a model or judge that a case needs, from here to its verdict and to
-        what is asked beside it, cannot be asked: none of the other cases could be paid for in
-        earnest.
-        """
+        """End the session where a model or judge that a case needs cannot be asked."""
         judged = not question and (ready.test(spec.test).evaluate or spec in ready.bases)
         judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
         stages: tuple[StageModel, ...] = ()
@@ -337,9 +332,7 @@ class Calls:
         mode: RecordMode,
         check: Callable[[], Awaitable[None]] | None,
     ) -> Recording:
-        """How calls are recorded that are made after a check; a judge's own code, which need not
-        make any, has none.
-        """
+        """How calls are recorded that are made after a check; a judge's own code has none."""
         settings = self._settings
         asks = settings.ask and mode != "none"
         live: Exchange | None = None
@@ -359,9 +352,7 @@ class Calls:
         )
 
     def _versions_of(self, ready: ReadySuite) -> ModelVersions:
-        """What keeps the versions that answer for a suite, beside its recordings: those of the
-        session, and its own where the session has others.
-        """
+        """What keeps the model versions of a suite, in the session's folder and the suite's."""
         from pytest_jrh.recording.versions import ModelVersions
 
         suite = ready.suite
@@ -375,9 +366,7 @@ class Calls:
         return await self._live()(request)
 
     def _live(self) -> Exchange:
-        """The way to the models, made when the first case needs it: importing litellm takes
-        seconds.
-        """
+        """The way to the models, made when needed: importing litellm takes seconds."""
         from pytest_jrh.llm.client import LiteLLMExchange
         from pytest_jrh.llm.transport import RetryPolicy
 
@@ -421,9 +410,7 @@ async def surveyed(
     calls: Calls,
     say: Callable[[CaseSpec, str], None],
 ) -> Survey:
-    """Replay a case as far as its cassettes reach; `judge` makes and judges it, `say` adds a
-    notice.
-    """
+    """Replay a case as far as its cassettes reach; `judge` makes and judges it."""
     from pytest_jrh.engine.planning import Survey
 
     spec, judgment = attempt.spec, None
@@ -472,9 +459,7 @@ async def surveyed(
 
 
 def _questions(attempt: Attempt, ready: ReadySuite, *, settled: bool) -> dict[StageName, CallRange]:
-    """The calls that are still to be made of what is asked about a case, which is `settled` where
-    its making and judging are recorded.
-    """
+    """The calls still to be made of questions about a case whose verdict is `settled` or not."""
     questions: dict[StageName, CallRange] = {}
     for question, most in ((REALISM, _ASKED), (REASONS, 1)):
         if not ready.asks(question, attempt.spec):

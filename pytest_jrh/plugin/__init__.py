@@ -41,9 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options and the suites that are named, before anything is
-    collected (exit code 4).
-    """
+    """Check options and named suites before anything is collected (exit code 4)."""
     if config.getoption("markers", default=False):
         # Else they are declared with the first suite: a session without one is spared the imports.
         from pytest_jrh.plugin.activation import declare_markers
@@ -60,9 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
-    """Collect suites: those of `--jrh-config` and its ini key, named on the command line, or found
-    as `*.jrh.yml`.
-    """
+    """Collect suites: those named by option, ini key or argument, and `*.jrh.yml`."""
     is_named = file_path in parent.config.stash[OPTIONS_READ].configs
     discovered = file_path.name.endswith(_DISCOVERED)
     is_argument = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
@@ -77,10 +73,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Refuse options that need a suite where none was collected.
-
-    A controller of xdist collects nothing itself.
-    """
+    """Refuse options that need a suite where none was collected."""
     config = session.config
     is_alone = not hasattr(config, "workerinput") and config.getoption("dist", "no") == "no"
     if is_alone and not session.testsfailed:
@@ -90,9 +83,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
 ) -> None:
-    """Where nothing was collected, name the suites in the folders given: a folder's name does not
-    collect them.
-    """
+    """Where nothing was collected, name the suites in the folders given."""
     nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not terminalreporter.stats.get(
         "deselected"
     )
@@ -111,10 +102,7 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Tell the controller, which collects nothing itself, what is to run.
-
-    Discovered suites it meets here only.
-    """
+    """Tell the controller, which collects nothing itself, what is to run."""
     config: pytest.Config = node.config
     listed = set(map(str, config.stash[OPTIONS_READ].configs))
     files = {nodeid.partition("::")[0] for nodeid in ids}

@@ -55,9 +55,7 @@ _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
 
 
 class Parts:
-    """Deselects the cases of other splits, and those outside of the session's subset; cases whose
-    labels nobody gave belong to no split.
-    """
+    """Deselects cases of other splits, and those outside of the session's subset."""
 
     def __init__(self, split: str | None) -> None:
         self._split = split
@@ -153,9 +151,8 @@ def activate_named(config: pytest.Config) -> None:
 
 
 def _is_ignored(config: pytest.Config, path: Path) -> bool:
-    """Whether the command line leaves a file out with `--ignore` or `--ignore-glob`.
-
-    Without those of settings: they are for folders, and the suite is named by settings, too.
+    """Whether `--ignore` or `--ignore-glob` was typed for a file; those of settings are for
+    folders.
     """
     folder = config.invocation_params.dir
     ignored = {absolute(folder / name) for name in typed_values(config, "--ignore")}
@@ -189,10 +186,7 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
 
 
 def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> SuiteFile | None:
-    """The collector of a suite file.
-
-    None for a YAML file that is something else, where it is not certain.
-    """
+    """The collector of a suite file; None for another YAML file, unless it is `certain`."""
     if not certain and not looks_like_suite(file_path):
         return None
     activate(parent.config).collected_configs.add(file_path)
@@ -234,9 +228,7 @@ def _replace(session: SuiteSession, role: str, argument: str, path: Path) -> Non
 
 
 def _refuse_pruning(session: SuiteSession) -> None:
-    """Refuse to call the recordings of the suite's own log unused where another log or rubric file
-    stands in for it.
-    """
+    """Refuse to call recordings unused where another log or rubric file stands in."""
     options, stand_in = session.options, session.suites.log_path or session.suites.rubric_file
     if stand_in is not None and (options.prune or options.report_unused):
         option = "--jrh-prune" if options.prune else "--jrh-report-unused"
@@ -279,11 +271,7 @@ class _SuiteHooks:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
-        """Collect the named suites that pytest left out.
-
-        Since pytest 9 an argument inside of a folder that is an argument, too, is collected with
-        that folder alone, and not at all where `norecursedirs` or a conftest leaves it out.
-        """
+        """Collect named suites that pytest 9 left out, as those in a folder that is named too."""
         for path in self._session.named_configs:
             if path not in self._session.collected_configs:
                 suite_file = collect(path, session, certain=True)
@@ -335,10 +323,7 @@ class _SuiteHooks:
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Wait for the item's case before its own time begins.
-
-        An xdist worker first sets it and the next to work.
-        """
+        """Wait for the item's case before its time begins; a worker starts it and the next."""
         with captured(self._session.config):
             if self._session.is_worker:
                 self._session.start(_specs(filter(None, (item, nextitem))))
@@ -351,9 +336,7 @@ class _SuiteHooks:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[Any]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let one report of an item carry the case's result as text, which travels between
-        processes.
-        """
+        """Put the case's result as text on one report, which travels between processes."""
         report = yield
         if not isinstance(item, CaseItem):
             return report

@@ -30,10 +30,7 @@ class _Discreet(pytest.Collector):
     """A level of the tree whose errors show no secret."""
 
     def repr_failure(self, excinfo: ExceptionInfo[BaseException]) -> str | TerminalRepr:  # type: ignore[override]
-        """Describe what is wrong with the suite.
-
-        Anything else is a mistake of ours, with its traceback.
-        """
+        """Describe the suite's problem; anything else is our mistake, with its traceback."""
         redactor = self.config.stash[SESSION].redactor
         if isinstance(excinfo.value, self.CollectError):
             return redactor.of_code(str(excinfo.value))
@@ -44,10 +41,7 @@ class SuiteFile(_Discreet, pytest.File):
     """A suite's config file."""
 
     def collect(self) -> Iterator[TestNode]:
-        """Yield the suite's tests.
-
-        A suite that cannot be used is one collection error with every problem.
-        """
+        """Yield the suite's tests; an unusable suite is one collection error with every problem."""
         try:
             session = self.config.stash[SESSION]
             ready = session.suites.load(self.path)
@@ -114,10 +108,7 @@ class CaseItem(pytest.Item):
         self.add_marker("jrh")
 
     def setup(self) -> None:
-        """Wait for the case and its verdict.
-
-        What prevents a verdict is a skip or an error here.
-        """
+        """Wait for the case; what prevents a verdict is a skip or an error here."""
         # A bug in this attempt must not be reported as the result of the one before.
         self.result = None
         session = self.config.stash[SESSION]
@@ -151,10 +142,7 @@ class CaseItem(pytest.Item):
         raise Disagreement(result)
 
     def _tell(self, result: CaseResult) -> None:
-        """Add the case's figures to JUnit and other reports.
-
-        Every report from here on carries them.
-        """
+        """Add the case's figures to JUnit and other reports."""
         spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
         self.user_properties[:] = [
             *properties_of_others(self.user_properties),
@@ -164,10 +152,7 @@ class CaseItem(pytest.Item):
     def repr_failure(
         self, excinfo: ExceptionInfo[BaseException], style: Any = None
     ) -> str | TerminalRepr:
-        """Expected failures are prose.
-
-        Anything else is a mistake of ours, with its traceback, but without secrets.
-        """
+        """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
             return _prose(self.result, *self.reportinfo()[:2])

@@ -45,9 +45,7 @@ _INI_KINDS = {
 
 
 def session_token(config: pytest.Config) -> str:
-    """What the files of this session are named by, so that no other session takes them for its own;
-    the controller of xdist tells it to its workers.
-    """
+    """The token in names of this session's files; xdist's controller tells it to its workers."""
     if hasattr(config, "workerinput"):
         return str(config.workerinput[SESSION_KEY])
     return config.stash.setdefault(_TOKEN, secrets.token_hex(16))
@@ -78,10 +76,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def _ini_type(option: Option) -> Any:
-    """What the value of an ini key may be, as the installed pytest takes it.
-
-    A file of TOML has numbers and booleans; quoted ones go on being read where pytest can do both.
-    """
+    """The type of an ini key for the installed pytest: TOML has numbers and booleans."""
     if option.kind in ("bool", "paths", "names"):
         return "bool" if option.kind == "bool" else "args"
     if pytest.version_tuple >= (9, 2):
@@ -106,10 +101,7 @@ def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None
 
 
 def read_options(config: pytest.Config) -> Options:
-    """Read the options, the command line over the ini file.
-
-    Raises `pytest.UsageError` for a bad ini value, and for options that contradict each other.
-    """
+    """Read the options, the command line over the ini file; raises `pytest.UsageError`."""
     values = {option.key: _value(config, option) for option in OPTIONS}
     on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
     _settle(values, on_command_line)
@@ -142,10 +134,7 @@ def typed_values(config: pytest.Config, flag: str) -> list[str]:
 
 
 def may_be_case(nodeid: str) -> bool:
-    """Whether a node id is of a file whose name a suite may have.
-
-    What is in the file does not count.
-    """
+    """Whether a node id is of a file whose name a suite may have."""
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
 
 
@@ -237,9 +226,7 @@ def refuse_options(config: pytest.Config) -> None:
 
 
 def suites_nearby(config: pytest.Config) -> list[str]:
-    """Lines that name the suites in the folders given to pytest, which are not collected from
-    there; none without.
-    """
+    """Lines that name suites in pytest's folders, from which they are not collected."""
     folder = config.invocation_params.dir
     folders = [absolute(folder / argument.partition("::")[0]) for argument in config.args]
     names = [os.path.relpath(path, folder) for path in islice(_suites(folders), _MOST_FOUND)]
@@ -270,9 +257,7 @@ def _is_left_out(folder: Path) -> bool:
 
 
 def _files(top: Path) -> Iterator[Path]:
-    """The files below a folder, its own first, without hidden folders and without virtual
-    environments.
-    """
+    """The files below a folder, its own first, without hidden ones and virtual environments."""
     for parent, folders, files in islice(os.walk(top), _MOST_FOLDERS):
         folders[:] = sorted(name for name in folders if not _is_left_out(Path(parent, name)))
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(YAML_SUFFIXES))

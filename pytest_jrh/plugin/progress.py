@@ -34,9 +34,7 @@ _WIDTH = 200
 
 @dataclass
 class ProgressLine:
-    """Writes a line of its own every `interval` seconds, in place of minutes of silence; it is at
-    most `width` columns wide.
-    """
+    """Writes a line of at most `width` columns every `interval` seconds."""
 
     reporter: pytest.TerminalReporter
     started: float
@@ -63,10 +61,7 @@ class ProgressLine:
 
 
 def session_line(config: pytest.Config) -> ProgressLine | None:
-    """The line of this process.
-
-    None with `-q`, in an xdist worker, and without pytest's terminal reporter.
-    """
+    """The line of this process; None with `-q`, in an xdist worker and without a reporter."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
         return None

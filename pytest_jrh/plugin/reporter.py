@@ -121,9 +121,7 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over what a worker's client had to say and which versions of models answered, and
-        end the session that it has refused.
-        """
+        """Take over a worker's notices and model versions, and end a session that it refused."""
         output = getattr(node, "workeroutput", {})
         self._session.add_notices(output.get(NOTICES_KEY, ()))
         self._session.add_versions(output.get(VERSIONS_KEY, {}))
@@ -136,10 +134,7 @@ class Reporter:
     # Last of all, because until xdist has ended its workers they go on spooling.
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Decide, and write baseline, artifacts and reports.
-
-        A session without verdicts is not green.
-        """
+        """Decide, and write baseline and reports; a session without verdicts is not green."""
         suites = self._suites_by_file()
         nodes = case_ids([*self._selected, *self.results], suites)
         concluded = not self._session.refusal and (
@@ -168,9 +163,7 @@ class Reporter:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print the figures, what the session spent, what went wrong beside the cases, and last the
-        answer.
-        """
+        """Print figures, spending, what went wrong beside the cases, and last the answer."""
         try:
             return (yield)
         finally:
@@ -196,9 +189,7 @@ class Reporter:
             terminalreporter.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
 
     def _order(self, style: Style) -> dict[str, int]:
-        """The cases as they were collected, because the reports of several workers arrive mixed;
-        where only some are shown, the worst first.
-        """
+        """The cases as they were collected; where only some are shown, the worst first."""
         if self._concluded is None:
             return {}
         results = [*self._concluded.session.results]
@@ -220,10 +211,7 @@ class Reporter:
         return [*unused_keys, *self._session.notices]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
-        """The suites of this session, by the node ids of their files.
-
-        A controller meets discovered ones here.
-        """
+        """The suites by the node ids of their files; a controller meets discovered ones here."""
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
         certain = set(map(place_of, self.results))
@@ -255,9 +243,7 @@ class Reporter:
         return began and session.exitstatus == pytest.ExitCode.INTERRUPTED
 
     def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
-        """Whether each suite that the command line names has a decision where it has something to
-        decide by.
-        """
+        """Whether each suite that the command line names has a decision where it needs one."""
         if (
             session.config.option.collectonly
             or self._options.plan
@@ -375,10 +361,7 @@ class Reporter:
         selected: Collection[str],
         left_out: Collection[str],
     ) -> SuiteRun:
-        """What the session ran of one suite.
-
-        `selected` and `left_out` are case ids of all suites.
-        """
+        """What the session ran of a suite; `selected` and `left_out` are case ids of all suites."""
         ran = {case: spec for case, spec in specs.items() if case in results}
         commands = {}
         # Every case of the HTML report has its command; elsewhere those that went well need none.
@@ -484,9 +467,7 @@ class BriefFailures:
     def _named(
         self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
     ) -> list[Any]:
-        """The reports as they are where a line has room for the node ids and what was done, as in
-        the log of a CI job; elsewhere what was done stands in place of the node id.
-        """
+        """The reports by node id where a line has room for it, else by what was done."""
         room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
         has_room = all(columns(report.nodeid) <= room for report in reports)
         # Beside the cases that passed, which pytest names by their node ids, so are the others.
@@ -507,9 +488,7 @@ class BriefFailures:
         return named
 
     def _is_ours(self, report: Any) -> bool:
-        """Whether a report is of a case, with the case's text and no traceback, and was not shown
-        in the debugger.
-        """
+        """Whether a report has a case's text, no traceback, and was not shown in the debugger."""
         result = self.results.get(report.nodeid)
         return (
             result is not None
@@ -644,11 +623,7 @@ _UNUSED_KEYS = "jrh/unused_keys"
 
 
 def notes_on_unused_keys(config: pytest.Config, suites: Iterable[Suite]) -> list[str]:
-    """The sentences about keys that mean nothing here, of configs of which pytest's cache does not
-    know that the same was said before.
-
-    Without the cache each run says them.
-    """
+    """Sentences about unused config keys that pytest's cache does not know to have been said."""
     cache = getattr(config, "cache", None)
     cached = cache.get(_UNUSED_KEYS, None) if cache is not None else None
     cached_sentences = cached if isinstance(cached, dict) else {}

@@ -40,9 +40,7 @@ _MOST_TYPED = 4096
 
 
 class Reviewing:
-    """The review of one pytest process: decisions are obeyed in all of them, the page is open in
-    one at most.
-    """
+    """The review of one pytest process; decisions hold in all, the page is open in one at most."""
 
     def __init__(
         self, config: pytest.Config, options: Options, suites: LoadedSuites, redactor: Redactor
@@ -68,10 +66,7 @@ class Reviewing:
                 raise pytest.UsageError(f"--jrh-review: {error}") from None
 
     def open(self, specs: Sequence[CaseSpec]) -> None:
-        """Serve the page where it is wanted for these cases, and say where.
-
-        Or say in one line why there is none.
-        """
+        """Serve the page where it is wanted for these cases, or say why there is none."""
         is_asked = self._options.review is not None
         selected = {spec.suite for spec in specs}
         suites = []
@@ -143,11 +138,7 @@ class Reviewing:
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
-        """Where the engine submits its cases; None where there are no decisions and can be none
-        about any.
-
-        Raises `InputError` for decisions that cannot be read.
-        """
+        """Where the engine submits cases, if any can be decided; raises `InputError`."""
         suites = [ready.suite for ready in self._suites]
         obeying = {suite.name for suite in suites if has_decisions(suite)}
         if self._labels is None:
@@ -216,9 +207,7 @@ class Reviewing:
             self._keyboard.close()
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
-        """Whether the suite itself asks for the page: where cases are made anew, and only for
-        them.
-        """
+        """Whether the suite asks for the page itself: only where cases are made anew."""
         if (
             not ready.suite.config.admin.perturbation_config.use_HITL_process
             or ready.suite.frozen is not None
@@ -297,19 +286,14 @@ def _is(names: Sequence[str]) -> str:
 
 @dataclass
 class Keyboard:
-    """A terminal's input under a file descriptor of its own.
-
-    Polled, so that a debugger may read it in between.
-    """
+    """A terminal's input, polled under its own descriptor so that a debugger may read it too."""
 
     descriptor: int
     ended: bool = False
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """Show nothing of what is typed in this block: an echoed Enter would tear pytest's line
-        apart.
-        """
+        """Do not echo what is typed in this block, which would break pytest's line."""
         import termios
 
         if not self.in_foreground:
@@ -348,9 +332,7 @@ class Keyboard:
 
     @property
     def in_foreground(self) -> bool:
-        """Whether this process may use the terminal now: one in the background is stopped if it
-        does.
-        """
+        """Whether this process may use the terminal now; in the background it would be stopped."""
         try:
             return os.tcgetpgrp(self.descriptor) == os.getpgrp()
         except OSError:
@@ -359,10 +341,7 @@ class Keyboard:
 
 
 def terminal_input() -> Keyboard | None:
-    """The terminal on standard input, while nothing else captures it.
-
-    None where there is none, and on Windows.
-    """
+    """The terminal on standard input; None where there is none, and on Windows."""
     if sys.platform == "win32":
         return None
     import termios

@@ -79,10 +79,7 @@ def captured(config: pytest.Config) -> Iterator[None]:
 
 @contextlib.contextmanager
 def warnings_reported(config: pytest.Config) -> Iterator[None]:
-    """Put what this block warns of into pytest's summary, each once, where pytest would print it.
-
-    Does nothing where pytest's own plugin for that is off.
-    """
+    """Put this block's warnings into pytest's summary, each once, if pytest prints warnings."""
     if not config.pluginmanager.has_plugin("warnings"):
         yield
         return
@@ -184,9 +181,7 @@ class Secrecy:
     def pytest_internalerror(
         self, excrepr: ExceptionRepr, excinfo: ExceptionInfo[BaseException]
     ) -> None:
-        """Let every plugin that shows an internal error, xdist's worker too, show it without
-        secrets.
-        """
+        """Let every plugin, xdist's too, show an internal error without secrets."""
         self._print_captured(self._output.take_all())
         text = mistake_text(excinfo, self._redactor)
 
@@ -209,9 +204,7 @@ class Secrecy:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Report what the engine's threads warn of while no item runs that pytest would take it
-        from: it would be printed through the progress line.
-        """
+        """Report warnings of the engine's threads while no item runs."""
         with warnings_reported(self._config):
             return (yield)
 

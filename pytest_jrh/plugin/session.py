@@ -67,10 +67,7 @@ def file_node(path: Path, rootdir: Path) -> str:
 
 
 def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
-    """The config files that the command line names, which have to come to a decision.
-
-    Those of the ini file take part in runs of other tests too.
-    """
+    """The config files that the command line names, which have to come to a decision."""
     folder = config.invocation_params.dir
     listed = options.configs if typed_configs(config) else ()
     arguments = (absolute(folder / name.partition("::")[0]) for name in typed_arguments(config))
@@ -94,11 +91,7 @@ def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str
 
 
 def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
-    """Say why a suite whose session came to no decision is not green, or None where there is
-    nothing to decide by.
-
-    A gate does not pass by not looking.
-    """
+    """Say why a suite's gate made no decision; None where it has nothing to decide by."""
     if not gate.is_active(ready.suite.gate, baseline):
         return None
     why = "none of its cases was selected"
@@ -136,9 +129,7 @@ _TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
 
 
 class SuiteSession:
-    """One pytest process with suites, controller or xdist worker alike: its parts, and the engine
-    that runs their cases.
-    """
+    """The parts of one pytest process with suites, controller or xdist worker, and its engine."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config = config
@@ -240,9 +231,7 @@ class SuiteSession:
         return self._engine is not None
 
     def assign_generation(self, specs: Iterable[CaseSpec]) -> None:
-        """Let the making of a panel's case count for the first of its judges that is to run,
-        whoever runs it.
-        """
+        """Count the making of a panel's case for the first of its judges that is to run."""
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
             self._cases[spec.suite] += 1
@@ -255,9 +244,7 @@ class SuiteSession:
         return spec.judge is None or spec in self._makers
 
     def import_readers(self, specs: Sequence[CaseSpec]) -> None:
-        """Import what the runs of these cases are read with, where they are: most of a second,
-        spent in one go.
-        """
+        """Import what these cases' runs are read with, in one go: it takes most of a second."""
         suites = {spec.suite for spec in specs}
         for ready in self.suites:
             if ready.suite.name in suites and ready.source is not None and not ready.made:
@@ -298,10 +285,7 @@ class SuiteSession:
         return self._running().is_done(spec) or spec in self._limits
 
     def result(self, spec: CaseSpec) -> CaseResult:
-        """The result of a case, once there is one.
-
-        A case that a time limit gave up is a `model_error`.
-        """
+        """The result of a case; one that a time limit gave up is a `model_error`."""
         if not self.has_ended(spec):
             self.wait(spec)
         engine, limit = self._running(), self._limits.pop(spec, None)
@@ -340,10 +324,7 @@ class SuiteSession:
             raise pytest.UsageError(reason)
 
     def stop(self) -> None:
-        """End the engine, unless it was abandoned.
-
-        Calls in flight are awaited and recorded.
-        """
+        """End the engine, unless abandoned; calls in flight are awaited and recorded."""
         if self._engine is not None and not self._abandoned:
             self._engine.stop()
         self.reviewing.close()
@@ -397,10 +378,7 @@ class SuiteSession:
         return self._engine
 
     def _supplied_client(self) -> Complete | None:
-        """The project's own client.
-
-        Where its hook fails, only the calls to be made fail, and a replay does not.
-        """
+        """The project's own client; where its hook fails, only the calls to be made fail."""
         try:
             supplied = self.config.hook.pytest_jrh_complete(config=self.config)
         except _ENDS_SESSION:
@@ -410,9 +388,7 @@ class SuiteSession:
         return supplied if supplied is None or callable(supplied) else BrokenClient(None, supplied)
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
-        """The judge that the project's code supplies for a suite; raises `InputError` where it
-        fails to.
-        """
+        """The judge of the project's code for a suite; raises `InputError` where it fails."""
         try:
             judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
         except _ENDS_SESSION:
@@ -470,11 +446,7 @@ class TimeLimits:
 
 @contextlib.contextmanager
 def paused(item: pytest.Item) -> Iterator[None]:
-    """Take the item's time limit off in this block; it begins anew afterwards.
-
-    A limit on the test's function alone (`timeout_func_only`) is not running while the item is set
-    up.
-    """
+    """Take the item's time limit off in this block, unless it is on its function alone."""
     settings = item.stash.get(_SETTINGS, None)
     if settings is None or getattr(settings, "func_only", False):
         yield
@@ -509,9 +481,7 @@ class Commands:
         )
 
     def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
-        """The command that records what this case misses: with a judge's fingerprint, its verdict
-        alone.
-        """
+        """The command that records a case; with a judge's fingerprint, its verdict alone."""
         if self._options.disable_recording:
             return self.rerun(spec)
         return self._of_case(spec, recording_modes(verdicts_alone=bool(judge_fingerprint)))
@@ -524,10 +494,7 @@ class Commands:
         return self.rerun(spec)
 
     def record_all(self, suites: Sequence[Suite], results: Collection[CaseResult]) -> str:
-        """One command for all that is unrecorded, as a maintainer with a key runs it.
-
-        Empty where nothing is.
-        """
+        """One command for all that is unrecorded; empty where nothing is."""
         missing = {result.spec.suite for result in results if result.outcome == "unrecorded"}
         if not missing:
             return ""
