@@ -170,7 +170,7 @@ def _init(options: argparse.Namespace) -> int:
     from pytest_jrh.core.errors import InputError
 
     try:
-        started = start_suite(
+        lines = start_suite(
             options.name,
             _local(options.log),
             folder=options.folder,
@@ -183,7 +183,7 @@ def _init(options: argparse.Namespace) -> int:
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 4
-    sys.stdout.write("\n".join(started.lines) + "\n")
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

@@ -15,6 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.core.documents import shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.text import Styled, counted, log_line, wrapped
 
 if TYPE_CHECKING:
@@ -135,7 +138,6 @@ def check_file(options: argparse.Namespace) -> int:
 
 
 def _check_file(options: argparse.Namespace) -> int:
-    from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.checking import check, read_input
 
     try:
@@ -211,14 +213,10 @@ def _table_settings(options: argparse.Namespace) -> CheckSettings:
 
 
 def _mistake(option: str, message: str, needed: str = "") -> Exception:
-    from pytest_jrh.core.errors import InputError, Problem
-
     return InputError(Problem(message, key=option, hint=f"add {needed}" if needed else None))
 
 
 def _mapping(texts: Sequence[str]) -> dict[str, Any]:
-    from pytest_jrh.core.documents import shown
-
     mapping: dict[str, Any] = {}
     for text in texts:
         word, equals, value = text.rpartition("=")
@@ -230,8 +228,6 @@ def _mapping(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _scale(text: str | None) -> tuple[int, int] | None:
-    from pytest_jrh.core.documents import shown
-
     if text is None:
         return None
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
@@ -245,8 +241,6 @@ def _scale(text: str | None) -> tuple[int, int] | None:
 
 def _drop_of(text: str | None) -> float:
     """The share that --max-drop gives."""
-    from pytest_jrh.core.documents import shown
-
     if text is None:
         return 0.0
     try:
@@ -263,8 +257,6 @@ def _drop_of(text: str | None) -> float:
 
 def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     """The files of --report; none of them may be one of the inputs."""
-    from pytest_jrh.core.documents import shown
-
     paths = [Path(name) for name in dict.fromkeys(names)]
     input_paths = {Path(name).resolve() for name in inputs if name}
     for path in paths:
@@ -280,7 +272,6 @@ def _write_files(
     paths: Sequence[Path], session: Session, data: Callable[[], dict[str, Any]]
 ) -> tuple[list[Path], list[str]]:
     """Write the reports; gives those that were written, and sentences about the others."""
-    from pytest_jrh.core.files import atomic_write
     from pytest_jrh.reports.writing import REPORTS
     from pytest_jrh.store.outputs import cause
 
@@ -406,7 +397,6 @@ def _ending(
 
 def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite that asks the judge anew; without labels, how to get some."""
-    from pytest_jrh.core.files import file_name_part
     from pytest_jrh.sources.label_files import COLUMNS, WORDS
     from pytest_jrh.sources.verdict_tables import is_in_log
 
@@ -482,7 +472,6 @@ def declare_compare(compare: argparse.ArgumentParser) -> None:
 
 def compare_files(options: argparse.Namespace) -> int:
     """Compare and write the reports; returns 1 for a worse judge or no report, 4 for a mistake."""
-    from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.comparing import compare_judges
     from pytest_jrh.reports.ending import Concluded, ending_lines
     from pytest_jrh.stats.upgrade import MAX_DROP

@@ -43,6 +43,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
 from pytest_jrh.core.model import DEFAULT_SEED, Mode, Rubric, ScoreLevel
 from pytest_jrh.core.stages import JUDGE
+from pytest_jrh.core.text import counted
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import files_in, is_conversations, open_sources
 from pytest_jrh.sources.json_items import guessed_format
@@ -357,17 +358,6 @@ _JUDGE_PROMPT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """What came of starting a suite: the files written, those left as they were, and lines to
-    print.
-    """
-
-    written: tuple[Path, ...]
-    kept: tuple[Path, ...]
-    lines: tuple[str, ...]
-
-
 def start_suite(
     name: str,
     log: Path,
@@ -378,8 +368,9 @@ def start_suite(
     force: bool = False,
     labels: Path | None = None,
     judge: str | None = None,
-) -> Started:
-    """Write the files of a suite called `name` on the runs of a file or a folder into `folder`.
+) -> list[str]:
+    """Write the files of a suite called `name` on the runs of a file or a folder into `folder`, and
+    return lines to print.
 
     With `rubric_ids` the rubric file has an empty entry for each, else one that is complete. The
     log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
@@ -414,20 +405,14 @@ def start_suite(
     for file in unchanged:
         del texts[file]
     _write(folder, texts, copies)
-    written = [*texts, *copies]
-    lines = [
-        *_about_files(folder, written, unchanged),
+    return [
+        *_about_files(folder, [*texts, *copies], unchanged),
         "",
         *_about_runs(runs, label_file, values["config"]),
         *about_format(runs.format, values["config"]),
         *runs.notices,
         *_about_committing(folder, values, log_place, own_judge),
     ]
-    return Started(
-        tuple(folder / file for file in written),
-        tuple(folder / file for file in unchanged),
-        tuple(lines),
-    )
 
 
 def _own_judge(
@@ -444,12 +429,12 @@ def _own_judge(
 
 
 def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
-    holds = f"The log holds {_number(runs.count, 'run')}"
+    holds = f"The log holds {counted(runs.count, 'run')}"
     if runs.usable != runs.count:
         holds += f", of which {runs.usable} can be used"
     if labels is None:
         return [f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}.", *runs.about]
-    lines = [f"{holds}; the label file has {_number(len(labels.rows), 'label')}.", *runs.about]
+    lines = [f"{holds}; the label file has {counted(len(labels.rows), 'label')}.", *runs.about]
     if labels.words:
         words = listed(labels.words, _MOST_WORDS)
         lines.append(
@@ -569,7 +554,7 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "cassettes": f"inputs/cassettes/{name}",
         "cases": f"inputs/suites/{name}",
         "frozen": frozen,
-        "runs": _number(runs, "run"),
+        "runs": counted(runs, "run"),
         "sample": str(min(runs, _FEW_RUNS)),
         "seed": str(DEFAULT_SEED),
         "schema_folder": _CONFIGS,
@@ -647,10 +632,6 @@ def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Problem(message, str(folder / file))) from error
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _about_files(folder: Path, written: Sequence[str], unchanged: Sequence[str]) -> list[str]:

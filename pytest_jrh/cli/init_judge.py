@@ -165,14 +165,6 @@ class LogPlace:
     copies: Mapping[str, Path] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredFile:
-    """A file that git leaves out, and the pattern that says so (`FILE:LINE: PATTERN`)."""
-
-    file: str
-    pattern: str
-
-
 def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogPlace:
     """Decide where the log of the suite `name` is to be, a file or a folder of `files`: under
     `inputs/`, unless it is larger than `LARGEST_LOG`.
@@ -215,11 +207,11 @@ def _file_below(folder: Path, file: Path, number: int) -> str:
     return f"runs-{number + 1}{file.suffix}"
 
 
-def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]:
+def ignored_files(folder: Path, files: Sequence[str]) -> dict[str, str]:
     """Ask git which files a commit would leave out, and by which pattern (`FILE:LINE: ...`)."""
     git = shutil.which("git")
     if git is None:
-        return ()
+        return {}
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command; the names travel on its standard input
             [git, "check-ignore", "--verbose", "-z", "--stdin"],
@@ -230,14 +222,14 @@ def ignored_files(folder: Path, files: Sequence[str]) -> tuple[IgnoredFile, ...]
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ()
+        return {}
     fields = done.stdout.decode("utf-8", "replace").split("\0")
-    ignored = []
+    ignored = {}
     for source, line, pattern, file in zip(*(fields[at::4] for at in range(4)), strict=False):
         # The last pattern that matches decides, and one that begins with ! takes a file back in.
         if not pattern.startswith("!"):
-            ignored.append(IgnoredFile(file, printable(f"{source}:{line}: {pattern}")))
-    return tuple(ignored)
+            ignored[file] = printable(f"{source}:{line}: {pattern}")
+    return ignored
 
 
 def add_command(
@@ -246,7 +238,7 @@ def add_command(
     files: Sequence[str],
     folders: Sequence[str],
     left_out: Sequence[str],
-    ignored: Sequence[IgnoredFile],
+    ignored: Mapping[str, str],
 ) -> str:
     """Write the `git add` that leaves out nothing a clone needs.
 
@@ -266,7 +258,7 @@ def add_command(
     )
 
 
-def about_committing(log: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]:
+def about_committing(log: LogPlace, ignored: Mapping[str, str]) -> list[str]:
     """Say what is unusual: a log that is not committed, and files that git would leave out."""
     lines = []
     if not log.committed:
@@ -280,7 +272,7 @@ def about_committing(log: LogPlace, ignored: Sequence[IgnoredFile]) -> list[str]
         ]
     if ignored:
         lines += ["", "A .gitignore leaves out what a clone needs; `git add -f` below adds it:"]
-        lines += [f"  {left_out.file}  ({left_out.pattern})" for left_out in ignored]
+        lines += [f"  {file}  ({pattern})" for file, pattern in ignored.items()]
     return lines
 
 

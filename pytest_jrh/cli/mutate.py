@@ -15,15 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from pytest_jrh.cli.operators import MOST_MUTANTS, Fate
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import atomic_write, relative_path
 from pytest_jrh.core.model import DEFAULT_SEED, RecordMode
-from pytest_jrh.core.text import counted, dollars, log_line, shortened, wrapped
+from pytest_jrh.core.redact import Redactor, secrets_of
+from pytest_jrh.core.text import counted, dollars, log_line, nearest_hint, shortened, wrapped
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Sequence
 
     from pytest_jrh.cli.mutants import JudgeMutation, MutantResult
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.llm.budget import Ledger
 
@@ -110,8 +113,6 @@ def mutate_suite(options: argparse.Namespace) -> int:
     Returns 0 where each mutant has its answer, 1 where one has none, 2 after Ctrl+C, 4 for a
     user's mistake, a folder that cannot be written among them.
     """
-    from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.redact import Redactor, secrets_of
     from pytest_jrh.engine.loading import make_ready
 
     mistake = _mistake(options)
@@ -199,9 +200,6 @@ def _say(lines: list[str], redactor: Redactor) -> None:
 
 
 def _judges(ready: ReadySuite, asked_name: str | None) -> list[str | None]:
-    from pytest_jrh.core.documents import listed, shown
-    from pytest_jrh.core.errors import InputError, Problem
-    from pytest_jrh.core.text import nearest_hint
     from pytest_jrh.judges import TableJudge
 
     chosen = [name for name in ready.judges if asked_name in (None, name)]
@@ -223,7 +221,6 @@ def _check_budget(ready: ReadySuite, names: list[str | None], options: argparse.
     """Refuse a limit in dollars over judges of which no price is known."""
     if options.max_cost is None or options.jrh_record_mode == "none":
         return
-    from pytest_jrh.core.errors import InputError, Problem
     from pytest_jrh.llm.budget import unpriced_reason
 
     models = ready.judge_models(names)
@@ -234,8 +231,6 @@ def _check_budget(ready: ReadySuite, names: list[str | None], options: argparse.
 
 def _make_room(folder: Path) -> None:
     """Make the output folder; raises `InputError` where files cannot be written there."""
-    from pytest_jrh.core.errors import InputError, Problem
-    from pytest_jrh.core.files import relative_path
     from pytest_jrh.store.outputs import cause
 
     try:
@@ -249,8 +244,6 @@ def _make_room(folder: Path) -> None:
 
 
 def _write(ready: ReadySuite, mutations: list[JudgeMutation], redactor: Redactor) -> None:
-    from pytest_jrh.core.errors import InputError, Problem
-    from pytest_jrh.core.files import atomic_write, relative_path
     from pytest_jrh.store.outputs import cause
 
     data = {

@@ -17,10 +17,7 @@ from pytest_jrh.config.places import Places, exists, without_scheme
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
-from pytest_jrh.config.suite import (
-    SourceSettings,
-    Suite,
-)
+from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
@@ -290,11 +287,7 @@ def resolve_questions(
         section: StageSection | None = getattr(config, spec.name)
         if section is not None:
             section = _with_defaults(section, config.models)
-            model = section.model or ""
-            key: KeyPath = (spec.name,)
-            questions[spec.name] = _built(
-                spec.name, section, model, findings, places=places, key=key
-            )
+            questions[spec.name] = _built(spec.name, section, findings, places, (spec.name,))
     return questions
 
 
@@ -459,7 +452,8 @@ def _judge_stage(
             "judge.model"
         )
         findings.missing((*EVALUATION, "autograder_model_name"), message)
-    return _built(JUDGE.name, settings, model or "", findings, places=places, key=key)
+    settings = settings.model_copy(update={"model": model})
+    return _built(JUDGE.name, settings, findings, places, key)
 
 
 def _stage(
@@ -472,19 +466,15 @@ def _stage(
             "synthetic_data_params.generation_model_name for all stages"
         )
         findings.missing(("synthetic_data_params", "generation_model_name"), message)
-    return _built(name, settings, settings.model or general or "", findings, places=places, key=key)
+    settings = settings.model_copy(update={"model": settings.model or general})
+    return _built(name, settings, findings, places, key)
 
 
 def _built(
-    name: StageName,
-    settings: StageSection,
-    model: str,
-    findings: Findings,
-    *,
-    places: Places,
-    key: KeyPath,
+    name: StageName, settings: StageSection, findings: Findings, places: Places, key: KeyPath
 ) -> StageModel:
     values = {name: getattr(settings, name) for name in StageSection.model_fields}
+    values["model"] = settings.model or ""
     if settings.prompt_path:
         path = places.require(
             settings.prompt_path, findings, (*key, "prompt_path"), role="the prompt file"
@@ -492,7 +482,7 @@ def _built(
         values["prompt_path"] = None if path is None else str(path)
     if limit := settings.rate_limit:
         values["rate_limit"] = RateLimit(limit.calls, limit.period)
-    return StageModel(stage=name, **{**values, "model": model})
+    return StageModel(stage=name, **values)
 
 
 def _beside(settings: StageSection, pattern: StageModel) -> StageSection:

@@ -73,12 +73,11 @@ def _option(
     choices: tuple[str, ...] = (),
     *,
     name: str = "",
-    default: object = None,
     merged: bool = False,
     daily: bool = False,
 ) -> Any:
     """Declare an option; its name is the field's, with hyphens, unless it is given."""
-    default = _UNSET.get(kind, default)
+    default = _UNSET.get(kind)
     declared = Option(
         kind, text, metavar, choices, name, default=default, merged=merged, daily=daily
     )

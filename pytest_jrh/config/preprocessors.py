@@ -145,7 +145,7 @@ def resolve(name: str | Preprocessor) -> Preprocessor:
     except BaseException as error:  # the user's module runs here, and may raise anything
         raise _refused(
             f"the preprocessor {printable(path)!r} cannot be imported: its module raised "
-            f"{_said(error)}"
+            f"{printable(error_text(error), 200)}"
         ) from error
     if not callable(function):
         raise _refused(
@@ -296,7 +296,3 @@ def _unscored(
         advice="It must return None, a dict of updates to the run, or a list of messages.",
         places=places,
     )
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {printable(str(error), 200)}"
