@@ -181,11 +181,7 @@ _KEYS = ("messages", "id", "cluster")
 
 @dataclass(frozen=True, slots=True)
 class FoundRuns:
-    """The runs of a file or a folder: how many there are, how many can be used, and where the
-    parts of a conversation are, where it is not where they are looked for.
-
-    `about` says in what form they are, and which fields could be labels or clusters.
-    """
+    """The runs of a file or folder, and where the parts of conversations are, if not as usual."""
 
     files: tuple[Path, ...]
     count: int

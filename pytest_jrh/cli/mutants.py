@@ -204,11 +204,7 @@ class _Mutated(ReadySuite):
 def mutate(
     ready: ReadySuite, name: str | None, settings: MutationSettings, *, say: Callable[[str], None]
 ) -> JudgeMutation:
-    """Hold the mutants of a judge against cases that it gets right, each until its first mistake.
-
-    `say` is given a sentence about what is about to be asked. Raises `InputError` where the judge
-    gets no drawn case right, so that there is nothing to hold a mutant against.
-    """
+    """Hold a judge's mutants against cases that it gets right, if any: else raises `InputError`."""
     judge = ready.judges[name]
     session = secrets.token_hex(16)
     folder = settings.cassette_dir or ready.suite.cassette_dir

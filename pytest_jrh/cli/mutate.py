@@ -108,11 +108,7 @@ def _declare_limits(mutate: argparse.ArgumentParser) -> None:
 
 
 def mutate_suite(options: argparse.Namespace) -> int:
-    """Run the command.
-
-    Returns 0 where each mutant has its answer, 1 where one has none, 2 after Ctrl+C, 4 for a
-    user's mistake, a folder that cannot be written among them.
-    """
+    """Run the command: 1 where a mutant has no answer, 2 after Ctrl+C, 4 for a mistake."""
     from pytest_jrh.engine.loading import make_ready
 
     mistake = _mistake(options)

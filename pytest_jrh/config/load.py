@@ -299,12 +299,7 @@ def resolve_judges(
     *,
     supplied: bool = False,
 ) -> tuple[JudgeSettings, ...]:
-    """Return the judges in the order of the config; a lone judge has no name.
-
-    A `supplied` judge, which is code, takes the place of the config's own.
-
-    Members of a panel take from the section `judge` what they do not set themselves.
-    """
+    """Return the judges in order, a lone one without a name; a `supplied` one replaces them."""
     evaluation = config.admin.evaluation_config
     if supplied:
         return (_supplied(config, findings, places),)

@@ -183,10 +183,7 @@ def is_glob(name: str) -> bool:
 
 
 def matching(base: Path, pattern: str) -> tuple[Path, ...]:
-    """What a glob matches below a folder, sorted; hidden files only where it names them.
-
-    `**` goes through no link to a folder, so in no circle. One more than `MOST_FILES` are too many.
-    """
+    """What a glob matches below a folder, sorted; hidden files only where it names them."""
     glob = Path(pattern)
     if glob.is_absolute():
         base, pattern = Path(glob.anchor), str(glob.relative_to(glob.anchor))

@@ -112,11 +112,7 @@ BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
 
 
 def resolve(name: str | Preprocessor) -> Preprocessor:
-    """Find a preprocessor: a built-in name, RAND's path to one, `pkg.mod.fn`, `pkg.mod:fn`, or a
-    callable.
-
-    Raises InputError with what is there instead, and the nearest built-in.
-    """
+    """Find a preprocessor by its built-in name, RAND's path or `pkg.mod.fn`; raises InputError."""
     if callable(name):
         return name
     if not isinstance(name, str):
@@ -171,10 +167,7 @@ def wants_raw_sample(preprocessor: Preprocessor) -> bool:
 def apply(
     run: AgentRun, preprocessors: Sequence[Preprocessor], raw_sample: object = None
 ) -> AgentRun:
-    """Run the preprocessors in order on a copy of the run; the run itself is left alone.
-
-    Raises Unscored (`input_error`) naming the preprocessor that raised, or left no usable run.
-    """
+    """Run preprocessors in order on a copy of the run; raises Unscored (`input_error`)."""
     if not preprocessors:
         return run
     state: dict[str, Any] = {key: getattr(run, key) for key in _KEYS}

@@ -164,11 +164,7 @@ def resolve_probes(
     findings: Findings,
     places: Places,
 ) -> dict[str, ProbeSettings]:
-    """Return the settings of each probe that the suite runs, by name.
-
-    A probe without possible cases is a mistake: other tests, rubrics, verdicts, or a stage that it
-    asks are missing.
-    """
+    """Return the settings of the probes that run; one without possible cases is refused."""
     to_run = list(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
     judged = config.admin.evaluation_config.tests_to_evaluate
     objective = config.test_agent_perturbation_config.objective

@@ -203,10 +203,8 @@ def check_param_files(config: Config, findings: Findings) -> None:
 def targeted(
     config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool
 ) -> list[Rubric]:
-    """Keep the rubrics that `target_rubric_ids` names, in file order; all where it is empty.
-
-    Ids are only missed where the rubrics are `complete`: the one that is named may be one that is
-    broken.
+    """Keep the rubrics that `target_rubric_ids` names; ids are missed only if rubrics are
+    `complete`.
     """
     target_ids = [name.strip() for name in config.test_agent_perturbation_config.target_rubric_ids]
     ids = [rubric.id for rubric in rubrics]

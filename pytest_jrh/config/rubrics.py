@@ -49,11 +49,7 @@ def load_rubrics(
     score_range: tuple[int, int] | None = None,
     file: str | None = None,
 ) -> tuple[Rubric, ...]:
-    """Read every rubric of a file, in file order.
-
-    In ordinal mode a rubric without levels gets `score_range` (lowest, highest) with empty labels.
-    `file` is how messages name the file. Raises InputError with everything that is wrong in it.
-    """
+    """Read the rubrics of a file, named `file` in messages; raises InputError with all problems."""
     rubrics, problems = read_rubrics(Path(path), file=file)
     if mode == "ordinal":
         rubrics, scale_problems = with_scales(rubrics, score_range, file=file or str(path))

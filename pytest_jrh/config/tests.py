@@ -85,11 +85,7 @@ def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
 
 
 def output_dir(config: Config, test: TestName, folder: str | None) -> str:
-    """Return the folder of a test's cases as the config gives it, or its default.
-
-    RAND's defaults hold in `inputs/configs`, where no two configs have one name; elsewhere it is
-    `folder`.
-    """
+    """Return the folder of a test's cases; in `inputs/configs` RAND's default, else `folder`."""
     output = config.test_agent_perturbation_config.output.dir or folder
     if output is not None:
         return output

@@ -45,10 +45,7 @@ T = TypeVar("T")
 
 @dataclass
 class SharedWork(Generic[T]):
-    """A case made, or made and judged, for all specs that ask for it, by the go that began it.
-
-    `claimed` says that what it took counts for one of them.
-    """
+    """A case made, or judged, for several specs; `claimed` says that its cost counts for one."""
 
     attempt: Attempt
     task: asyncio.Task[T]

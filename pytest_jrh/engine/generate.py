@@ -215,11 +215,7 @@ async def generate_case(
     rubric: Rubric,
     goal: Goal,
 ) -> Case:
-    """Make one case.
-
-    Raises `NoVerdictCase` with the reason where there is none, and with the case where the verifier
-    rejected it; `Unscored` where a model could not be had or understood.
-    """
+    """Make one case; raises `NoVerdictCase`, with the case if it was rejected, and `Unscored`."""
     outcome = await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal)
     if outcome.no_case is not None and outcome.rejected is None:
         raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)

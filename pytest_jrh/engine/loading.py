@@ -364,11 +364,7 @@ def _judges(
     *,
     records: bool,
 ) -> tuple[dict[str | None, SuiteJudge], list[str]]:
-    """Build the judges of a suite by their names; say which keys their code has placeholders for,
-    which it gets unless it `records`.
-
-    `supplied` is code in their place.
-    """
+    """Build a suite's judges, or the `supplied` one; say which keys their code lacks."""
     judges: dict[str | None, SuiteJudge] = {}
     notices: list[str] = []
     for settings in suite.judges:

@@ -56,11 +56,7 @@ def _no_verdict(
 
 @dataclass(frozen=True, slots=True)
 class CodeRunner:
-    """How a session runs judges' own code.
-
-    `kept` gives what keeps the requests of a tape's case, `label` names the judge there; `places`
-    bounds how much code runs at once.
-    """
+    """How a session runs judges' own code, at most as much at once as `places` has."""
 
     kept: Callable[[Tape], KeptRequests]
     threads: CodeThreads

@@ -600,12 +600,7 @@ class Engine:
 
 
 async def _cancelled() -> None:
-    """Cancel what other libraries left in the loop: litellm leaves a logging task behind in every
-    loop it runs in.
-
-    Again and again, since `asyncio.wait_for` of Python 3.11 loses a cancellation that arrives just
-    as what it waits for is done; a task that goes on all the same ends with the loop.
-    """
+    """Cancel, again and again, what libraries left in the loop: Python 3.11 loses cancellations."""
     for _ in range(_CANCELLATIONS):
         # Listed again each time: a task that ends may have started another one.
         leftover = asyncio.all_tasks() - {asyncio.current_task()}

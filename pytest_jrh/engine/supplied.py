@@ -100,11 +100,7 @@ class SuppliedExchange:
         return text
 
     async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
-        """What the client answers; None where it does not within `timeout` seconds.
-
-        A task of its own, which is not waited for once its time is over: a client may ignore its
-        cancellation.
-        """
+        """What the client answers; None after `timeout` seconds: it may ignore cancellation."""
         asking = asyncio.create_task(self._text(request))
         try:
             await asyncio.wait([asking], timeout=timeout)
@@ -151,11 +147,7 @@ class SuppliedExchange:
 
 @dataclass(frozen=True, slots=True)
 class BrokenClient:
-    """Stands in for a client that the hook failed to supply: each call to be made is a
-    `model_error`, and none is made.
-
-    `error` is what the hook raised; None where it `returned` what cannot be called.
-    """
+    """Stands for a client that its hook failed to supply: each call is a `model_error`."""
 
     error: BaseException | None
     returned: object = None

@@ -118,11 +118,7 @@ def declare_markers(config: pytest.Config) -> None:
 
 
 def activate_named(config: pytest.Config) -> None:
-    """Load the suites of `--jrh-config` and of the ini key, and let pytest collect them.
-
-    Those of settings stay out where the command line names other files. Raises `pytest.UsageError`
-    with every problem of every suite.
-    """
+    """Load the named suites and let pytest collect them; raises `pytest.UsageError`."""
     arguments, folder = typed_arguments(config), config.invocation_params.dir
     stand_ins = {}
     for argument in arguments:
@@ -280,11 +276,7 @@ class _SuiteHooks:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        """Set every selected case to work ahead of the first item; xdist workers do so item by
-        item.
-
-        With `--jrh-plan` nothing is run at all.
-        """
+        """Start every selected case before the first item; workers start item by item."""
         options = session.config.option
         # After an error of collection pytest runs nothing, so nothing may be asked either.
         stopped = session.testsfailed and not options.continue_on_collection_errors

@@ -89,11 +89,7 @@ def _ini_type(option: Option) -> Any:
 
 
 def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None:
-    """Declare an option that stands alone or with one of its choices.
-
-    Each spelling is a flag of its own: a value that may be left out would take the argument that
-    follows.
-    """
+    """Declare one flag for each spelling: an optional value would take the next argument."""
     for value in (ALONE, *option.choices):
         flag = option.flag if value == ALONE else f"{option.flag}={value}"
         group.addoption(flag, **settings, action="store_const", const=value)
@@ -207,12 +203,7 @@ _MOST_NAMED = 3
 
 
 def refuse_options(config: pytest.Config) -> None:
-    """Refuse options of this plugin that were typed where no suite was collected: they would do
-    nothing.
-
-    Those of an ini file or of `addopts` are for all sessions of a project, with and without suites.
-    Raises `pytest.UsageError`.
-    """
+    """Refuse options that were typed without a suite; those of settings are for all sessions."""
     flags = {option.flag for option in OPTIONS}
     words = [str(argument).partition("=")[0] for argument in config.invocation_params.args]
     typed = [word for word in dict.fromkeys(words) if word in flags]

@@ -157,12 +157,7 @@ class Reviewing:
         return BlindDesk(board, frozenset(obeying), self._on_page, labels=self._labels)
 
     def wait(self, line: ProgressLine | None, is_refused: Callable[[], bool]) -> None:
-        """Wait for Finalize, on the page or with Enter; not if there is nothing to look at, or the
-        session is refused.
-
-        Before the first item: the time that people take is none of its own, and no limit on it
-        counts.
-        """
+        """Wait for Finalize before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
         board, keyboard = self.desk.page, self._keyboard

@@ -40,11 +40,7 @@ _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, wi
 
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
-    """Give a traceback, of our own code or another plugin's, without arguments and local variables,
-    which may hold what is nobody's business.
-
-    A value that pytest shortens would be shown in part, where no secret is recognized any more.
-    """
+    """Give a traceback without arguments and local variables, which may hold secrets."""
     representation = excinfo.getrepr(
         style="short", showlocals=False, funcargs=False, truncate_locals=True
     )
@@ -264,11 +260,7 @@ class Secrecy:
 
 
 def _make_importable(warning: warnings.WarningMessage, text: str) -> None:
-    """Give a warning the nearest class that another process can import, if its own cannot be.
-
-    xdist's controller imports the module of the class, and ends the session where there is none: a
-    judge's file is no module there.
-    """
+    """Give a warning a class that xdist's controller can import, else the session would end."""
     for base in warning.category.__mro__:
         module = base.__module__.partition(".")[0]
         if module in sys.builtin_module_names or PathFinder.find_spec(module) is not None:

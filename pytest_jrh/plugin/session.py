@@ -102,12 +102,7 @@ def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> st
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Import without garbage collections, and keep what is imported out of later ones: it stays to
-    the end anyway.
-
-    A tenth of a short session's time went into looking through modules for garbage, again and
-    again.
-    """
+    """Import without garbage collections, which took a tenth of a short session's time."""
     if not gc.isenabled():
         yield
         return
