@@ -29,6 +29,7 @@ LONGEST_SCALE = 1000
 # How every text begins that `init` leaves for the user to write.
 PLACEHOLDER = "Replace this text."
 _LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
+_LABEL = "text that says when the score is due"
 _ENTRY_KEYS = ("id", "instructions", "instruction", "score_levels", "probes")
 _LEVEL_KEYS = ("score", "label")
 _HEAD_BYTES = 2**16
@@ -173,7 +174,8 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
     _misspelled(entry, _ENTRY_KEYS, path, findings)
     rubric_id = findings.document.texts.get((*path, "id"), entry.get("id"))
     if not isinstance(rubric_id, str) or not rubric_id.strip():
-        _missing(entry, "id", rubric_id, path, findings)
+        absent = "the rubric has no id; must be text"
+        _missing(entry, "id", absent, "a short name", path, findings)
     instructions = _instructions(entry, path, findings)
     levels = _levels(entry.get("score_levels"), (*path, "score_levels"), findings)
     skips = _skips(entry.get("probes"), (*path, "probes"), findings)
@@ -198,21 +200,20 @@ def _instructions(entry: dict[str, Any], path: KeyPath, findings: Findings) -> s
         if text.lstrip().startswith(PLACEHOLDER):
             findings.add((*path, key), f"{_LEFT_AS_IS}; must be the text of the criterion")
         return text
-    _missing(entry, key, text, path, findings)
+    absent = f"the rubric has no {key}; must be text"
+    _missing(entry, key, absent, "the text of the criterion", path, findings)
     return None
 
 
 def _missing(
-    entry: dict[str, Any], key: str, value: object, path: KeyPath, findings: Findings
+    entry: dict[str, Any], key: str, absent: str, needed: str, path: KeyPath, findings: Findings
 ) -> None:
-    where = (*path, key)
+    """Say of a text that it is absent, empty, or no text."""
+    where, value = (*path, key), entry.get(key)
     if key not in entry:
-        findings.missing(where, f"the rubric has no {key}; must be text")
+        findings.missing(where, absent)
     elif value is None or isinstance(value, str):
-        findings.add(
-            where,
-            f"is empty; must be {'a short name' if key == 'id' else 'the text of the criterion'}",
-        )
+        findings.add(where, f"is empty; must be {needed}")
     else:
         findings.add(where, received(value, "text"))
 
@@ -292,20 +293,12 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
     elif not good:
         findings.missing((*path, "score"), "the level has no score; must be an integer")
     if not isinstance(label, str) or not label.strip():
-        if label is None and "label" not in entry:
-            findings.missing(
-                (*path, "label"),
-                "the level has no label; must be text that says when the score is due",
-            )
-        elif label is None or isinstance(label, str):
-            findings.add((*path, "label"), "is empty; must be text that says when the score is due")
-        else:
-            findings.add((*path, "label"), received(label, "text"))
+        _missing(
+            entry, "label", "the level has no label; must be " + _LABEL, _LABEL, path, findings
+        )
         return None
     if label.lstrip().startswith(PLACEHOLDER):
-        findings.add(
-            (*path, "label"), f"{_LEFT_AS_IS}; must be text that says when the score is due"
-        )
+        findings.add((*path, "label"), f"{_LEFT_AS_IS}; must be {_LABEL}")
     return ScoreLevel(score, label) if good and isinstance(score, int) else None
 
 

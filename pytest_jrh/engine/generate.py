@@ -33,7 +33,7 @@ from pytest_jrh.cases.pipeline import (
 )
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored, collecting
 from pytest_jrh.core.model import (
     AgentRun,
     Case,
@@ -168,7 +168,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     # A probe changes cases in ways of its own.
     edits = "text" if test.name in PROBES else suite.generation.edits
     for name, model in suite.stages.items():
-        try:
+        with collecting(problems):
             templates[name] = load_template(
                 name,
                 mode=suite.mode,
@@ -177,8 +177,6 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
                 override=override_path(suite.custom_prompts_dir, test.name, name),
                 edits=edits,
             )
-        except InputError as error:
-            problems += error.problems
     if problems:
         raise InputError(problems)
     return Pipeline(
@@ -198,10 +196,8 @@ def build_pipelines(suite: Suite, tests: Sequence[SuiteTest]) -> dict[TestName, 
     pipelines: dict[TestName, Pipeline] = {}
     problems: list[Problem] = []
     for test in tests:
-        try:
+        with collecting(problems):
             pipelines[test.name] = build_pipeline(suite, test)
-        except InputError as error:
-            problems += error.problems
     if problems:
         raise InputError(problems)
     return pipelines

@@ -107,6 +107,11 @@ class ReadySuite:
         of_source = self.source.notices() if self.source is not None else ()
         return (*self.suite.notices, *(f"{self.suite.name}: {notice}" for notice in of_source))
 
+    def noting(self, notices: Iterable[str], **changes: Any) -> ReadySuite:
+        """The same with more notices of the suite, and with other changes."""
+        suite = replace(self.suite, notices=(*self.suite.notices, *notices))
+        return replace(self, suite=suite, **changes)
+
     @property
     def secrets(self) -> list[str]:
         """What its judges send as credentials; where they are code, also what `.env` files hold."""
@@ -415,8 +420,7 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
         for entry in cases.entries.values()
         if entry.spec.suite == suite.name and entry.label is not None
     }
-    suite = replace(suite, notices=(*suite.notices, *notices))
-    return replace(ready, suite=suite, labels=labels), problems
+    return ready.noting(notices, labels=labels), problems
 
 
 def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuite:
@@ -427,8 +431,7 @@ def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuit
     run_labels = find_labels(suite, source, ready.runs, places)
     if run_labels.problems:
         raise InputError(run_labels.problems)
-    suite = replace(suite, notices=(*suite.notices, *run_labels.notices))
-    return replace(ready, suite=suite, labels=run_labels.labels)
+    return ready.noting(run_labels.notices, labels=run_labels.labels)
 
 
 def _with_verdicts(ready: ReadySuite, places: Places) -> ReadySuite:
@@ -470,8 +473,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
     if suite.frozen is None:
         runs = {(run.run_id, run.epoch): run.cluster for run in ready.runs}
     file = suite.key or suite.config_file.name
-    notices = (*suite.notices, *missing_notice(cluster_key, file, runs.values()))
-    return replace(ready, suite=replace(suite, notices=notices))
+    return ready.noting(missing_notice(cluster_key, file, runs.values()))
 
 
 def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
@@ -530,8 +532,7 @@ def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
                 f"({editor}): it may not notice what one of its own family writes; a model of "
                 "another provider is a better check."
             )
-    suite = replace(suite, notices=(*suite.notices, *notices))
-    return replace(ready, suite=suite, questions=templates)
+    return ready.noting(notices, questions=templates)
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
@@ -725,8 +726,8 @@ def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
             f"suite {suite.name}: the subset {one_line(name)} is to have "
             f"{counted(numbers[name], 'case')}, and there are {cases:,} to judge: all are run."
         )
-        suite = replace(suite, notices=(*suite.notices, notice))
-    return replace(ready, suite=suite, subset_name="")
+        ready = ready.noting([notice])
+    return replace(ready, subset_name="")
 
 
 def _check_decisions(ready: ReadySuite) -> None:

@@ -20,7 +20,7 @@ from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.config.rubrics import looks_like_rubrics
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import (
@@ -165,10 +165,8 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     _refuse_pruning(session)
     problems: list[Problem] = []
     for path in configs:
-        try:
+        with collecting(problems):
             session.suites.load(path)
-        except InputError as error:
-            problems += error.problems
     if problems:
         raise _unusable("the suite", problems, session.redactor)
     try:
