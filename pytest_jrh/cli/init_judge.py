@@ -62,10 +62,8 @@ class GivenJudge:
 
 
 def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
-    """Load the judge that `KEY:TEXT` names, such as `python:judges.py:strict`.
-
-    Its file is found from the starting folder, and has to be in the project's `folder`. Raises
-    `InputError` for what is no such judge, and for one that cannot be used.
+    """Load the judge that `KEY:TEXT` names, such as `python:judges.py:strict`; raises `InputError`
+    for one that cannot be used or is not in the project's `folder`.
     """
     key, _, value = text.partition(":")
     kind = _kind(key, text)
@@ -240,11 +238,8 @@ def add_command(
     left_out: Sequence[str],
     ignored: Mapping[str, str],
 ) -> str:
-    """Write the `git add` that leaves out nothing a clone needs.
-
-    Without ignored files it is short, and takes all of `inputs/`, so also what a later review
-    writes there. With some, `-f` adds them; it then names this suite's `files` and `folders` alone,
-    and leaves out what is made again of itself.
+    """Write the `git add` that leaves out nothing a clone needs: all of `inputs/`, or where files
+    are ignored `-f` with this suite's `files` and `folders` alone.
     """
     outside = [".gitignore", *(file for file in files if not file.startswith("inputs/"))]
     if not ignored:

@@ -255,10 +255,8 @@ def _redactor(ready: ReadySuite) -> Redactor:
 
 
 def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardResult], list[Path]]:
-    """The last result of each case of the suite, and the files of made cases.
-
-    What a shard has kept of an earlier session is not what it reports, and results of another
-    config file are none of this suite, whatever its name.
+    """The last result of each case of the suite, and the files of made cases; not what a shard kept
+    of an earlier session, nor results of another config file.
     """
     results: dict[str, _ShardResult] = {}
     records: list[Path] = []

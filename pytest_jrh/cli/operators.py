@@ -71,10 +71,8 @@ class Mutant:
 def mutants_of_text(
     text: str, where: str, *, most: int = MOST_MUTANTS, seed: int = DEFAULT_SEED
 ) -> Iterator[Mutant]:
-    """Yield the mutants of a prompt's text, in the text's order for each operator.
-
-    What the template fills in, its conditions and its tags are left as they are; two operators that
-    lead to the same text give one mutant. Of more than `most`, so many are drawn by `seed`.
+    """Yield the mutants of a prompt's text without its tags, each changed text once; of more than
+    `most`, so many are drawn by `seed`.
     """
     changes = list(_changes(text))
     if len(changes) > most:

@@ -252,10 +252,8 @@ SectionT = TypeVar("SectionT", bound=StageSection)
 def resolve_stages(
     config: Config, needed: Collection[StageName], findings: Findings, places: Places
 ) -> dict[StageName, StageModel]:
-    """Fill in the stages that are needed to make cases; one that is off is missing.
-
-    A stage without a model takes that of the stage which it falls back on, and with it the server
-    and the timeout. What no stage sets comes from the section `models`.
+    """Fill in the stages that make cases, but for those that are off; one without a model takes
+    another's model, server and timeout, and then what `models` says.
     """
     agent, defaults = config.test_agent_perturbation_config, config.models
     stages: dict[StageName, StageModel] = {}

@@ -47,11 +47,8 @@ class Places:
         return self.config_dir == (self.home or self.cwd).joinpath(*_CONFIGS)
 
     def settled(self, inputs: Iterable[str]) -> Places:
-        """The same places, with new files made where the first of these inputs is found.
-
-        So what is recorded from one folder is found from every other one. Where the inputs are
-        absolute or beside the config, it is the folder around the config that it is named from:
-        pytest's rootdir, the starting folder, or the one that holds its `inputs/configs`.
+        """The same places, with new files made where the first of these inputs is found, or else in
+        the folder around the config: rootdir, starting folder, or that of `inputs/configs`.
         """
         for relative in map(without_scheme, inputs):
             if Path(relative).is_absolute():
@@ -88,11 +85,8 @@ class Places:
         return config_file.relative_to(home).as_posix() if config_file.is_relative_to(home) else ""
 
     def results(self, config_file: Path) -> str:
-        """Name the folder of a suite's results, which no other config file has.
-
-        A config in `inputs/configs` has `outputs/NAME`, as in RAND's harness; any other one a
-        folder that mirrors where it is: `outputs/examples/prompt/NAME` for
-        `examples/prompt/NAME.yml`.
+        """Name a suite's results folder: `outputs/NAME` for `inputs/configs`, else a folder that
+        mirrors the config's place, such as `outputs/examples/prompt/NAME`.
         """
         name, folder = config_file.stem, config_file.parent
         home = self.home or self.cwd

@@ -45,11 +45,8 @@ def drop_tool_messages(run: dict[str, Any]) -> None:
 
 
 def strip_tool_call_outputs(run: dict[str, Any]) -> None:
-    """Empty what tools returned; their messages, names and errors stay.
-
-    Results of tools that the provider ran, which stand inside assistant messages, are emptied too.
-    Counted as `tool_call_outputs_stripped`; `tool_output_messages_removed` is 0, as none is
-    removed.
+    """Empty what tools returned, also inside assistant messages; counted as
+    `tool_call_outputs_stripped`, and 0 `tool_output_messages_removed`.
     """
     stripped = 0
     for message in run["messages"]:

@@ -322,10 +322,8 @@ def expand(
     labels: Mapping[LabelKey, Label] | None = None,
     recorded: Recorded | None = None,
 ) -> Iterator[CaseSpec]:
-    """Yield the suite's specs in collection order: test, rubric, run, target score, variant, judge.
-
-    `labels` are those of runs as they are, by rubric id, run id and epoch. What was `recorded` is
-    drawn first.
+    """Yield the suite's specs by test, rubric, run, target score, variant and judge; what was
+    `recorded` is drawn first.
     """
     known_labels = labels or {}
     specs = _of_runs(suite, runs, known_labels, recorded)
@@ -390,11 +388,8 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
 def stable_sample(
     runs: Sequence[RunSummary], number: int | None, seed: int, recorded: Recorded | None = None
 ) -> list[RunSummary]:
-    """Pick the runs whose ids have the smallest digests with this seed, in log order.
-
-    Each run has the same chance, whatever others there are: a run that is added takes the place of
-    one at most, and a greater number picks the same runs and more. Those that were `recorded` are
-    picked first.
+    """Pick the runs with the smallest digests, those that were `recorded` first, in log order: a
+    run that is added replaces one at most.
     """
     if number is None or number <= 0 or number >= len(runs):
         return list(runs)

@@ -66,10 +66,8 @@ class LabelSettings:
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where the runs come from, and which of them are used.
-
-    `paths` are files and folders, and `preprocessors` what is done to each run before. `sample_num`
-    is None where all are used, and `sampling_seed` is of the draw.
+    """Where the runs come from; `sample_num` of them are used, drawn by `sampling_seed`, or all
+    where it is None.
     """
 
     paths: tuple[Path, ...]

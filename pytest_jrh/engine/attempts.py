@@ -160,11 +160,8 @@ class Attempt:
 
 @dataclass
 class PanelGoes:
-    """The goes of a panel's judges at one case and at what probes change in it.
-
-    A verdict fits only the case that it was given for, so a case that is recorded anew takes the
-    place of the old one when all that are `awaited` have come to their end. `whole` says of each
-    whether it has; the recordings of those that are `waiting` are beside the old ones.
+    """Settles a panel's attempts at one case together: a case that is recorded anew replaces the
+    old one once all that are `awaited` have ended. `whole` says of each whether it was completed.
     """
 
     awaited: set[CaseSpec] = field(default_factory=set)

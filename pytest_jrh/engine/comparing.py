@@ -387,10 +387,8 @@ def _moved(result: CaseResult, new: CaseResult) -> CaseResult:
 def _of_baseline(
     path: Path, judge: str, new: Iterable[CaseResult]
 ) -> tuple[str, dict[str, Any], dict[str, KeptVerdict]]:
-    """The judge of a baseline, its lines under the ids that the cases have for the new one, and
-    what was kept of its reasonings.
-
-    The verdicts of the last update count, since those before it may be another judge's.
+    """A baseline's judge, its lines by the new judge's case ids, and its reasonings, as of the last
+    update.
     """
     cases = load(path).cases
     judges = sorted({unquote(case_names(case)[0]) for case in cases})

@@ -339,10 +339,8 @@ _SCALE = Scale("The judge", None)
 
 
 def load_cases(path: str | Path) -> list[Case]:
-    """Read the made cases of a JSONL file, such as `agent_perturbations.jsonl`.
-
-    Lines of RAND's harness, which have no label of ours, are left out. Raises `InputError` where
-    the file is missing, and with file and line for a line that cannot be used.
+    """Read the made cases of a JSONL file, without RAND's lines; raises `InputError` with file and
+    line for what is missing or cannot be used.
     """
     if not Path(path).is_file():
         raise InputError(Problem("there is no such file", str(path)))
@@ -398,10 +396,8 @@ class Reliability:
 
 
 def reliability(results: Iterable[CaseResult]) -> Reliability:
-    """Compute the figures of one judge with their 95% intervals, clustered by run.
-
-    Only verdicts count; a figure that cannot be computed is None, with the reason. Raises
-    `ValueError` for no results, and for those of several judges or suites.
+    """Compute one judge's figures with 95% intervals, clustered by run; raises `ValueError` for no
+    results, and for those of several judges or suites.
     """
     judge_sections = sections(tabulate(results))
     if len(judge_sections) != 1:

@@ -547,10 +547,8 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How pytest was started: in `folder`, with the project's `rootdir`.
-
-    `ini_file` is None where there is none. `names_ini` and `names_rootdir` say that the command
-    line names them, so that a command for the same suites has to, too.
+    """How pytest was started; `names_ini` and `names_rootdir` say that the command line names
+    these, so that commands for the same suites must, too.
     """
 
     folder: Path

@@ -415,11 +415,8 @@ async def judgment_of(
 
 
 def cited_by(judgment: Judgment, case: Case, *, numbered: bool, asked: bool) -> CitedTurns | None:
-    """What the reasoning of a right verdict on a violation cites, whose turns are known: those that
-    were edited, or that the label of a run is about. None for any other verdict.
-
-    `numbered` says that the judge was shown the turns with their numbers; one that was not `asked`
-    is a table, which counts as its labels do.
+    """What a right verdict on a violation cites, where the turns are known; None for any other.
+    `numbered` says that the judge saw turn numbers; one not `asked` is a table.
     """
     is_found = case.mode == "binary" and case.expected == 1 == judgment.score
     if not is_found or case.spec.derived:

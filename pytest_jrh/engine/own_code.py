@@ -427,11 +427,8 @@ T = TypeVar("T")
 
 
 class Threads(ThreadPoolExecutor):
-    """A loop's executor that closes the coroutines that its calls returned and nobody awaited.
-
-    litellm prepares a call in a thread, which returns the call's coroutine. Where a time limit ends
-    the call at that moment, nobody takes the coroutine, and Python would warn of one that was never
-    awaited.
+    """A loop's executor that closes coroutines that its calls returned and nobody awaited, as
+    litellm's where a time limit ends a call.
     """
 
     def __init__(self) -> None:

@@ -252,10 +252,8 @@ def plan_rows(
     models: Mapping[tuple[str, StageName, str | None], StageModel],
     prices: Callable[[str], Price | None],
 ) -> list[PlanRow]:
-    """Add surveys up, per suite, stage and model.
-
-    `models` gives the stage model by suite, stage and judge name (None but for the judge stage). A
-    call that several cases share, such as the first summary of a run, counts once.
+    """Add surveys up, per suite, stage and model, with shared calls once; `models` are by suite,
+    stage and judge name (None but for the judge stage).
     """
     recorded: Counter[tuple[str, StageName, str]] = Counter()
     calls: dict[tuple[str, StageName, str], Bounds] = {}

@@ -473,10 +473,8 @@ def _without_secrets(case: Case, redactor: Redactor) -> Case:
 
 
 class Engine:
-    """The session's runner; `suites` maps suite names to what they run on.
-
-    `start` announces the specs that will be asked for, in order; `result` waits for one of them. A
-    spec asked for again, or never announced, is run then. `stop` it in the end, whatever happened.
+    """Runs a session's specs in order: `start` announces them, `result` waits for one, which is run
+    then if it was not announced, and `stop` ends it.
     """
 
     def __init__(self, suites: Mapping[str, ReadySuite], settings: EngineSettings) -> None:

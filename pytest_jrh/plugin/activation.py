@@ -147,9 +147,7 @@ def activate_named(config: pytest.Config) -> None:
 
 
 def _is_ignored(config: pytest.Config, path: Path) -> bool:
-    """Whether `--ignore` or `--ignore-glob` was typed for a file; those of settings are for
-    folders.
-    """
+    """Whether `--ignore` or `--ignore-glob` was typed for a file."""
     folder = config.invocation_params.dir
     ignored = {absolute(folder / name) for name in typed_values(config, "--ignore")}
     patterns = [str(absolute(folder / name)) for name in typed_values(config, "--ignore-glob")]
@@ -372,11 +370,8 @@ class _SuiteHooks:
 
 
 class _Environment:
-    """Lets the engine's threads read the whole environment while pytest changes it.
-
-    A thread that goes through the environment just as pytest removes `PYTEST_CURRENT_TEST`, at the
-    end of an item, would get a `KeyError`. So no other thread meets that name on its way through;
-    asked for by its name, the variable is as it is.
+    """Hides `PYTEST_CURRENT_TEST` from engine threads that go through the environment: pytest
+    removes it meanwhile, which would raise `KeyError`.
     """
 
     _NAME = b"PYTEST_CURRENT_TEST"

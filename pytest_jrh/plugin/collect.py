@@ -54,10 +54,8 @@ class SuiteFile(_Discreet, pytest.File):
 
 
 class _Group(_Discreet, pytest.Class):
-    """A level of the tree that holds the specs of its part of the suite.
-
-    A class to pytest, since editors group items by nothing else: VS Code's test explorer shows the
-    classes between a file and an item, and no other collector.
+    """A level of the tree with its specs; a class to pytest, since VS Code's test explorer shows no
+    other collector between a file and an item.
     """
 
     # There is no Python class behind it, whose markers and source could be read.
@@ -175,9 +173,7 @@ _LONGEST_EDIT = 60
 
 
 def _prose(result: CaseResult, path: Path, line: int) -> TerminalRepr:
-    """The text of the case as it is.
-
-    Its first paragraph stands beside the node id in pytest's short summary and in JUnit; of a
+    """The case's text, whose first paragraph stands in the short summary and in JUnit, for a
     disagreement behind what was done to make the case.
     """
     from _pytest._code.code import (

@@ -76,11 +76,8 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
 
 
 class ControllerProgress:
-    """Writes how far the workers are: in a thread, because nothing is called while no report
-    arrives.
-
-    `selected` are the node ids that the workers have collected, also of other tests; `results` are
-    those that the reporter has read so far, by node id.
+    """Writes how far the workers are, in a thread, since nothing is called while no report arrives;
+    `selected` are all collected node ids.
     """
 
     def __init__(

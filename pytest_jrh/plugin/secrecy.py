@@ -101,10 +101,8 @@ def warnings_reported(config: pytest.Config) -> Iterator[None]:
 
 
 class CaseOutput:
-    """Keeps what the project's code prints while it works for a case, for the item of that case.
-
-    Cases are worked on side by side, in threads: what they print would stand in the report of
-    whichever item runs, and on the terminal, as it is, between two items.
+    """Keeps what code prints while it works for a case for that case's item: other cases are worked
+    on meanwhile.
     """
 
     def __init__(self, config: pytest.Config) -> None:
