@@ -17,7 +17,7 @@ from pytest_jrh.config.probes import check_gate_probes, resolved_probes, unused_
 from pytest_jrh.config.rubrics import LONGEST_SCALE
 from pytest_jrh.config.tests import unused_labels
 from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
-from pytest_jrh.core.errors import collecting
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import MAKING, QUESTIONS
 from pytest_jrh.core.text import is_nearest
@@ -182,9 +182,11 @@ def resolve_instruction(config: Config, findings: Findings, places: Places) -> s
     path = places.require(data_path(config, name), findings, key, role="the instruction file")
     if path is None:
         return ""
-    with collecting(findings.problems):
+    try:
         return read_text(path, places.name(path)).strip()
-    return ""
+    except InputError as error:
+        findings.problems.extend(error.problems)
+        return ""
 
 
 def check_param_files(config: Config, findings: Findings) -> None:
