@@ -30,7 +30,12 @@ from tests.unit.test_workflows import ROOT, steps
 CONFIG = "--jrh-config=inputs/configs/refund_agent.yml"
 BASELINE = "inputs/baselines/refund_agent.json"
 ASKED = 8 * 3
-OVERRIDES = {"admin": {"evaluation_config": {"repeats": 3}}, "gate": {"max_drop": 0}}
+OVERRIDES = {
+    "admin": {"evaluation_config": {"repeats": 3}},
+    "gate": {"max_drop": 0},
+    # In one folder that is committed, as a frozen suite needs.
+    "test_agent_perturbation_config": {"output": {"dir": "inputs/suites/refund_agent"}},
+}
 OPENED, ADDED = ["issue", "create"], ["issue", "comment"]
 NOT_DECIDED = "::error title=Judge drift is not decided::"
 
@@ -57,6 +62,7 @@ class Repository:
     folder: Path
     limit: str = ""
     asks_nothing: bool = False
+    is_frozen: bool = False
 
     @property
     def _bin(self) -> Path:
@@ -87,6 +93,9 @@ class Repository:
         if self.asks_nothing:
             assert "--jrh-judge-record-mode=all " in script
             script = script.replace("--jrh-judge-record-mode=all ", "")
+        if self.is_frozen:
+            script = script.replace("pytest \\\n", "pytest --jrh-frozen \\\n")
+            assert "--jrh-frozen" in script
         if self.limit:
             assert "--jrh-max-cost=2 " in script
             script = script.replace("--jrh-max-cost=2 ", f"--jrh-max-cost={self.limit} ")
@@ -205,8 +214,12 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
     with ModelServer(DRIFTED) as server:
         week = repository.week(server.environment)
         assert server.count() == ASKED
-        # Nobody has closed the issue by the week after.
-        later = repository.week(server.environment)
+        # Nobody has closed the issue by the week after, in which the suite is frozen.
+        log = next(repository.folder.glob("inputs/data/**/*.eval"))
+        log.unlink()
+        del before[str(log)]
+        later = replace(repository, is_frozen=True).week(server.environment)
+        assert server.count() == server.count("judge") == 2 * ASKED
     assert week.code == later.code == 1
     assert [call[:2] for call in week.calls] == [["api", "--paginate"], OPENED]
     assert [call[:2] for call in later.calls] == [["api", "--paginate"], ADDED]
