@@ -35,7 +35,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import Problem
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.log_pieces import OTHER_TOOLS, foreign_format, refused, too_big
-from pytest_jrh.sources.responses import PlacedItem, is_item, items_of, turns_of
+from pytest_jrh.sources.responses import PlacedItem, check_whole, is_item, items_of, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -296,6 +296,7 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
         items = items_of(value)
         if items is not None:
             check_depth(value)
+            check_whole(value)
             return turns_of(items)
         if isinstance(value, list):
             return _with_items_read(value, ())

@@ -74,6 +74,7 @@ _PART_TYPES = (
 )
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOST_NAMED = 40
+_LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
 
 def items_of(value: Any) -> list[PlacedItem] | None:
@@ -97,6 +98,17 @@ def items_of(value: Any) -> list[PlacedItem] | None:
         items += _placed(instructions, (*asked_at, "instructions"), "system")
     items += _placed(before, (*asked_at, "input"), "user")
     return items + _placed(after, (*answered_at, "output"), "assistant")
+
+
+def check_whole(value: Turn) -> None:
+    """Raise DamagedError where a response continues one that the provider keeps: what a judge would
+    read of it is the end of a conversation.
+    """
+    for key in ("request", "response"):
+        part, path = _inside(value, key)
+        if part.get("previous_response_id") is not None:
+            problem = "continues a response whose items are not here"
+            raise DamagedError(problem, _LOG_ITEMS, (*path, "previous_response_id"))
 
 
 def turns_of(items: Iterable[PlacedItem]) -> list[Turn]:
@@ -234,8 +246,7 @@ class _Reader:
 
     def _refuse_reference(self, path: KeyPath, item: Turn) -> None:
         del item
-        hint = "log the items themselves, or leave the conversation out"
-        raise DamagedError("refers to an item that is not in the log", hint, path)
+        raise DamagedError("refers to an item that is not in the log", _LOG_ITEMS, path)
 
     def _assistant(self) -> Turn:
         """The message of the assistant that goes on, or a new one."""

@@ -440,6 +440,34 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
         assert ":2: payload: got 7; must be an object" in session
 
 
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        ({"object": "response", "output": [CALL]}, "previous_response_id"),
+        ({"input": "Go on.", "output": [CALL]}, "previous_response_id"),
+        ({"request": {"input": "Go on."}, "response": {"body": {}}}, "response.body.previous_"),
+        ({"request": {}, "response": {"output": [CALL]}}, "request.previous_response_id"),
+    ],
+)
+def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
+    tmp_path: Path, row: dict[str, Any], key: str
+) -> None:
+    for link, is_whole in ((None, True), ("resp_1", False)):
+        linked: dict[str, Any] = json.loads(json.dumps(row))
+        part = linked
+        for name in key.split(".")[:-1]:
+            part = part[name]
+        part["previous_response_id"] = link
+        if "body" in key:
+            part |= {"object": "response", "output": [CALL]}
+        source = written(tmp_path / "rows.jsonl", [linked])
+        if is_whole:
+            assert len(source.summaries()) == 1
+        else:
+            assert f":1: {key}" in (text := refusal(source))
+            assert "continues a response whose items are not here" in text
+
+
 def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     text = as_text([line("u1", None, "Hi."), line("a1", "u1", "Hello.")])
