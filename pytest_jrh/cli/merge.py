@@ -106,9 +106,8 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     _refuse_misfits(suite, specs, shard_results)
     _refuse_other_judges(ready, shard_results)
     selected = frozenset(specs) if ready.subset is None else ready.subset
-    results = counted_once(
-        shard_results[case].result for case in specs if case in shard_results and case in selected
-    )
+    _refuse_others_than(selected, ready.subset_name, shard_results)
+    results = counted_once(shard_results[case].result for case in specs if case in shard_results)
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
     run = replace(
@@ -201,6 +200,10 @@ def _session(report: Path) -> _ShardSession:
         changes = TypeAdapter(list[ModelChange]).validate_python(session.get("model_changes", []))
         if not isinstance(subset, str):
             raise TypeError(f"its subset is {shown(subset)}")
+        for change in changes:
+            counts = [change.answers, *change.new.values(), *change.recorded.values()]
+            if not (change.new and change.recorded) or min(counts) < 1:
+                raise TypeError("its counts are those of no answers")
     except DamagedError as error:
         raise InputError(Problem(str(error), str(report), hint=_SAME_COMMIT)) from None
     except ValidationError as error:
@@ -314,6 +317,21 @@ def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequen
                 f"{entry.place.path.name}:{entry.place.number} (case_digest differs)"
             )
             problems.append(Problem(message, str(path), line, hint=_SAME_COMMIT))
+    if problems:
+        raise InputError(problems[:MOST_PROBLEMS])
+
+
+def _refuse_others_than(
+    selected: Collection[str], subset: str, results: Mapping[str, _ShardResult]
+) -> None:
+    """A result of no case of the subset would be left out, also where no report says which cases
+    its shard ran.
+    """
+    problems = []
+    for case, (_, path, line) in results.items():
+        if case not in selected:
+            message = f"{shown(case)} is no case of the subset {one_line(subset)}"
+            problems.append(Problem(message, str(path), line, hint=_WHOLE_SHARDS))
     if problems:
         raise InputError(problems[:MOST_PROBLEMS])
 

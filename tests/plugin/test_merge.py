@@ -382,6 +382,10 @@ def test_shards_of_a_subset_are_merged_as_one_session_of_it(
     for mixed in (shards[0], "outputs"), ("outputs", shards[0]), (SMOKE, "outputs"):
         assert merge(*mixed) == 4
         assert "is of all cases" in merge.errors or "the subset smoke; " in merge.errors
+    for report in (project.folder / "outputs").rglob("*_report.json"):
+        report.unlink()
+    assert merge("outputs", shards[0]) == 4
+    assert "is no case of the subset smoke" in merge.errors
     assert merge("--jrh-subset=smoek", *shards) == 4
     assert "the subsets are smoke" in merge.errors
 
@@ -412,6 +416,8 @@ def test_models_that_changed_are_named_once_of_all_shards(
     assert json.loads(merged.read_text("utf-8"))["session"]["model_changes"] == [total]
     for damage, key in (
         ('{"session": {"model_changes": [{"stage": 7}]}}', "session.model_changes.0"),
+        (json.dumps({"session": {"model_changes": [{**change, "answers": -2}]}}), "session"),
+        (json.dumps({"session": {"model_changes": [{**change, "new": {}}]}}), "session"),
         ('{"session": [1]}', "session"),
         ('{"session": {"subset": 7}}', "session"),
         ("{", "is not valid JSON"),
