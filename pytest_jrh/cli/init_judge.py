@@ -181,14 +181,14 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
         path = f"inputs/data/{name}/runs"
         copies = {f"{path}/{_file_below(log, file, at)}": file for at, file in enumerate(files)}
         return LogPlace(path, committed=True, copies=copies)
-    own = log.absolute()
+    own = _without_up(log)
     # The result of its trial is above a trajectory, and the folders between them say whose it is.
-    above = Path(os.path.commonpath([own.parent, *(file.absolute().parent for file in files)]))
+    above = Path(os.path.commonpath([own.parent, *(_without_up(file).parent for file in files)]))
     path = f"inputs/data/{name}/{(own.parent.relative_to(above) / _file_name(log)).as_posix()}"
     copies = {path: log}
     for at, file in enumerate(files):
-        if file.absolute() != own:
-            copies[f"inputs/data/{name}/{_file_below(above, file.absolute(), at)}"] = file
+        if _without_up(file) != own:
+            copies[f"inputs/data/{name}/{_file_below(above, file, at)}"] = file
     return LogPlace(path, committed=True, copies=copies)
 
 
@@ -198,8 +198,13 @@ def _file_name(log: Path) -> str:
     return log.name if plain else f"runs{suffix}"
 
 
+def _without_up(path: Path) -> Path:
+    """The absolute path without `..`, which would lead a copy out of its folder."""
+    return Path(os.path.normpath(path.absolute()))
+
+
 def _file_below(folder: Path, file: Path, number: int) -> str:
-    inside = file.relative_to(folder)
+    inside = _without_up(file).relative_to(_without_up(folder))
     if all(_FILE_STEM.fullmatch(part) for part in inside.parts):
         return inside.as_posix()
     return f"runs-{number + 1}{file.suffix}"

@@ -429,8 +429,9 @@ def _trial_of(path: Path) -> Path | None:
     """The folder of the trial that a path is, or whose agent wrote it; None where there is none."""
     if path.is_dir():
         return path
-    folders = path.absolute().parents
-    if path.parts[-2:] == _TRAJECTORY.parts:
+    absolute_path = path.absolute()
+    folders = absolute_path.parents
+    if absolute_path.parts[-2:] == _TRAJECTORY.parts:
         for folder in (folders[min(3, len(folders) - 1)], folders[1]):
             if (folder / _RESULT).is_file() and is_trial(folder):
                 return folder

@@ -203,6 +203,24 @@ def test_a_trajectory_of_a_trial_is_copied_with_its_result(
     assert scores == {"reward": 0.0 if step else 1.0}
 
 
+@pytest.mark.parametrize("name", ["trajectory.json", "../../task-1__ab/agent/trajectory.json"])
+def test_a_trajectory_named_from_its_folder_is_copied_into_the_suites(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    value = {**trajectory(*HELLO), "continued_trajectory_ref": "../more.json"}
+    trial = write_trial(tmp_path / "job", "task-1__ab", value)
+    write(trial / "more.json", trajectory(*HELLO))
+    folder = tmp_path / "new"
+    folder.mkdir()
+    monkeypatch.chdir(trial / "agent")
+    assert main(["init", "new", "--log", name, "--folder", str(folder)]) == 0
+    data = folder / "inputs" / "data"
+    names = sorted(file.relative_to(data).as_posix() for file in data.rglob("*.json"))
+    assert names == ["new/agent/trajectory.json", "new/more.json", "new/result.json"]
+    with open_source(data / "new" / "agent" / "trajectory.json") as source:
+        assert list(source.scores()) == [(("task-1__ab", 1), {"reward": 1.0})]
+
+
 def test_check_takes_the_folders_that_init_takes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
