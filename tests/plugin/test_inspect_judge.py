@@ -150,7 +150,7 @@ def test_a_scanner_of_scout_asks_through_inspect_and_is_replayed_without_a_netwo
             timeout=60,
         )
         first = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1")
-        assert summary(first) == "2 passed, 6 deselected", first.stdout
+        assert summary(first).startswith("2 passed, 6 deselected"), first.stdout
         assert "2 calls made" in words(first)
         assert all("Demand 1" in request.text for request in server.requests)
     for workers in ((), ("-n", "2", *LOCAL)):
@@ -169,7 +169,7 @@ def test_values_of_a_scorer_become_scores(suite: SuiteFiles, pytester: pytest.Py
         score_map={"true": 1, "false": 0},
     )
     done = run_pytest(suite.folder, suite.option, "-k", "run-1")
-    assert summary(done) == "2 passed, 6 deselected", done.stdout
+    assert summary(done).startswith("2 passed, 6 deselected"), done.stdout
     configure(suite, inspect_scorer="scorers.py@several")
     done = run_pytest(suite.folder, suite.option, "-k", "run-1 and perturbation")
     assert "gave several values (bad, length), and `value_key` names none" in words(done)
