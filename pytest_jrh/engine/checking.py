@@ -62,7 +62,7 @@ class CheckSettings:
     values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
     none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
     `baseline_verdict` is the column of verdicts in that file, empty where it says it itself.
-    `timed` says that a column of seconds counts, which only a comparison shows.
+    `comparing` says that the baseline is a judge like the other one: see `choose_columns`.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class CheckSettings:
     max_drop: float = 0.0
     proof: bool = False
     baseline_verdict: str = ""
-    timed: bool = False
+    comparing: bool = False
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def check(
         verdicts=settings.verdicts,
         baseline=column,
         mapping=settings.map,
-        timed=settings.timed,
+        comparing=settings.comparing,
     )
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
@@ -315,7 +315,7 @@ def _columns_of_baseline(
         verdicts=verdicts,
         mapping=settings.map,
         labelled=False,
-        timed=settings.timed,
+        comparing=settings.comparing,
     )
 
 

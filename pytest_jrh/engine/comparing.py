@@ -100,7 +100,7 @@ def compare_judges(
             labels=str(labels) if labels else "",
             map=map or {},
             scale=scale,
-            timed=True,
+            comparing=True,
         )
         return _of_tables(paths, names, max_drop, settings)
     return _of_results(paths, names, max_drop, is_baseline=before == "baseline")

@@ -273,10 +273,10 @@ class _Choice:
         named: Mapping[str, str],
         verdicts: Sequence[str],
         *,
-        timed: bool = False,
+        comparing: bool = False,
     ) -> None:
         self._table = table
-        self._timed = timed
+        self._comparing = comparing
         self._named = {role: column for role, column in named.items() if column}
         self._verdicts = tuple(dict.fromkeys(verdicts))
         self.problems: list[Problem] = []
@@ -302,10 +302,10 @@ class _Choice:
             single["cluster"] = self._cluster(taken)
         if single["epoch"] and not _are_epochs(self._table, single["epoch"]):
             single["epoch"] = ""
-        if len(verdicts) > 1:
-            # Whose reasoning it is, the column does not say.
-            single["reasoning"] = ""
-        if len(verdicts) > 1 or baseline or not self._timed:
+        if len(verdicts) > 1 or (baseline and self._comparing):
+            # Of which judge they are, the columns do not say.
+            single["reasoning"] = single["seconds"] = ""
+        if not self._comparing:
             single["seconds"] = ""
         self._stop_at_problems()
         columns = Columns(label=label, verdicts=verdicts, judge=judge, **single)
@@ -473,15 +473,16 @@ def choose_columns(
     baseline: str = "",
     mapping: Mapping[str, Any] | None = None,
     labelled: bool = True,
-    timed: bool = False,
+    comparing: bool = False,
 ) -> Columns:
     """Say which column of a table is what.
 
     `named` are columns by role, `verdicts` those of judges, `baseline` is the one of earlier
-    verdicts; `timed` says that one of seconds counts. Raises `InputError` where one is not there,
-    or not clear.
+    verdicts. When `comparing`, a column of seconds counts, and where the baseline is a column, too,
+    neither seconds nor reasonings, as they may be of either judge. Raises `InputError` where one is
+    not there, or not clear.
     """
-    choice = _Choice(table, named or {}, verdicts, timed=timed)
+    choice = _Choice(table, named or {}, verdicts, comparing=comparing)
     return choice.columns(baseline, mapping or {}, labelled=labelled)
 
 
@@ -885,7 +886,8 @@ def _add_row(
             )
         elif case.verdicts[judge, repeat] != score:
             return _differs("verdict", case, table, line, column)
-        reasoning = row.get(columns.reasoning) if columns.reasoning else None
+        has_reasoning = columns.reasoning and column in columns.verdicts
+        reasoning = row.get(columns.reasoning) if has_reasoning else None
         if isinstance(reasoning, str) and reasoning and judge not in case.reasonings:
             case.reasonings[judge] = reasoning
     return _add_seconds(case, table, columns, line, row) if columns.seconds else None

@@ -333,6 +333,16 @@ def test_reasonings_of_both_judges_are_in_the_reports(tmp_path: Path) -> None:
     assert data["classes"][1]["only_old"] == 10
 
 
+def test_a_reasoning_of_either_of_two_columns_is_of_none(tmp_path: Path) -> None:
+    rows = "".join(f"c{case},{case % 2},0,1,because of {case}\n" for case in range(4))
+    path = table(tmp_path, f"case,label,old,new,reasoning\n{rows}")
+    session = compare_judges(path, old_judge="old", new_judge="new").session
+    assert {result.reasoning for result in session.results} == {""}
+    of_one = check_table(path, verdict="new", baseline="old").session
+    reasonings = {f"because of {case}" for case in range(4)}
+    assert {result.reasoning for result in of_one.results} == reasonings
+
+
 def test_a_pipe_is_refused_and_not_waited_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
