@@ -40,7 +40,9 @@ _BUG = "This is a mistake in pytest-jrh, not in your files: please report it, wi
 
 
 def mistake_text(excinfo: ExceptionInfo[BaseException], redactor: Redactor) -> str:
-    """Give a traceback without arguments and local variables, which may hold secrets."""
+    """Give a traceback without arguments and local variables, which may hold secrets: a value that
+    pytest shortens is no longer recognized as one.
+    """
     representation = excinfo.getrepr(
         style="short", showlocals=False, funcargs=False, truncate_locals=True
     )
