@@ -19,7 +19,7 @@ from pytest_jrh.stats.statistics import describe
 from pytest_jrh.stats.upgrade import NEW_JUDGE, OLD_JUDGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, Spending
     from pytest_jrh.reports.blocks import Block, Weight
@@ -102,6 +102,9 @@ def upgrade_blocks(upgrade: Upgrade) -> list[Block]:
     blocks: list[Block] = [Sentence(text) for text in _reasons(upgrade)]
     blocks.append(_classes_table(upgrade))
     blocks.append(_judges_table(upgrade))
+    costs = _costs_table(upgrade)
+    if costs.titles:
+        blocks.append(costs)
     blocks += [Sentence(text) for text in _reading(upgrade)]
     return blocks
 
@@ -224,8 +227,8 @@ def _class_row(of_class: ClassChange) -> Row:
 
 
 def _judges_table(upgrade: Upgrade) -> Table:
-    """Both judges side by side on the compared cases: their mistakes, their agreement with people
-    where all labels are of people, and what they took.
+    """Both judges side by side on the compared cases: their mistakes, and their agreement with
+    people where all labels are of people.
     """
     old, new = upgrade.old_results, [pair.now for pair in upgrade.pairs]
     before, now = describe(old), describe(new)
@@ -240,6 +243,12 @@ def _judges_table(upgrade: Upgrade) -> Table:
     if all(result.labelled_by == "people" for result in old):
         shown = (before.figures[kappa], now.figures[kappa])
         columns["kappa with people"] = (_ranged(shown[0], "number"), _ranged(shown[1], "number"))
+    return _side_by_side("judge", columns, upgrade)
+
+
+def _costs_table(upgrade: Upgrade) -> Table:
+    """What the verdicts of both judges took; without columns where nothing is known of it."""
+    columns: dict[str, tuple[str, str]] = {}
     if upgrade.spendings is not None:
         of_old, of_new, is_alone = upgrade.spendings
         title = "tokens" if is_alone else "tokens, with making cases"
@@ -248,11 +257,16 @@ def _judges_table(upgrade: Upgrade) -> Table:
     if any(upgrade.seconds):
         columns["seconds"] = (_sum_of(upgrade.seconds[0]), _sum_of(upgrade.seconds[1]))
         medians = (_median_of(upgrade.seconds[0]), _median_of(upgrade.seconds[1]))
-        columns["seconds a verdict (median)"] = medians
+        columns["seconds a verdict"] = medians
+    return _side_by_side("cost", columns, upgrade)
+
+
+def _side_by_side(title: str, columns: Mapping[str, tuple[str, str]], upgrade: Upgrade) -> Table:
+    """A table with a row of either judge; each column has what it shows of the old and the new."""
     rows = []
     for number, name in enumerate(_names(upgrade)):
         rows.append(Row(name, tuple(Cell(column[number]) for column in columns.values())))
-    return Table("judge", tuple(columns), tuple(rows))
+    return Table(title, tuple(columns), tuple(rows))
 
 
 def _wrong(share: Estimate, key: str) -> str:
@@ -280,7 +294,7 @@ def _median_of(seconds: Sequence[float]) -> str:
         return _NOT_MEASURED
     middle = median(seconds)
     shown = f"{middle:,.2f}" if middle >= _LEAST_SHOWN else f"below {_LEAST_SHOWN}"
-    return f"{shown} of {len(seconds):,}"
+    return f"{shown} (median of {len(seconds):,})"
 
 
 _NOT_MEASURED = "not measured"

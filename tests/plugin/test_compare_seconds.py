@@ -73,8 +73,8 @@ def test_a_judge_that_takes_its_time_is_shown_to_be_slower(
     assert seconds["new"]["sum"] >= 4 * NAP
     assert seconds["old"]["median"] < seconds["new"]["median"]
     told = capsys.readouterr().out
-    assert "seconds  seconds a verdict (median)" in told
-    assert told.count(" of 4\n") == 2
+    assert "seconds a verdict" in told
+    assert told.count("(median of 4)\n") == 2
     before = [result for result in results(files) if result["judge"] == "slow"]
     Path("outputs").rename("before")
     asked = server.count()
