@@ -202,7 +202,8 @@ def _session(report: Path) -> _ShardSession:
             raise TypeError(f"its subset is {shown(subset)}")
         for change in changes:
             counts = [change.answers, *change.new.values(), *change.recorded.values()]
-            if not (change.new and change.recorded) or min(counts) < 1:
+            is_of_none = not (change.new and change.recorded) or min(counts) < 1
+            if is_of_none or change.answers < sum(change.new.values()):
                 raise TypeError("its counts are those of no answers")
     except DamagedError as error:
         raise InputError(Problem(str(error), str(report), hint=_SAME_COMMIT)) from None

@@ -417,6 +417,7 @@ def test_models_that_changed_are_named_once_of_all_shards(
     for damage, key in (
         ('{"session": {"model_changes": [{"stage": 7}]}}', "session.model_changes.0"),
         (json.dumps({"session": {"model_changes": [{**change, "answers": -2}]}}), "session"),
+        (json.dumps({"session": {"model_changes": [{**change, "answers": 1}]}}), "session"),
         (json.dumps({"session": {"model_changes": [{**change, "new": {}}]}}), "session"),
         ('{"session": [1]}', "session"),
         ('{"session": {"subset": 7}}', "session"),
