@@ -7,7 +7,6 @@ a function, and the hook that supplies one.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
 from tests.support.offline import LOCAL, needs_cut_network, offline
+from tests.support.scout import HAS_SCOUT
 from tests.support.suites import SuiteFiles
 
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
@@ -95,7 +95,6 @@ EXPECTED = [
     ("agent_positives run-1", 0),
     ("agent_positives run-2", 0),
 ]
-HAS_SCOUT = find_spec("inspect_scout") is not None
 SEAMS = ["prompt", "complete", "python", "http", "inspect", *(["scout"] if HAS_SCOUT else [])]
 
 

@@ -15,6 +15,7 @@ from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
 from tests.support.offline import LOCAL, needs_cut_network, offline
+from tests.support.scout import needs_scout
 from tests.support.suites import SuiteFiles
 
 # Inspect's own provider of OpenAI wants a newer openai than litellm takes.
@@ -133,11 +134,11 @@ def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
     assert '"turns_shown":{"turns":1}' in results
 
 
+@needs_scout
 @needs_cut_network
 def test_a_scanner_of_scout_asks_through_inspect_and_is_replayed_without_a_network(
     suite: SuiteFiles,
 ) -> None:
-    pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
     file = suite.config.parent / "scorers.py"
     file.write_text(SCORERS + SCANNER, encoding="utf-8")
     with ModelServer(answer) as server:

@@ -27,6 +27,7 @@ from pytest_jrh.llm.prompts import load_template, messages
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
+from tests.support.scout import needs_scout
 from tests.support.sessions import as_claude_code, as_codex, as_text
 from tests.support.suites import built_log, run
 
@@ -640,7 +641,7 @@ def found() -> Scanner[Transcript]:
     [
         "python:own/judges.py:strict",
         "inspect_scorer:own/judges.py@graded",
-        "scout_scanner:own/scanners.py@found",
+        pytest.param("scout_scanner:own/scanners.py@found", marks=needs_scout),
     ],
 )
 def test_a_suite_begins_with_a_judge_of_own_code(
@@ -650,8 +651,6 @@ def test_a_suite_begins_with_a_judge_of_own_code(
     capsys: pytest.CaptureFixture[str],
     judge: str,
 ) -> None:
-    if judge.startswith("scout"):
-        pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(JUDGES, encoding="utf-8")
     (project / "own/scanners.py").write_text(SCANNERS, encoding="utf-8")
@@ -790,7 +789,10 @@ def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> No
         subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
 
 
-@pytest.mark.parametrize("kind", OWN_JUDGES)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=needs_scout if kind == "scout" else ()) for kind in OWN_JUDGES],
+)
 def test_every_printed_command_works_in_a_clone_without_a_key(
     project: Path,
     log: Path,
@@ -798,8 +800,6 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
 ) -> None:
-    if kind == "scout":
-        pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "--quiet"], cwd=project, check=True)

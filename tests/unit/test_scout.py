@@ -23,6 +23,7 @@ from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.scout import ScoutDatabase
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
+from tests.support.scout import needs_scout
 from tests.support.scripted import ScriptedModel
 
 if TYPE_CHECKING:
@@ -72,12 +73,6 @@ SESSION: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def scout() -> Any:
-    """Scout itself, where it is installed: it is large, and no part of the `dev` extra."""
-    return pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
-
-
 def store(folder: Path, transcripts: Iterable[Any]) -> Path:
     from inspect_scout import transcripts_db
 
@@ -89,7 +84,7 @@ def store(folder: Path, transcripts: Iterable[Any]) -> Path:
     return folder
 
 
-def written(scout: Any, folder: Path, ids: Sequence[str]) -> Path:
+def written(folder: Path, ids: Sequence[str]) -> Path:
     """A database with these transcripts, two of a task, written by Scout itself."""
     from inspect_ai.model import (
         ChatMessageAssistant,
@@ -98,6 +93,7 @@ def written(scout: Any, folder: Path, ids: Sequence[str]) -> Path:
         ChatMessageUser,
     )
     from inspect_ai.tool import ToolCall
+    from inspect_scout import Transcript
 
     call = ToolCall(id="c1", function="look_up", arguments={"n": 7})
     messages = [
@@ -110,7 +106,7 @@ def written(scout: Any, folder: Path, ids: Sequence[str]) -> Path:
     return store(
         folder,
         [
-            scout.Transcript(
+            Transcript(
                 transcript_id=name,
                 task_set="orders",
                 task_id=f"q{number // 2}",
@@ -175,8 +171,9 @@ def write_line(file: Path, summary: RunSummary, run: AgentRun, messages: Any) ->
     file.write_text(json.dumps({**given, "messages": messages}), encoding="utf-8")
 
 
-def test_a_database_holds_the_same_runs_as_json_lines(scout: Any, tmp_path: Path) -> None:
-    database = written(scout, tmp_path / "database", ["b", "a", "c"])
+@needs_scout
+def test_a_database_holds_the_same_runs_as_json_lines(tmp_path: Path) -> None:
+    database = written(tmp_path / "database", ["b", "a", "c"])
     lines = tmp_path / "runs.jsonl"
     rows = [("a", "q0", 1), ("b", "q0", 0), ("c", "q1", 2)]
     turns = [{**turn, "id": f"m{number}"} for number, turn in enumerate(TURNS, 1)]
@@ -207,7 +204,8 @@ def test_a_database_holds_the_same_runs_as_json_lines(scout: Any, tmp_path: Path
     assert len(cases) == 3 * 2
 
 
-def test_a_session_of_claude_code_comes_in_through_scout(scout: Any, tmp_path: Path) -> None:
+@needs_scout
+def test_a_session_of_claude_code_comes_in_through_scout(tmp_path: Path) -> None:
     from inspect_scout.sources import claude_code
 
     folder = tmp_path / "project"
@@ -240,7 +238,8 @@ def test_a_session_of_claude_code_comes_in_through_scout(scout: Any, tmp_path: P
     assert len(cases) == 2
 
 
-def test_a_trajectory_in_atif_comes_in_through_scout(scout: Any, tmp_path: Path) -> None:
+@needs_scout
+def test_a_trajectory_in_atif_comes_in_through_scout(tmp_path: Path) -> None:
     pytest.importorskip("harbor", reason="Scout reads ATIF with harbor, which needs Python 3.12")
     from inspect_scout.sources import atif
 
@@ -283,10 +282,11 @@ def test_a_trajectory_in_atif_comes_in_through_scout(scout: Any, tmp_path: Path)
     assert len(cases) == 2
 
 
+@needs_scout
 def test_keys_in_a_dotenv_file_are_not_taken_from_it(
-    scout: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = written(scout, tmp_path / "database", ["a"])
+    database = written(tmp_path / "database", ["a"])
     monkeypatch.setattr("inspect_scout._scan._initialized_environment", False)
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".env").write_text("SOME_API_KEY=a-key-that-nobody-gave-us\n")
@@ -295,14 +295,16 @@ def test_keys_in_a_dotenv_file_are_not_taken_from_it(
     assert "SOME_API_KEY" not in os.environ
 
 
-def test_a_damaged_database_is_named(scout: Any, tmp_path: Path) -> None:
+@needs_scout
+def test_a_damaged_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "transcripts_x.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(InputError, match=r"cannot be read by inspect_scout: ."):
         opened(tmp_path).summaries()
 
 
-def test_a_transcript_that_is_not_there_is_an_input_error(scout: Any, tmp_path: Path) -> None:
-    with opened(written(scout, tmp_path / "database", ["a"])) as source:
+@needs_scout
+def test_a_transcript_that_is_not_there_is_an_input_error(tmp_path: Path) -> None:
+    with opened(written(tmp_path / "database", ["a"])) as source:
         with pytest.raises(Unscored, match="the database has no such transcript") as caught:
             source.read("b", 1)
         assert caught.value.outcome == "input_error"

@@ -17,6 +17,7 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.judges.inspect_code import ScannerJudge
 from pytest_jrh.judges.judge import JudgeSettings, OwnCode
 from tests.support.made_cases import make_case
+from tests.support.scout import needs_scout
 
 SCANNERS = """
 from inspect_ai.model import ChatMessage, ChatMessageAssistant
@@ -85,12 +86,6 @@ TURNS = (
 )
 
 
-@pytest.fixture
-def scout() -> None:
-    """Skips where Scout is not installed: it is large, and no part of the `dev` extra."""
-    pytest.importorskip("inspect_scout", reason="needs pytest-jrh[scout]")
-
-
 def build(spec: str, *, mode: Mode = "binary", **keys: Any) -> ScannerJudge:
     section = TypeAdapter(JudgeSection).validate_python({"scout_scanner": spec, **keys})
     kind = JUDGES["scout_scanner"]
@@ -120,7 +115,8 @@ def judged(tmp_path: Path, name: str, **keys: Any) -> Verdict:
     return asyncio.run(judge(case, 1, calls))
 
 
-def test_a_scanner_gets_the_transcript_of_the_case(scout: None, tmp_path: Path) -> None:
+@needs_scout
+def test_a_scanner_gets_the_transcript_of_the_case(tmp_path: Path) -> None:
     verdict = judged(tmp_path, "whole", score_map=MAP)
     assert verdict.score == 1
     assert verdict.reasoning.startswith("run-1: The agent refunds only orders")
@@ -128,11 +124,13 @@ def test_a_scanner_gets_the_transcript_of_the_case(scout: None, tmp_path: Path) 
     assert judged(tmp_path, "whole", score_map=MAP, args={"value": False}).score == 0
 
 
-def test_a_scanner_of_messages_gets_those_that_it_asks_for(scout: None, tmp_path: Path) -> None:
+@needs_scout
+def test_a_scanner_of_messages_gets_those_that_it_asks_for(tmp_path: Path) -> None:
     assert judged(tmp_path, "some", score_map={"2": 0, "3": 1}) == Verdict(0, "counted")
 
 
-def test_the_value_that_counts_is_named_by_its_label(scout: None, tmp_path: Path) -> None:
+@needs_scout
+def test_the_value_that_counts_is_named_by_its_label(tmp_path: Path) -> None:
     values = {"rude": 1, "kept": 0}
     assert judged(tmp_path, "labelled", score_map=values, value_key="policy") == Verdict(
         0, "It asks first."
@@ -141,6 +139,7 @@ def test_the_value_that_counts_is_named_by_its_label(scout: None, tmp_path: Path
         judged(tmp_path, "labelled", score_map=values)
 
 
+@needs_scout
 @pytest.mark.parametrize(
     ("name", "keys", "said"),
     [
@@ -154,7 +153,7 @@ def test_the_value_that_counts_is_named_by_its_label(scout: None, tmp_path: Path
     ],
 )
 def test_what_is_no_verdict_is_said(
-    scout: None, tmp_path: Path, name: str, keys: dict[str, Any], said: str
+    tmp_path: Path, name: str, keys: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(Unscored) as caught:
         judged(tmp_path, name, score_map=MAP, **keys)
@@ -162,6 +161,7 @@ def test_what_is_no_verdict_is_said(
     assert said in caught.value.cause
 
 
+@needs_scout
 @pytest.mark.parametrize(
     ("source", "spec", "said"),
     [
@@ -173,7 +173,7 @@ def test_what_is_no_verdict_is_said(
     ],
 )
 def test_a_scanner_that_is_not_there_is_a_mistake_of_the_config(
-    scout: None, tmp_path: Path, source: str, spec: str, said: str
+    tmp_path: Path, source: str, spec: str, said: str
 ) -> None:
     (tmp_path / "scanners.py").write_text(source, encoding="utf-8")
     spec = spec if "@" not in spec else f"{tmp_path}/{spec}"
@@ -182,7 +182,8 @@ def test_a_scanner_that_is_not_there_is_a_mistake_of_the_config(
     assert said in str(caught.value)
 
 
-def test_arguments_that_a_scanner_has_not_are_refused(scout: None, tmp_path: Path) -> None:
+@needs_scout
+def test_arguments_that_a_scanner_has_not_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unexpected keyword argument 'valeu'"):
         judged(tmp_path, "whole", score_map=MAP, args={"valeu": 1})
 
