@@ -26,6 +26,7 @@ from pytest_jrh.engine.checking import (
     read_input,
 )
 from pytest_jrh.reports.session import Session
+from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.sources.verdict_tables import OPTIONS, choose_columns
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
 from pytest_jrh.stats.gate import case_names
@@ -350,13 +351,15 @@ def _spendings(
 ) -> tuple[Spending, Spending, bool]:
     """What both took, and whether that is without making the cases."""
     is_alone = all(_of_judge_alone(result) is not None for result in (*old, *new))
+    if not is_alone:
+        return total_spending(old), total_spending(new), False
     totals = []
     for results in (old, new):
         total = Spending()
         for result in results:
-            total += (_of_judge_alone(result) if is_alone else None) or result.spending
+            total += _of_judge_alone(result) or Spending()
         totals.append(total)
-    return totals[0], totals[1], is_alone
+    return totals[0], totals[1], True
 
 
 def _seconds(

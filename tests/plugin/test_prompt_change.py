@@ -345,10 +345,13 @@ def test_two_judges_are_compared_from_whatever_a_session_has_left(project: Path)
     assert "WORSE: The new judge misses more violations than the old judge\n" in shown
     before, now = "outputs/refund_agent", "outputs/examples/prompt_change/refund_agent"
     _, of_results = upgrade.printed_in(project, [before, now])
-    tokens = [line for line in of_results.splitlines() if "tokens" in line]
-    assert len(tokens) == 1
+    lines = of_results.splitlines()
+    [cost] = [number for number, line in enumerate(lines) if "tokens" in line]
     assert of_results.splitlines()[0] == shown.splitlines()[1]
     gate = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
+    # A call that cases share counts once, as in the session.
+    [tokens] = re.findall(r"\| ([\d,]+) tokens", gate.stdout)
+    assert lines[cost + 2].split()[3] == tokens
     compared = compare_judges(project / BASELINE, project / now).upgrade
     lost = sorted(pair.now.case_id for pair in compared.pairs if pair.now.outcome == "disagree")
     assert list(compared.decision.regressions) == lost
