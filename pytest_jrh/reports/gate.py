@@ -161,7 +161,7 @@ def _unproven_drop(threshold: Threshold) -> str:
     if drop.runs is None:
         return f"{text}, and no number of runs would prove it"
     needed = counted(drop.runs, "run")
-    if drop.runs <= max(len(change.sizes) for change in drop.unproven):
+    if drop.runs <= max(len(change.sizes) for change in drop.changes):
         return f"{text}; about {needed} do if nothing changed, so that what was lost is the reason"
     return f"{text}; about {needed} like these would if nothing changed"
 

@@ -160,7 +160,7 @@ def _reasons(upgrade: Upgrade) -> Iterator[str]:
 
 
 def _what_decides(upgrade: Upgrade) -> str:
-    now = max(len(of_class.change.sizes) for of_class in upgrade.classes)
+    now = max(len(change.sizes) for change in upgrade.decision.changes)
     allowed = _allowed(upgrade)
     if upgrade.runs is None:
         return f"No number of runs would prove that they are equal to within {allowed}."

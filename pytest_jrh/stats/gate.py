@@ -408,7 +408,8 @@ def _decide_drop(
         return DropDecision("PASS", changes)
     flicker = next(flicker for flicker in compared.flickers if flicker.judge == judge)
     classes = [change.sizes for change in changes if change.is_whole]
-    suites = [ForeseenSuite(sizes, flicker.repeats, flicker.value) for sizes in classes]
+    among = max(len(change.sizes) for change in changes)
+    suites = [ForeseenSuite(sizes, flicker.repeats, flicker.value, among) for sizes in classes]
     runs = runs_to_prove(suites, limit)
     return DropDecision("INCONCLUSIVE", changes, unproven=unproven, runs=runs)
 

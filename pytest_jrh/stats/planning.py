@@ -68,12 +68,14 @@ class ForeseenSuite:
 
     `sizes` are the cases of the runs, in ascending order, and `repeats` those of both sessions.
     `flicker` is the share of pairs of repeats that differ, of one verdict each; None where no case
-    was judged more than once.
+    was judged more than once. `among` are all runs, with those that have no case of this class; 0
+    where each has one.
     """
 
     sizes: tuple[int, ...]
     repeats: int = 1
     flicker: float | None = None
+    among: int = 0
 
     @property
     def cases(self) -> int:
@@ -86,10 +88,11 @@ class ForeseenSuite:
         return SUPPOSED_FLIP if self.flicker is None else flip_probability(self.flicker)
 
     def times(self, runs: int) -> ForeseenSuite:
-        """A suite of so many runs, with sizes as in this one."""
+        """A suite of so many runs, with sizes as in this one; as large a part of them has any."""
         ordered = sorted(self.sizes)
-        spread = [ordered[number * len(ordered) // runs] for number in range(runs)]
-        return replace(self, sizes=tuple(spread))
+        filled = runs * len(ordered) // self.among if self.among else runs
+        spread = [ordered[number * len(ordered) // filled] for number in range(filled)]
+        return replace(self, sizes=tuple(spread), among=runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,11 @@ def foreseen(cases: Iterable[PlannedCase], repeats: Callable[[str], int]) -> dic
     for judge, judged in grouped((case.judge, case) for case in cases).items():
         flicker = estimate_flicker(RepeatedCase(case.cluster, case.scores) for case in judged).value
         sizes: dict[CaseClass, Counter[Hashable]] = {}
+        among = len({case.cluster for case in judged})
         for case in judged:
             sizes.setdefault(case.kind, Counter())[case.cluster] += 1
         suites[judge] = tuple(
-            (kind, ForeseenSuite(tuple(sorted(of_class.values())), repeats(judge), flicker))
+            (kind, ForeseenSuite(tuple(sorted(of_class.values())), repeats(judge), flicker, among))
             for kind, of_class in sorted(sizes.items(), reverse=True)
         )
     return suites
@@ -185,6 +189,8 @@ def runs_to_prove(classes: Iterable[ForeseenSuite], max_drop: float) -> int | No
 def _proves(suite: ForeseenSuite, max_drop: float, power: float) -> bool:
     """Whether a judge whose verdicts flip by themselves alone passes so often."""
     runs, cases = len(suite.sizes), suite.cases
+    if runs < _FEWEST_RUNS:
+        return False
     flipping = 2 * suite.flip * (1 - suite.flip) / suite.repeats
     unseen = max_drop * (1 - max_drop) * sum(size * size for size in suite.sizes)
     error = math.sqrt((cases * flipping + unseen) * runs / (runs - 1)) / cases

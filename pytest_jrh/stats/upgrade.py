@@ -309,6 +309,7 @@ def _runs(classes: Iterable[ClassChange], proven: GateDecision, max_drop: float)
     as often as these do, or at least as often as the gate supposes of one that is asked again.
     """
     flickers = {flicker.judge: flicker for flicker in proven.flickers}
+    among = max((len(change.sizes) for change in proven.changes), default=0)
     suites = []
     for of_class in classes:
         flicker = flickers[of_class.change.judge]
@@ -317,7 +318,7 @@ def _runs(classes: Iterable[ClassChange], proven: GateDecision, max_drop: float)
             by_itself = 2 * SUPPOSED_FLIP * (1 - SUPPOSED_FLIP)
         differing = (of_class.only_old + of_class.only_new) / of_class.change.n
         share = min(_MOST_FLICKER, max(by_itself, differing * flicker.repeats))
-        suites.append(ForeseenSuite(of_class.change.sizes, flicker.repeats, share))
+        suites.append(ForeseenSuite(of_class.change.sizes, flicker.repeats, share, among))
     return runs_to_prove(suites, max_drop)
 
 

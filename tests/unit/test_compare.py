@@ -135,6 +135,8 @@ def test_without_repeats_nothing_is_said_of_flicker(
     assert main(["compare", path]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"about {upgrade.runs:,} runs like these would prove it" in printed
+    # Each run has a case of one class alone.
+    assert f"{upgrade.runs - upgrade.compared:,} more than the {upgrade.compared} here" in printed
     assert "flicker is not known, as no case was judged more than once" in printed
 
 

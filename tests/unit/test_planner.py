@@ -42,8 +42,8 @@ def test_cases_are_counted_by_judge_class_and_run_and_repeats_tell_the_flicker()
         lambda _: 3,
     )
     assert planned["a"] == (
-        ("violated", ForeseenSuite((2, 2, 2), 3, None)),
-        ("satisfied", ForeseenSuite((1, 1), 3, None)),
+        ("violated", ForeseenSuite((2, 2, 2), 3, None, among=3)),
+        ("satisfied", ForeseenSuite((1, 1), 3, None, among=3)),
     )
     [(_, suite)] = planned["b"]
     assert suite.sizes == (1, 5)
@@ -141,6 +141,14 @@ def test_both_classes_have_to_be_proven() -> None:
     assert one is not None
     assert both is not None
     assert one < both
+
+
+def test_runs_that_have_cases_of_one_class_alone_prove_nothing_of_the_other() -> None:
+    in_each, in_half = ForeseenSuite((1,) * 20), ForeseenSuite((1,) * 20, among=40)
+    enough, of_half = runs_to_prove([in_each] * 2, 0.05), runs_to_prove([in_half] * 2, 0.05)
+    assert enough is not None
+    assert of_half == 2 * enough
+    assert runs_to_prove([ForeseenSuite((1,), among=100)], 0.05) is not None
 
 
 def test_no_runs_prove_that_nothing_at_all_is_lost() -> None:
