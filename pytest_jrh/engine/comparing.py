@@ -166,10 +166,14 @@ def _of_tables(
         before = most_frequent(checked.before.get(result.case_id, ()))
         if before is not None and result.score is not None:
             answers.append(Answers(result.spec.cluster_id, before, result.score))
-    shown = _shown_names(settings.baseline if not old_table else names[0], checked.judge_names[0])
+    shown = names
+    if old_table is None:
+        shown = settings.baseline, checked.judge_names[0]
+    elif not names[1] and checked.judge_names[0] not in new_table.columns:
+        shown = names[0], checked.judge_names[0]
     earlier = Baseline(checked.lines)
     upgrade = decide_upgrade(
-        session.results, earlier, shown, max_drop, answers, absent=checked.absent
+        session.results, earlier, _shown_names(*shown), max_drop, answers, absent=checked.absent
     )
     upgrade = replace(upgrade, seconds=_seconds(checked.seconds_before, upgrade))
     if not upgrade.pairs:
@@ -229,9 +233,9 @@ def _which(option: str, judges: Iterable[str]) -> str:
 
 def _shown_names(old: str, new: str) -> tuple[str, str]:
     """What the judges are called: by their names, where these tell them apart."""
-    if old and new and old != new:
-        return old, new
-    return (f"old {old}" if old else OLD_JUDGE), (f"new {new}" if new else NEW_JUDGE)
+    if old and old == new:
+        return f"old {old}", f"new {new}"
+    return old or OLD_JUDGE, new or NEW_JUDGE
 
 
 def _with(session: Session, upgrade: Upgrade) -> Session:

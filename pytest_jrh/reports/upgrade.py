@@ -193,7 +193,9 @@ def _classes_table(upgrade: Upgrade) -> Table:
     """Of each class the rates before and now, and on how many cases which judge is right."""
     old, new = _names(upgrade)
     rows = [_class_row(of_class) for of_class in upgrade.classes]
-    named = f"old is {old}, new is {new}; b" if upgrade.old != OLD_JUDGE else "B"
+    named = "B"
+    if upgrade.old != OLD_JUDGE and upgrade.new != NEW_JUDGE:
+        named = f"old is {old}, new is {new}; b"
     unit = "levels" if _is_ordinal(upgrade) else "points"
     caption = f"{named}ehind the change in {unit} what other runs leave possible (95% a side):"
     titles = ("old", "new", "change", "both", "only old", "only new", "neither")

@@ -195,6 +195,26 @@ def test_two_tables_are_compared_by_the_names_of_their_cases(tmp_path: Path) -> 
     assert [(of.only_old, of.only_new) for of in upgrade.classes] == [(0, 1), (0, 1)]
 
 
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({}, ("the old judge", "the new judge")),
+        ({"old_judge": "verdict"}, ("verdict", "the new judge")),
+        ({"new_judge": "verdict"}, ("the old judge", "verdict")),
+        ({"old_judge": "verdict", "new_judge": "verdict"}, ("old verdict", "new verdict")),
+    ],
+)
+def test_a_column_of_verdicts_is_no_name_of_a_judge_unless_it_is_given_as_one(
+    tmp_path: Path, given: dict[str, str], shown: tuple[str, str]
+) -> None:
+    paths = [
+        table(tmp_path, "case,label,verdict\na,1,1\nb,0,0\n", name)
+        for name in ("old.csv", "new.csv")
+    ]
+    upgrade = compare_judges(*paths, **given).upgrade
+    assert (upgrade.old, upgrade.new) == shown
+
+
 @pytest.mark.parametrize("lost", [range(0, 120, 2), range(0, 120, 9)])
 def test_a_judge_without_a_verdict_on_some_cases_takes_no_place(
     lost: range, tmp_path: Path, capsys: pytest.CaptureFixture[str]
