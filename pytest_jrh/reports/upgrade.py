@@ -124,8 +124,8 @@ def _reasons(upgrade: Upgrade) -> Iterator[str]:
         )
     if upgrade.one_class:
         yield (
-            "All labels are the same, so that a judge which always gives this one would be right: "
-            "compare the judges on cases of the other label, too."
+            "All compared cases have the same label, so that a judge which always gives this one "
+            "would be right: compare the judges on cases of the other label, too."
         )
     not_compared = upgrade.decision.not_comparable
     if not_compared:
@@ -210,22 +210,26 @@ def _class_row(of_class: ClassChange) -> Row:
     counts = (of_class.both_right, of_class.only_old, of_class.only_new, of_class.both_wrong)
     if change.ordinal:
         rates = (decimal(change.before), decimal(change.now))
-        moved = f"{-change.drop:+.2f}"
+        moved = _signed_levels(change.drop)
     else:
         rates = (percent(1 - change.before), percent(1 - change.now))
         moved = signed_points(-change.drop)
     between = ""
     loss, gain = change.unseen.upper, of_class.gain.upper
     if loss is not None and gain is not None:
-        low, high = f"{-loss + 0.0:+.2f}", f"{gain + 0.0:+.2f}"
-        if not change.ordinal:
-            low, high = signed_points(-loss), signed_points(gain)
+        low, high = signed_points(-loss), signed_points(gain)
+        if change.ordinal:
+            low, high = _signed_levels(-gain), _signed_levels(loss)
         between = f"{low} to {high}"
     weight: Weight = "bad" if of_class.only_old > of_class.only_new else ""
     cells = [*map(Cell, rates), Cell(moved, between, weight=weight)]
     cells += [Cell(f"{count:,}") for count in counts]
     name = "mean error" if change.ordinal else _CLASS_NAMES[change.kind]
     return Row(name, tuple(cells))
+
+
+def _signed_levels(levels: float) -> str:
+    return f"{round(levels, 2) + 0.0:+.2f}"
 
 
 def _judges_table(upgrade: Upgrade) -> Table:
@@ -316,8 +320,9 @@ def _reading(upgrade: Upgrade) -> Iterator[str]:
     if _is_ordinal(upgrade):
         between = range_text(shares.difference, "number")
         yield (
-            f"Old numbers: on the same {counted(shares.difference.n, 'run')} {new} gives "
-            f"{decimal(shares.difference.value)} levels more than {old} (95% interval {between})."
+            f"Old numbers: on the same {counted(shares.difference.n, 'run')} the scores of {new} "
+            f"differ from those of {old} by {_signed_levels(shares.difference.value or 0.0)} "
+            f"levels on average (95% interval {between})."
         )
         return
     difference = shares.difference
@@ -362,9 +367,12 @@ def next_sentence(upgrade: Upgrade) -> str:
         case "EQUIVALENT" if upgrade.is_replayed:
             return "Next: change the judge, record its new verdicts, and compare again."
         case "EQUIVALENT" | "BETTER":
-            return f"Next: put {new} in the place of {old}, and write the baseline anew."
-        case _ if upgrade.decision.unscored:
-            return f"Next: have {new} judge the cases that it has no verdict of."
+            return (
+                f"Next: put {new} in the place of {old}, and update the baseline, if there is one "
+                "(--jrh-update-baseline)."
+            )
+        case _ if upgrade.decision.unscored or upgrade.absent:
+            return f"Next: have {new} judge the cases that it has no verdict on."
         case "DIFFERENT":
             return f"Next: {read}, and decide which judge is meant."
     more = "judge more runs with both judges"

@@ -257,6 +257,7 @@ def test_a_judge_without_a_row_on_some_cases_takes_no_place(
     printed = " ".join(capsys.readouterr().out.split())
     assert "67 cases of a not compared, as b has nothing on them" in printed
     assert "67 verdicts of the baseline not compared: no row here is about it." in printed
+    assert "Next: have b judge the cases that it has no verdict on." in printed
 
 
 def test_a_case_with_another_label_in_the_old_table_is_not_compared(tmp_path: Path) -> None:
@@ -287,7 +288,7 @@ def test_one_judge_with_the_same_verdicts_proves_nothing(tmp_path: Path, labels:
     assert upgrade.is_replayed
     sentences = [block.text for block in upgrade_blocks(upgrade) if isinstance(block, Sentence)]
     assert "excluded" not in " ".join(sentences)
-    assert sentences[0].startswith("It is one judge" if labels == 2 else "All labels are the same")
+    assert sentences[0].startswith("It is one judge" if labels == 2 else "All compared cases")
     assert "in the place of" not in next_sentence(upgrade)
 
 
@@ -316,6 +317,15 @@ def test_an_ordinal_judge_is_compared_in_levels(tmp_path: Path) -> None:
     [of_all] = upgrade.classes
     assert of_all.change.ordinal
     assert of_all.change.now == pytest.approx(2.4)
+    [right_on] = [
+        block
+        for block in upgrade_blocks(upgrade)
+        if isinstance(block, Table) and block.first == "right on"
+    ]
+    before, now, change, *_ = right_on.rows[0].cells
+    assert (before.text, now.text, change.text) == ("0.00", "2.40", "+2.40")
+    low, high = map(float, change.range.split(" to "))
+    assert low <= 2.4 <= high
 
 
 def test_runs_without_a_label_count_for_old_numbers_alone(tmp_path: Path) -> None:
