@@ -214,7 +214,7 @@ def check(
         verdicts=settings.verdicts,
         baseline=column,
         mapping=settings.map,
-        comparing=settings.comparing,
+        comparing="--new" if settings.comparing else "",
     )
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
@@ -315,7 +315,7 @@ def _columns_of_baseline(
         verdicts=verdicts,
         mapping=settings.map,
         labelled=False,
-        comparing=settings.comparing,
+        comparing="--old" if settings.comparing else "",
     )
 
 

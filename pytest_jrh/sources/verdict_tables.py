@@ -273,10 +273,11 @@ class _Choice:
         named: Mapping[str, str],
         verdicts: Sequence[str],
         *,
-        comparing: bool = False,
+        comparing: str = "",
     ) -> None:
         self._table = table
-        self._comparing = comparing
+        self._comparing = bool(comparing)
+        self._verdict_option = comparing or "--verdict"
         self._named = {role: column for role, column in named.items() if column}
         self._verdicts = tuple(dict.fromkeys(verdicts))
         self.problems: list[Problem] = []
@@ -296,7 +297,10 @@ class _Choice:
         taken |= {*verdicts, judge}
         if judge and len(verdicts) > 1:
             names = f"the column {shown(judge)} names the judge"
-            self._add(f"{names}, and there are several of verdicts", hint="name one: --verdict COL")
+            self._add(
+                f"{names}, and there are several of verdicts",
+                hint=f"name one: {self._verdict_option} COL",
+            )
         single = {role: self._named.get(role) or self._one(role, taken) for role in _SINGLE_ROLES}
         if not self._named.get("cluster"):
             single["cluster"] = self._cluster(taken)
@@ -367,7 +371,8 @@ class _Choice:
         self._stop_at_problems()
 
     def _ambiguous(self, role: str, candidates: Sequence[str]) -> None:
-        ways = " or ".join(f"--{role} {printable(column)}" for column in candidates)
+        option = self._verdict_option if role == "verdict" else f"--{role}"
+        ways = " or ".join(f"{option} {printable(column)}" for column in candidates)
         self._add(
             f"several columns may be the {role}: {listed(candidates)}; {self._there_are}",
             hint=f"say which: {ways}",
@@ -404,11 +409,14 @@ class _Choice:
         if several:
             return tuple(several), judge
         options = [column for column in self._table.columns if column in readable]
-        ways = " ".join(f"--verdict {printable(column)}" for column in options[:_MOST_WAYS])
+        # Of a comparison, one file has one judge.
+        between = " or " if self._comparing else " "
+        option = self._verdict_option
+        ways = between.join(f"{option} {printable(column)}" for column in options[:_MOST_WAYS])
         names = " or ".join(ROLES["verdict"][:3])
         self._add(
             f"has no column {names}; {self._there_are}",
-            hint=f"name those of the judges: {ways or '--verdict COL'}",
+            hint=f"name those of the judges: {ways or f'{option} COL'}",
         )
         return (), judge
 
@@ -473,14 +481,14 @@ def choose_columns(
     baseline: str = "",
     mapping: Mapping[str, Any] | None = None,
     labelled: bool = True,
-    comparing: bool = False,
+    comparing: str = "",
 ) -> Columns:
     """Say which column of a table is what.
 
     `named` are columns by role, `verdicts` those of judges, `baseline` is the one of earlier
-    verdicts. When `comparing`, a column of seconds counts, and where the baseline is a column, too,
-    neither seconds nor reasonings, as they may be of either judge. Raises `InputError` where one is
-    not there, or not clear.
+    verdicts. `comparing` is empty, or the option of `compare` that names the judge: then a column
+    of seconds counts, and where the baseline is a column, too, neither seconds nor reasonings, as
+    they may be of either judge. Raises `InputError` where one is not there, or not clear.
     """
     choice = _Choice(table, named or {}, verdicts, comparing=comparing)
     return choice.columns(baseline, mapping or {}, labelled=labelled)

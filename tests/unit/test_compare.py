@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,7 @@ def test_two_tables_are_compared_by_the_names_of_their_cases(tmp_path: Path) -> 
     ],
 )
 def test_a_column_of_verdicts_is_no_name_of_a_judge_unless_it_is_given_as_one(
-    tmp_path: Path, given: dict[str, str], shown: tuple[str, str]
+    tmp_path: Path, given: dict[str, Any], shown: tuple[str, str]
 ) -> None:
     paths = [
         table(tmp_path, "case,label,verdict\na,1,1\nb,0,0\n", name)
@@ -412,6 +413,25 @@ def test_what_cannot_be_compared_ends_with_exit_code_4(
     baseline = "inputs/baselines/refund_agent.json"
     filled = [text.format(table=LLMBAR, baseline=baseline) for text in arguments]
     assert main(["compare", *filled]) == 4
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("verdict", "jugde", "name those of the judges: --new jugde"),
+        ("jugde", "verdict", "name those of the judges: --old jugde"),
+        ("verdict", "score,prediction", "say which: --new score or --new prediction"),
+    ],
+)
+def test_a_column_of_verdicts_is_named_by_an_option_that_there_is(
+    old: str, new: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = []
+    for name, columns in (("old.csv", old), ("new.csv", new)):
+        row = ",1" * len(columns.split(","))
+        paths.append(table(tmp_path, f"case,label,{columns}\na,1{row}\n", name))
+    assert main(["compare", *paths]) == 4
     assert said in capsys.readouterr().err
 
 
