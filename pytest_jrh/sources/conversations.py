@@ -27,11 +27,13 @@ from pytest_jrh.core.transcript import ROLES, is_role, message_text, storable
 from pytest_jrh.sources.json_items import (
     KEY,
     LINES,
+    NO_ANSWER,
     UNREAD_ANSWER,
     FileItem,
     Identity,
     ItemFile,
     begins_list,
+    has_no_answer,
     has_unread_answer,
     identity,
     messages_of,
@@ -565,6 +567,8 @@ class Conversations(Source):
             self._unusual.update(dict.fromkeys(unusual))
             if has_unread_answer(value, self._places):
                 self._unusual[UNREAD_ANSWER] = None
+            if has_no_answer(value, self._places):
+                self._unusual[NO_ANSWER] = None
         task = clean["input"]
         if task is None:
             user_messages = (message for message in clean["messages"] if message["role"] == "user")

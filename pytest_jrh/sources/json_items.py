@@ -239,9 +239,13 @@ def _check_between(data: Bytes, edge: int, start: int, *, first: bool) -> None:
 
 
 KEY = "input_format"
-_REQUEST, _ANSWER = "/request/messages", "/response/choices/0/message"
+_REQUEST, _ANSWER, _MESSAGE = "/request/messages", "/response/choices/0/message", "/response"
 UNREAD_ANSWER = (
     f"an answer beside the messages that is not read (`{KEY}: {{answer: {_ANSWER}}}` adds it)"
+)
+NO_ANSWER = (
+    "a request without an answer that can be read, so that they end with the request "
+    f"(`{KEY}: {{answer: /pointer}}` says where it is)"
 )
 _DIGEST = 12
 _DEEPEST = 4
@@ -303,7 +307,7 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
     pointer = "/messages" if places.messages is None else places.messages
     answer = places.answer
     if places.messages is None and is_exchange(value):
-        pointer, answer = _REQUEST, answer or _ANSWER
+        pointer, answer = _REQUEST, answer or _place_of_answer(value)
     messages = at(value, pointer)
     if isinstance(messages, list):
         messages = _with_items_read(messages, tuple(names_in(pointer)))
@@ -331,6 +335,17 @@ def _with_items_read(messages: list[Any], path: KeyPath) -> list[Any]:
 def is_exchange(value: Any) -> bool:
     """Whether a conversation is a request with its answer, as proxies of OpenAI's API log them."""
     return at(value, "/messages") is MISSING and isinstance(at(value, _REQUEST), list)
+
+
+def _place_of_answer(value: Any) -> str:
+    # What Anthropic's API answers is a message itself.
+    return _MESSAGE if at(value, f"{_MESSAGE}/role") == "assistant" else _ANSWER
+
+
+def has_no_answer(value: Any, places: InputFormat) -> bool:
+    """Whether a request stands where its answer is looked for in vain."""
+    is_guessed = places.messages is None and places.answer is None and is_exchange(value)
+    return is_guessed and at(value, _place_of_answer(value)) in (MISSING, None)
 
 
 def has_unread_answer(value: Any, places: InputFormat) -> bool:
@@ -370,6 +385,8 @@ def text_of(value: Any, pointer: str | None, name: str) -> str | None:
 def system_of(value: Any, places: InputFormat) -> Any:
     """The system prompt that stands beside the messages, as Anthropic has it; None without."""
     system = _part(value, places.system, "system")
+    if system is None and places.messages is None and is_exchange(value):
+        system = value["request"].get("system")
     return system if places.system is not None or isinstance(system, str | list) else None
 
 

@@ -365,10 +365,25 @@ def test_the_answer_of_a_logged_request_is_its_last_message(tmp_path: Path) -> N
     assert guessed_format(tmp_path / "proxy.jsonl") is None
 
 
+def test_anthropics_answer_to_a_logged_request_is_read_with_the_system_prompt(
+    tmp_path: Path,
+) -> None:
+    answer = {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Hello."}],
+    }
+    row = {"id": "a", "request": {"system": "Be kind.", "messages": [ASKED]}, "response": answer}
+    source = lines(tmp_path / "proxy.jsonl", row)
+    assert contents(source) == ["Be kind.", "Hi.", "Hello."]
+    assert not source.notices()
+
+
 @pytest.mark.parametrize("response", [None, {}, {"error": "busy"}, {"choices": []}, "text", [1]])
 def test_a_logged_request_without_an_answer_is_read_without(tmp_path: Path, response: Any) -> None:
     source = lines(tmp_path / "proxy.jsonl", {**exchange(), "response": response})
     assert contents(source) == ["Hi."]
+    assert "a request without an answer that can be read" in " ".join(source.notices())
 
 
 def test_an_answer_that_is_not_read_is_told_and_can_be_named(tmp_path: Path) -> None:
