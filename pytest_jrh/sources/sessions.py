@@ -109,6 +109,8 @@ _CLAUDE_TYPES = frozenset(
         "rate_limit_event",
     }
 )
+# Lines that name no session; a session that was closed at once may have no others.
+_CLAUDE_ALONE = frozenset({"file-history-snapshot"})
 _CLAUDE_METADATA = ("cwd", "gitBranch", "version")
 _CODEX_TYPES = frozenset(
     {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -165,7 +167,7 @@ def _form_of_line(value: dict[str, Any]) -> str | None:
         return CODEX if is_head else None
     if kind in _CODEX_TYPES and isinstance(value.get("payload"), dict):
         return CODEX
-    if value.keys() & _CLAUDE_KEYS:
+    if value.keys() & _CLAUDE_KEYS or kind in _CLAUDE_ALONE:
         return CLAUDE_CODE
     return ITEMS if kind in ITEM_TYPES else None
 

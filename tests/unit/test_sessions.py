@@ -104,8 +104,11 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     written(folder / "agent-7f.jsonl", agent)
     written(tmp_path / "title.jsonl", [{"type": "summary", "summary": "Old.", "leafUuid": "x"}])
+    snapshot = {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}}
+    written(tmp_path / "closed.jsonl", [snapshot])
     with open_sources((tmp_path,)) as source:
         assert source.summaries() == (
+            RunSummary("closed", 1, Skip("no_messages"), cluster="closed"),
             RunSummary("agent-7f", 1, cluster="one"),
             RunSummary("one", 1, cluster="one"),
             RunSummary("title", 1, Skip("no_messages"), cluster="title"),
