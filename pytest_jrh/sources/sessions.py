@@ -62,8 +62,8 @@ class Line(NamedTuple):
 
 
 class Session(NamedTuple):
-    """What a session comes to: a conversation, and how many lines of unknown kinds, and of
-    subagents, it leaves out.
+    """What a session comes to: a conversation, and how many lines of unknown kinds, of subagents,
+    and of the program itself, it leaves out.
     """
 
     conversation: dict[str, Any]
@@ -76,6 +76,9 @@ ITEMS = "items of OpenAI's Responses API"
 MESSAGES = "one conversation"
 
 _OF_SUBAGENTS = "subagents"
+_OF_PROGRAM = "the program"
+# Such as "API Error: 529", in a message of the assistant's.
+_NO_MODEL = "<synthetic>"
 _LOOKED_AT = 20
 # The reader that knows lines is slow, so problems in larger files name none.
 _MOST_BYTES_FOR_LINES = 5_000_000
@@ -203,7 +206,13 @@ class Sessions(Conversations):
         if left_out[_OF_SUBAGENTS]:
             lines = counted(left_out[_OF_SUBAGENTS], "line")
             notices.append(f"{self.path.name}: {lines} of subagents left out")
-        kinds = [kind for kind in left_out if kind != _OF_SUBAGENTS]
+        if left_out[_OF_PROGRAM]:
+            lines = counted(left_out[_OF_PROGRAM], "line")
+            notices.append(
+                f"{self.path.name}: {lines} left out that Claude Code wrote in the agent's place, "
+                "such as errors of the API"
+            )
+        kinds = [kind for kind in left_out if kind not in (_OF_SUBAGENTS, _OF_PROGRAM)]
         if kinds:
             notices.append(
                 f"{self.path.name}: lines without a message left out whose types are not known: "
@@ -412,6 +421,8 @@ def claude_code_session(lines: list[Line], name: str) -> Session:
             if isinstance(line.value.get("message"), dict):
                 raise line.damaged(("type",), f"one of {listed(_MESSAGE_TYPES)} with a message")
             left_out[kind or "no type"] += 1
+    said = [line for line in messages if line.value["message"].get("model") != _NO_MODEL]
+    left_out[_OF_PROGRAM], messages = len(messages) - len(said), said
     main = [line for line in messages if not _is_of_subagent(line)]
     left_out[_OF_SUBAGENTS] = len(messages) - len(main) if main else 0
     messages = main or messages

@@ -231,17 +231,23 @@ def test_calls_side_by_side_are_one_message_with_all_results(tmp_path: Path) -> 
 
 
 def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    failed = line("a3", "a1", "API Error: 529 Overloaded")
     lines = [
         line("u1", None, "Hi."),
         {**line("u2", None, "Look."), "isSidechain": True},
         {**line("a2", "u2", "Seen."), "isSidechain": True},
         {"type": "mood-ring", "sessionId": "s"},
         line("a1", "u1", "Hello."),
+        {**failed, "message": {**failed["message"], "model": "<synthetic>"}},
+        line("u3", "a3", "Go on."),
     ]
     source = written(tmp_path / "s.jsonl", lines)
-    assert said(source) == ["[0] user | Hi.", "[1] assistant | Hello."]
+    assert said(source) == ["[0] user | Hi.", "[1] assistant | Hello.", "[2] user | Go on."]
+    assert "model" not in source.read("s", 1)[0].metadata
     assert source.notices() == (
         "s.jsonl: 2 lines of subagents left out",
+        "s.jsonl: 1 line left out that Claude Code wrote in the agent's place, such as errors of "
+        "the API",
         "s.jsonl: lines without a message left out whose types are not known: mood-ring",
     )
 
