@@ -352,6 +352,8 @@ def codex_session(lines: list[Line], name: str) -> Session:
             head = head or payload or line.value
         elif kind == "turn_context":
             metadata |= _texts_of(payload, ("model",))
+        elif kind == "compacted":
+            items += _summary_of_codex(line)
         elif kind == "event_msg":
             _roll_back(items, prompts, line)
         elif kind not in _CODEX_TYPES and "record_type" not in line.value:
@@ -388,6 +390,14 @@ def _roll_back(items: list[_LineItem], prompts: list[int], line: Line) -> None:
     if first < len(prompts):
         del items[prompts[first] :]
         del prompts[first:]
+
+
+def _summary_of_codex(line: Line) -> list[_LineItem]:
+    """The message in the place of what was said before, where it is not encrypted."""
+    summary = line.value["payload"].get("message")
+    if summary is not None and not isinstance(summary, str):
+        raise line.damaged(("payload", "message"), "text, or null")
+    return [_LineItem(line, (), {"role": "user", "content": summary})] if summary else []
 
 
 def _is_prompt_of_codex(item: Any) -> bool:

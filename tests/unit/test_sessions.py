@@ -275,6 +275,21 @@ def test_turns_that_codex_rolled_back_are_left_out(tmp_path: Path) -> None:
 SEALED = {"type": "encrypted_content", "encrypted_content": "x"}
 
 
+def test_the_summary_of_a_compaction_of_codex_is_a_message(tmp_path: Path) -> None:
+    lines = [
+        {"type": "response_item", "payload": {**MESSAGE, "role": "user", "content": "Hi."}},
+        {"type": "compacted", "payload": {"message": "Summary: Hi.", "replacement_history": []}},
+        {"type": "compacted", "payload": {"message": ""}},
+        {"type": "response_item", "payload": {**MESSAGE, "role": "assistant", "content": "Yes."}},
+    ]
+    source = written(tmp_path / "s.jsonl", lines)
+    assert said(source) == ["[0] user | Hi.", "[1] user | Summary: Hi.", "[2] assistant | Yes."]
+    lines[1] = {"type": "compacted", "payload": {"message": 7}}
+    assert "s.jsonl:2: payload.message: got 7; must be text, or null" in refusal(
+        written(tmp_path / "s.jsonl", lines)
+    )
+
+
 def test_older_sessions_of_codex_have_no_payload(tmp_path: Path) -> None:
     head = {"id": "s", "timestamp": "2025-07-01T10:00:00.000Z"}
     state = {"record_type": "state"}
