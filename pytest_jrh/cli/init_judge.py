@@ -6,6 +6,7 @@ adds it all.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shlex
@@ -150,6 +151,10 @@ LARGEST_LOG = 20_000_000
 """In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
 
 _FILE_STEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+# Letters of any language can be in a file's name on every system, and these cannot.
+_NOT_EVERYWHERE = re.compile(r'[\\:*?"<>|]|^ |[ .]$')
+_LONGEST_STEM = 60
+_DIGEST = 8
 _LONGEST_PATH = 1000
 _GIT_TIMEOUT = 10.0
 
@@ -179,16 +184,16 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
         return LogPlace(inside, committed=True)
     if log.is_dir():
         path = f"inputs/data/{name}/runs"
-        copies = {f"{path}/{_file_below(log, file, at)}": file for at, file in enumerate(files)}
+        copies = {f"{path}/{_file_below(log, file)}": file for file in files}
         return LogPlace(path, committed=True, copies=copies)
     own = _without_up(log)
     # The result of its trial is above a trajectory, and the folders between them say whose it is.
     above = Path(os.path.commonpath([own.parent, *(_without_up(file).parent for file in files)]))
     path = f"inputs/data/{name}/{(own.parent.relative_to(above) / _file_name(log)).as_posix()}"
     copies = {path: log}
-    for at, file in enumerate(files):
+    for file in files:
         if _without_up(file) != own:
-            copies[f"inputs/data/{name}/{_file_below(above, file, at)}"] = file
+            copies[f"inputs/data/{name}/{_file_below(above, file)}"] = file
     return LogPlace(path, committed=True, copies=copies)
 
 
@@ -203,11 +208,20 @@ def _without_up(path: Path) -> Path:
     return Path(os.path.normpath(path.absolute()))
 
 
-def _file_below(folder: Path, file: Path, number: int) -> str:
+def _file_below(folder: Path, file: Path) -> str:
+    """The path of a copy: the folders stay, since they say which files belong to one trial."""
     inside = _without_up(file).relative_to(_without_up(folder))
-    if all(_FILE_STEM.fullmatch(part) for part in inside.parts):
-        return inside.as_posix()
-    return f"runs-{number + 1}{file.suffix}"
+    return Path(*map(_part_for_all_systems, inside.parts)).as_posix()
+
+
+def _part_for_all_systems(part: str) -> str:
+    if part.isprintable() and not _NOT_EVERYWHERE.search(part):
+        return part
+    suffix = Path(part).suffix
+    suffix = suffix if suffix.lower() in SUFFIXES else ""
+    plain = re.sub("[^A-Za-z0-9._-]+", "_", part.removesuffix(suffix)).strip(".")
+    digest = hashlib.sha256(os.fsencode(part)).hexdigest()[:_DIGEST]
+    return f"{plain[:_LONGEST_STEM]}-{digest}{suffix}"
 
 
 def ignored_files(folder: Path, files: Sequence[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.sources import open_source
+from pytest_jrh.sources import open_source, open_sources
 from tests.plugin.labelled import content
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
@@ -201,6 +201,20 @@ def test_a_trajectory_of_a_trial_is_copied_with_its_result(
         [(key, scores)] = source.scores()
     assert key == ("task-1__ab/first" if step else "task-1__ab", 1)
     assert scores == {"reward": 0.0 if step else 1.0}
+
+
+def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards(
+    tmp_path: Path,
+) -> None:
+    names = ["café__ab", "naïve task__cd"]
+    for reward, name in enumerate(names):
+        rewards = {"rewards": {"reward": float(reward)}}
+        write_trial(tmp_path / "job", name, trajectory(*HELLO), verifier_result=rewards)
+    assert main(["init", "new", "--log", str(tmp_path / "job"), "--folder", str(tmp_path)]) == 0
+    with open_sources((tmp_path / "inputs" / "data" / "new" / "runs",)) as source:
+        assert dict(source.scores()) == {
+            (name, 1): {"reward": float(reward)} for reward, name in enumerate(names)
+        }
 
 
 @pytest.mark.parametrize("name", ["trajectory.json", "../../task-1__ab/agent/trajectory.json"])

@@ -406,7 +406,7 @@ def test_a_folder_is_copied_and_collected(
     project: Path, pytester: pytest.Pytester, log: Path, tmp_path: Path
 ) -> None:
     logs = tmp_path / "logs"
-    for name in ("a.eval", "odd name/b.eval"):
+    for name in ("a.eval", "odd name/b.eval", "-ä:\n/b.eval"):
         (logs / name).parent.mkdir(exist_ok=True, parents=True)
         (logs / name).write_bytes(log.read_bytes())
     line = json.dumps({"id": "c", "messages": TURNS})
@@ -414,7 +414,8 @@ def test_a_folder_is_copied_and_collected(
     assert init("first", "--log", logs) == 0
     inside = [name for name in files(project) if name.startswith("inputs/data/first/runs")]
     assert inside == [
-        f"inputs/data/first/runs/{name}" for name in ("a.eval", "c.jsonl", "runs-3.eval")
+        f"inputs/data/first/runs/{name}"
+        for name in ("-_-d98f468f/b.eval", "a.eval", "c.jsonl", "odd name/b.eval")
     ]
     assert len(collected(pytester)) == 2 * 5
 
