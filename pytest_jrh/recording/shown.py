@@ -244,16 +244,25 @@ def _stretches(words: Iterable[int]) -> list[list[int]]:
 
 
 def _leaves(arguments: object) -> Iterator[tuple[str, str]]:
-    """The texts, numbers and words in a JSON value, each with its key."""
+    """The texts, numbers and words in a JSON value, each with its key; those of a list together,
+    since the key stands before the first alone.
+    """
     stack: list[tuple[str, object]] = [("", arguments)]
     while stack:
         key, value = stack.pop()
         if isinstance(value, Mapping):
             stack += [(str(name), inner) for name, inner in reversed([*value.items()])]
         elif isinstance(value, list | tuple):
-            stack += [(key, inner) for inner in reversed(value)]
+            if value and all(isinstance(inner, str | int | float) for inner in value):
+                yield key, " ".join(map(_as_text, value))
+            else:
+                stack += [(key, inner) for inner in reversed(value)]
         elif value is not None:
-            yield key, value if isinstance(value, str) else json.dumps(value, default=str)
+            yield key, _as_text(value)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 class _Search:

@@ -182,6 +182,23 @@ def test_arguments_are_known_however_they_are_written(body: str) -> None:
     assert said(case, body.replace("418.75", "56.0")) == ShownTurns(2, (1,))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        'shell {"command": ["bash", "-lc", "ls"]} paid',
+        "shell(command=['bash', '-lc', 'ls']) paid",
+        "<command>bash -lc ls</command> paid",
+    ],
+)
+def test_the_values_of_a_list_stand_behind_one_key(body: str) -> None:
+    case = acts_case(
+        [call(command=["bash", "-c", "ls"]), result("open")],
+        [call(command=["bash", "-lc", "ls"]), result("paid")],
+    )
+    assert said(case, body) == ShownTurns(2)
+    assert said(case, body.replace("-lc", "-c")) == ShownTurns(2, (1,))
+
+
 def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
     case = make_case(edited=False)
     before = case.messages[1:3]
