@@ -38,7 +38,8 @@ def upgrade_title(upgrade: Upgrade) -> str:
     old, new = _names(upgrade)
     match upgrade.word:
         case "WORSE":
-            but = f", but {_gained(upgrade)}" if _gained(upgrade) else ""
+            gained = _gained(upgrade)
+            but = f", but {gained}" if gained else ""
             title = f"{new} {_lost(upgrade)} than {old}{but}"
         case "BETTER":
             title = f"{new} {_gained(upgrade)} than {old}"
@@ -112,6 +113,7 @@ def upgrade_blocks(upgrade: Upgrade) -> list[Block]:
 def _reasons(upgrade: Upgrade) -> Iterator[str]:
     """Why it is that word, and what would decide it."""
     allowed = _allowed(upgrade)
+    old, new = _names(upgrade)
     if upgrade.word == "EQUIVALENT" and upgrade.is_replayed:
         yield (
             "It is one judge: model, prompt, parameters and all verdicts are the same, so that "
@@ -135,16 +137,13 @@ def _reasons(upgrade: Upgrade) -> Iterator[str]:
     if unscored:
         have = "has" if len(unscored) == 1 else "have"
         yield (
-            f"{counted(len(unscored), 'case')} {have} no verdict of {_names(upgrade)[1]}, so that "
-            "the gate fails: these may be the ones that it would get wrong, and neither EQUIVALENT "
-            "nor BETTER is said without them."
+            f"{counted(len(unscored), 'case')} {have} no verdict of {new}, so that the gate fails: "
+            f"{_MAY_BE_WRONG}"
         )
     if upgrade.absent:
-        old, new = _names(upgrade)
         yield (
             f"{counted(upgrade.absent, 'case')} of {old} not compared, as {new} has nothing on "
-            "them: these may be the ones that it would get wrong, and neither EQUIVALENT nor "
-            "BETTER is said without them."
+            f"them: {_MAY_BE_WRONG}"
         )
     if upgrade.loses_on_these:
         yield (
@@ -157,6 +156,12 @@ def _reasons(upgrade: Upgrade) -> Iterator[str]:
         yield _what_decides(upgrade)
     if upgrade.word in ("DIFFERENT", "UNDECIDED", "EQUIVALENT") and upgrade.differing:
         yield _about_flicker(upgrade)
+
+
+_MAY_BE_WRONG = (
+    "these may be the ones that it would get wrong, and neither EQUIVALENT nor BETTER is said "
+    "without them."
+)
 
 
 def _what_decides(upgrade: Upgrade) -> str:
@@ -193,11 +198,12 @@ def _classes_table(upgrade: Upgrade) -> Table:
     """Of each class the rates before and now, and on how many cases which judge is right."""
     old, new = _names(upgrade)
     rows = [_class_row(of_class) for of_class in upgrade.classes]
-    named = "B"
-    if upgrade.old != OLD_JUDGE and upgrade.new != NEW_JUDGE:
-        named = f"old is {old}, new is {new}; b"
     unit = "levels" if _is_ordinal(upgrade) else "points"
-    caption = f"{named}ehind the change in {unit} what other runs leave possible (95% a side):"
+    caption = f"behind the change in {unit} what other runs leave possible (95% a side):"
+    if upgrade.old == OLD_JUDGE or upgrade.new == NEW_JUDGE:
+        caption = caption.capitalize()
+    else:
+        caption = f"old is {old}, new is {new}; {caption}"
     titles = ("old", "new", "change", "both", "only old", "only new", "neither")
     return Table("right on", titles, tuple(rows), caption)
 
@@ -261,9 +267,9 @@ def _costs_table(upgrade: Upgrade) -> Table:
         columns[title] = (f"{of_old.usage.total:,}", f"{of_new.usage.total:,}")
         columns["dollars"] = (_cost(of_old), _cost(of_new))
     if any(upgrade.seconds):
-        columns["seconds"] = (_sum_of(upgrade.seconds[0]), _sum_of(upgrade.seconds[1]))
-        medians = (_median_of(upgrade.seconds[0]), _median_of(upgrade.seconds[1]))
-        columns["seconds a verdict"] = medians
+        before, now = upgrade.seconds
+        columns["seconds"] = (_sum_of(before), _sum_of(now))
+        columns["seconds a verdict"] = (_median_of(before), _median_of(now))
     return _side_by_side("cost", columns, upgrade)
 
 
@@ -424,9 +430,8 @@ def upgrade_data(upgrade: Upgrade) -> dict[str, Any]:
         "gate": decision_data(upgrade.decision),
     }
     if any(upgrade.seconds):
-        data["seconds"] = dict(
-            zip(("old", "new"), map(_seconds_data, upgrade.seconds), strict=True)
-        )
+        of_old, of_new = upgrade.seconds
+        data["seconds"] = {"old": _seconds_data(of_old), "new": _seconds_data(of_new)}
     return data
 
 

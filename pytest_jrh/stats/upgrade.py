@@ -35,6 +35,7 @@ UpgradeWord: TypeAlias = Literal["EQUIVALENT", "BETTER", "WORSE", "DIFFERENT", "
 OLD_JUDGE, NEW_JUDGE = "the old judge", "the new judge"
 """What judges without names of their own are called."""
 MAX_DROP = 0.05
+_NO_DROP = GateRules(max_drop=0.0, allow_one_class=True)
 # Two verdicts of a case cannot differ more often by chance.
 _MOST_FLICKER = 0.5
 
@@ -204,24 +205,23 @@ def decide_upgrade(
     """
     scope = Scope.of(result.case_id for result in results)
     proof = GateRules(max_drop=max_drop, proof=True, allow_one_class=True)
-    plain = GateRules(max_drop=0.0, allow_one_class=True)
-    decision = decide(results, before, plain, scope)
+    decision = decide(results, before, _NO_DROP, scope)
     proven = decide(results, before, proof, scope)
     pairs = decision.comparison.pairs if decision.comparison is not None else ()
     back = [exchanged(pair) for pair in pairs]
     lines = {line.case_id: line for line, _ in back}
-    reverse = decide([result for _, result in back], Baseline(lines), plain, scope)
+    reverse = decide([result for _, result in back], Baseline(lines), _NO_DROP, scope)
     classes = []
     for change, gain in zip(decision.changes, reverse.changes, strict=True):
         if change.is_whole:
             classes.append(_class_change(change, gain, pairs))
     one_class = len(classes) == 1 and not classes[0].change.ordinal
-    is_proven = all(of_class.is_within(max_drop) for of_class in classes) and not one_class
+    is_proven = _is_replayed(proven) or all(of_class.is_within(max_drop) for of_class in classes)
     worse = _lost_by_case(decision, pairs)
     better = () if one_class or decision.unscored or absent else _lost_by_case(reverse, back)
     different_p = _different_p(pairs)
     word: UpgradeWord = "UNDECIDED"
-    if proven.passed and not absent and (is_proven or (_is_replayed(proven) and not one_class)):
+    if proven.passed and is_proven and not absent and not one_class:
         word, decision = "EQUIVALENT", proven
     elif worse:
         word = "WORSE"
@@ -269,8 +269,7 @@ def _lost_by_case(decision: GateDecision, pairs: Sequence[Pair]) -> tuple[SetCha
         return lost
     lines = {pair.before.case_id: replace(pair.before, scores=()) for pair in pairs}
     results = [replace(pair.now, scores=()) for pair in pairs]
-    plain = GateRules(max_drop=0.0, allow_one_class=True)
-    by_case = decide(results, Baseline(lines), plain, Scope.of(lines))
+    by_case = decide(results, Baseline(lines), _NO_DROP, Scope.of(lines))
     shown = {(change.kind, change.rubric) for change in _lost(by_case)}
     return tuple(change for change in lost if (change.kind, change.rubric) in shown)
 
