@@ -62,7 +62,8 @@ class CheckSettings:
     values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
     none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
     `baseline_verdict` is the column of verdicts in that file, empty where it says it itself.
-    `comparing` says that the baseline is a judge like the other one: see `choose_columns`.
+    `comparing` says that the baseline is a judge like the other one (see
+    `choose_columns`), and that the gate is asked elsewhere.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -350,7 +351,8 @@ def _checked(
     results = [result for _, _, result in judged]
     before = _before(judged, earlier)
     decisions = {}
-    if earlier is not None:
+    # Two judges have a decision of their own, under other rules.
+    if earlier is not None and not settings.comparing:
         scope = Scope.of(result.case_id for result in results)
         rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
         decisions[suite] = decide(results, Baseline(before.lines), rules, scope)

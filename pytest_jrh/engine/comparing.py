@@ -179,7 +179,8 @@ def _of_tables(
     if not upgrade.pairs:
         message = f"no case has a label and a verdict of both, {names[0] or paths[0]} among them"
         raise InputError(new_table.problem(f"{message}{_why_not(upgrade)}"))
-    return ComparedJudges(_with(session, upgrade), upgrade, checked)
+    session = _with(session, upgrade)
+    return ComparedJudges(session, upgrade, replace(checked, session=session))
 
 
 def _two_judges(

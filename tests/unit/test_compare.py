@@ -239,6 +239,23 @@ def test_a_judge_without_a_verdict_on_some_cases_takes_no_place(
     )
 
 
+def test_all_that_is_written_has_one_decision(tmp_path: Path) -> None:
+    rows = ["case,label,judge,repeat,verdict"]
+    for case in range(400):
+        label = case % 2
+        for judge, score in (("old", label), ("new", label ^ (case < 6))):
+            rows += [f"c{case},{label},{judge},{number},{score}" for number in range(3)]
+    path = table(tmp_path, "\n".join(rows) + "\n")
+    compared = compare_judges(path)
+    assert compared.upgrade.word == "EQUIVALENT"
+    assert compared.checked is not None
+    assert compared.checked.decision is compared.upgrade.decision
+    assert main(["compare", path, f"--report={tmp_path / 'a.json'}"]) == 0
+    data = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert data["gate"]["passed"]
+    assert data["gate"] == data["compare"]["gate"]
+
+
 @pytest.mark.parametrize("form", ["judges", "files"])
 def test_a_judge_without_a_row_on_some_cases_takes_no_place(
     form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
