@@ -382,7 +382,9 @@ def next_sentence(upgrade: Upgrade) -> str:
         case "DIFFERENT":
             return f"Next: {read}, and decide which judge is meant."
     more = "judge more runs with both judges"
-    if upgrade.different_p is None:
+    if upgrade.one_class:
+        more = "judge cases of the other label with both judges"
+    elif upgrade.different_p is None:
         more = "judge more runs with both, or each case three times (repeats)"
     return f"Next: {more}."
 

@@ -307,7 +307,8 @@ def test_one_judge_with_the_same_verdicts_proves_nothing(tmp_path: Path, labels:
     sentences = [block.text for block in upgrade_blocks(upgrade) if isinstance(block, Sentence)]
     assert "excluded" not in " ".join(sentences)
     assert sentences[0].startswith("It is one judge" if labels == 2 else "All compared cases")
-    assert "in the place of" not in next_sentence(upgrade)
+    expected = "change the judge" if labels == 2 else "judge cases of the other label with both"
+    assert next_sentence(upgrade).startswith(f"Next: {expected}")
 
 
 def test_two_tables_on_two_scales_are_not_compared(tmp_path: Path) -> None:
