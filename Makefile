@@ -82,7 +82,7 @@ docs: .venv/installed
 	cp docs/*.md build/docs/   # what llms.txt links to
 
 # The demo needs the package and its dependencies. What compiles nothing installs in less time: a run compiles what it imports.
-.venv/demo: PIP_FLAGS := --no-compile
+.venv/demo .venv-scout/installed: PIP_FLAGS := --no-compile
 .venv/installed: EXTRAS := [dev]
 .venv/installed: UV_FLAGS := --compile-bytecode
 .venv-scout/installed: EXTRAS := [dev,scout]
