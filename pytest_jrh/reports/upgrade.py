@@ -221,9 +221,9 @@ def _class_row(of_class: ClassChange) -> Row:
         rates = (percent(1 - change.before), percent(1 - change.now))
         moved = signed_points(-change.drop)
     between = ""
-    loss, gain = change.unseen.upper, of_class.gain.upper
+    loss, gain = change.over_runs.upper, of_class.gain.upper
     if loss is not None and gain is not None:
-        low, high = signed_points(-loss), signed_points(gain)
+        low, high = signed_points(-min(1.0, loss)), signed_points(min(1.0, gain))
         if change.ordinal:
             low, high = _signed_levels(-gain), _signed_levels(loss)
         between = f"{low} to {high}"
@@ -401,7 +401,7 @@ def upgrade_data(upgrade: Upgrade) -> dict[str, Any]:
                 "runs": len(change.sizes),
                 "error_before": change.before,
                 "error_now": change.now,
-                "largest_loss": change.unseen.upper,
+                "largest_loss": change.over_runs.upper,
                 "largest_gain": of_class.gain.upper,
                 "both_right": of_class.both_right,
                 "only_old": of_class.only_old,

@@ -5,7 +5,7 @@ what an update of the baseline does to its figures.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -51,7 +51,7 @@ class SetChange:
     whose majority was right and is wrong now, `won` those that were wrong and are right, and
     `right_before` counts the cases that were right. `p_value` and `adjusted` are those of the exact
     test (`exchange.SetTest`), adjusted over all sets of the session that are compared with the same
-    verdicts. `unseen` is the drop over runs with the smallest one that they exclude as its upper
+    verdicts. `over_runs` is the drop over runs with the smallest one that they exclude as its upper
     bound. `sizes` are the numbers of cases of the runs, and `judge` is empty for the suite's only
     one.
     """
@@ -68,7 +68,7 @@ class SetChange:
     right_before: int
     p_value: float
     adjusted: float
-    unseen: Estimate
+    over_runs: Estimate
     sizes: tuple[int, ...]
     mixed: bool
 
@@ -81,6 +81,12 @@ class SetChange:
     def drop(self) -> float:
         """How much larger the mean error is now; a gain is negative."""
         return self.now - self.before
+
+    @property
+    def unseen(self) -> Estimate:
+        """The same with an upper bound of 0 where every loss is excluded."""
+        upper = self.over_runs.upper
+        return self.over_runs if upper is None else replace(self.over_runs, upper=max(0.0, upper))
 
     @property
     def is_whole(self) -> bool:
@@ -180,7 +186,7 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
                 right_before=sum(right),
                 p_value=test.p_value,
                 adjusted=test.adjusted,
-                unseen=unseen_drop(clusters),
+                over_runs=unseen_drop(clusters),
                 sizes=tuple(change.n for change in clusters),
                 mixed=any(
                     len(set(errors[place].before)) > 1 or len(set(errors[place].now)) > 1

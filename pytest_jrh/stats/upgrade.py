@@ -45,8 +45,9 @@ class ClassChange:
     """What a change of the judge does to the violated cases, to the satisfied ones, or of an
     ordinal judge to all.
 
-    `change` is the gate's; the upper bound of its `unseen` is the largest loss over runs that they
-    do not exclude, and that of `gain` the largest gain. The numbers are of cases, by the majority
+    `change` is the gate's; the upper bound of its `over_runs` is the largest loss over runs that
+    they do not exclude, and that of `gain` the largest gain; where one is negative, the other is
+    that of which at least as much is sure. The numbers are of cases, by the majority
     of their repeats.
     """
 
@@ -59,7 +60,7 @@ class ClassChange:
 
     def is_within(self, max_drop: float) -> bool:
         """Whether a loss and a gain as large as this are both excluded."""
-        bounds = (self.change.unseen.upper, self.gain.upper)
+        bounds = (self.change.over_runs.upper, self.gain.upper)
         return all(bound is not None and bound < max_drop for bound in bounds)
 
 
@@ -286,7 +287,7 @@ def _class_change(change: SetChange, gain: SetChange, pairs: Sequence[Pair]) -> 
             right[before.outcome == "agree", now.outcome == "agree"] += 1
     return ClassChange(
         change,
-        gain.unseen,
+        gain.over_runs,
         both_right=right[True, True],
         only_old=right[True, False],
         only_new=right[False, True],
