@@ -28,7 +28,14 @@ from pytest_jrh.engine.checking import (
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.sources.verdict_tables import OPTIONS, choose_columns
-from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.baseline import (
+    CASE_CHANGED,
+    NOT_IN_BASELINE,
+    Baseline,
+    Scope,
+    short,
+    update,
+)
 from pytest_jrh.stats.gate import case_names
 from pytest_jrh.stats.upgrade import (
     MAX_DROP,
@@ -177,10 +184,25 @@ def _of_tables(
     )
     upgrade = replace(upgrade, seconds=_seconds(checked.seconds_before, upgrade))
     if not upgrade.pairs:
-        message = f"no case has a label and a verdict of both, {names[0] or paths[0]} among them"
-        raise InputError(new_table.problem(f"{message}{_why_not(upgrade)}"))
+        raise InputError(_nothing_to_compare(new_table, upgrade, names[0], old_table))
     session = _with(session, upgrade)
     return ComparedJudges(session, upgrade, replace(checked, session=session))
+
+
+def _nothing_to_compare(
+    new: RawTable, upgrade: Upgrade, old_judge: str, old: RawTable | None
+) -> Problem:
+    """What is amiss with tables of which no case has a verdict of both judges."""
+    reasons = set(upgrade.decision.not_comparable.values())
+    if old is not None and reasons == {NOT_IN_BASELINE}:
+        hint = "cases belong together by their names: --case COL says which column has them"
+        return new.problem(f"none of its cases has a verdict in {old.file}", hint=hint)
+    if old is not None and reasons == {CASE_CHANGED}:
+        hint = "1 has to be a violation in both; --map says what a word means"
+        return new.problem(f"each of its cases has another label than in {old.file}", hint=hint)
+    among = old_judge or (old or new).file
+    message = f"no case has a label and a verdict of both, {among} among them"
+    return new.problem(f"{message}{_why_not(upgrade)}")
 
 
 def _two_judges(

@@ -11,6 +11,7 @@ from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
 NOT_IN_BASELINE = "not in the baseline"
+CASE_CHANGED = "the case has changed: another rubric text, transcript or label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def _one_sided(
         return f"no verdict now: {result.outcome}"
     changed = before.case_digest != short(result.case_digest)
     if changed:
-        return "the case has changed: another rubric text, transcript or label"
+        return CASE_CHANGED
     return contradiction(before, result)
 
 

@@ -453,6 +453,22 @@ def test_a_column_of_verdicts_is_named_by_an_option_that_there_is(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        ("x,1,1\ny,0,0\n", "none of its cases has a verdict in"),
+        ("a,0,1\nb,1,0\n", "each of its cases has another label than in"),
+    ],
+)
+def test_two_tables_without_a_common_case_say_what_is_not_common(
+    new: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = table(tmp_path, "case,label,verdict\na,1,1\nb,0,0\n", "old.csv")
+    path = table(tmp_path, f"case,label,verdict\n{new}", "new.csv")
+    assert main(["compare", old, path]) == 4
+    assert f"new.csv: {said} {old}" in capsys.readouterr().err
+
+
 def test_a_table_without_labels_of_compared_cases_is_refused(tmp_path: Path) -> None:
     path = table(tmp_path, "case,label,old,new\na,1,,1\nb,0,,0\nc,,1,1\n")
     with pytest.raises(InputError, match="no case has a label and a verdict of both"):
