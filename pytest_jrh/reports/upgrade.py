@@ -263,7 +263,7 @@ def _costs_table(upgrade: Upgrade) -> Table:
     columns: dict[str, tuple[str, str]] = {}
     if upgrade.spendings is not None:
         of_old, of_new, is_alone = upgrade.spendings
-        title = "tokens" if is_alone else "tokens, with making cases"
+        title = "tokens" if is_alone else "tokens, with cases"
         columns[title] = (f"{of_old.usage.total:,}", f"{of_new.usage.total:,}")
         columns["dollars"] = (_cost(of_old), _cost(of_new))
     if any(upgrade.seconds):

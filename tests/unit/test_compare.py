@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.model import Spending, Usage
 from pytest_jrh.engine.checking import CheckedTable, check_table
 from pytest_jrh.engine.comparing import ComparedJudges, compare_judges
 from pytest_jrh.reports.blocks import Sentence, Table
+from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.reports.upgrade import next_sentence, upgrade_blocks
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.exchange import CaseErrors, differing_p
@@ -493,6 +496,21 @@ def costs_rows(compared: ComparedJudges) -> dict[str, dict[str, str]]:
                 cells = (cell.text for cell in row.cells)
                 rows[row.name] = dict(zip(block.titles, cells, strict=True))
     return rows
+
+
+def test_what_two_sessions_took_fits_into_80_columns_with_whole_names(tmp_path: Path) -> None:
+    rows = "case,label,verdict\na,1,1\nb,0,0\n"
+    paths = [table(tmp_path, rows, name) for name in ("old.csv", "new.csv")]
+    spent = Spending(usage=Usage(1_000_000, 200_000), cost=9.9)
+    took = replace(
+        compare_judges(*paths).upgrade,
+        spendings=(spent, spent, False),
+        seconds=((), (0.3,) * 180),
+    )
+    lines = [line.text for line in block_lines(upgrade_blocks(took), 80)]
+    [cost] = [number for number, line in enumerate(lines) if line.startswith("cost ")]
+    assert lines[cost + 1].startswith("the old judge ")
+    assert max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("column", ["seconds", "Latency_S", "latency seconds"])
