@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled
@@ -23,6 +24,7 @@ from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.store.baseline import clean_prompt
+from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -367,8 +369,8 @@ def _accepted(
             prompts=_prompts(runs, settings),
             redactor=settings.redactor,
         )
-    except OSError as error:
-        return (), [f"The baseline {settings.baseline.name} was not written: {error.strerror}."]
+    except (OSError, InputError) as error:
+        return (), [f"The baseline {settings.baseline.name} was not written: {cause(error)}."]
     return done, ()
 
 

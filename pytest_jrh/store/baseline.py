@@ -457,7 +457,9 @@ def load_kept(path: Path) -> KeptVerdicts:
 
 
 def save_kept(path: Path, kept: KeptVerdicts) -> None:
-    """Write the file atomically, one verdict a line, sorted; raises `OSError` if that fails."""
+    """Write the file atomically, one verdict a line, sorted; raises `OSError`, which names the
+    file, if that fails.
+    """
     values: list[Mapping[str, Any]] = [{"format": KEPT_FORMAT}]
     for _, prompt in sorted(kept.prompts.items()):
         described = {"suite": prompt.suite, "judge": prompt.judge}
@@ -467,7 +469,10 @@ def save_kept(path: Path, kept: KeptVerdicts) -> None:
     for _, verdict in sorted(kept.verdicts.items()):
         described = {"id": verdict.case_id, "judge_fingerprint": verdict.judge_fingerprint}
         values.append({**described, "score": verdict.score, "reasoning": verdict.reasoning})
-    atomic_write(path, "".join(f"{json_line(value)}\n" for value in values))
+    try:
+        atomic_write(path, "".join(f"{json_line(value)}\n" for value in values))
+    except OSError as error:
+        raise OSError(error.errno, f"{path.name} beside it: {error.strerror}") from error
 
 
 def _joined(texts: Mapping[str, str]) -> str:
@@ -519,6 +524,9 @@ class BaselineFile:
 
         Raises `InputError` with every mistake in the file, or where it is missing.
         """
+        return self._read()
+
+    def _read(self) -> Baseline | None:
         if self.path is None or (self._update and not self.path.exists()):
             return None
         return load(self.path, file=self.name)
@@ -573,7 +581,7 @@ class BaselineFile:
 
         A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
         the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
-        the write fails.
+        the write fails, and `InputError` where the file cannot be used any more.
         """
         if not self._update or self.path is None:
             return []
@@ -581,7 +589,9 @@ class BaselineFile:
             return [
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
-        before = self.content or Baseline()
+        # As it is now: another session, or a person, may have changed it since this one began.
+        is_new = not self.path.exists()
+        before = self._read() or Baseline()
         results = list(results)
         made = update(before, results, scope, reset_reference=self._reset_reference)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
@@ -593,11 +603,14 @@ class BaselineFile:
                 _named(head, lost, node),
                 "Make these cases give a verdict, or deselect them, and update again.",
             ]
-        if not made.baseline.cases and self.content is None:
+        if not made.baseline.cases and is_new:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
+        kept_file = kept_path(self.path)
+        kept = load_kept(kept_file)
+        kept = updated(kept, made.baseline, results, prompts, redactor or Redactor())
+        # First, so that an error leaves the baseline as it was, which is what is said of it.
+        save_kept(kept_file, kept)
         save(self.path, made.baseline)
-        kept = updated(self.kept, made.baseline, results, prompts, redactor or Redactor())
-        save_kept(kept_path(self.path), kept)
         return [
             *_about_cases(self.name, made, node),
             *_about_figures(before, made, results, reset=self._reset_reference),

@@ -27,6 +27,7 @@ from pytest_jrh.store.baseline import (
     clean_prompt,
     kept_path,
 )
+from pytest_jrh.store.baseline import load as load_baseline
 from pytest_jrh.store.baseline import load_kept as load
 from tests.support.judged_sessions import (
     DIGEST,
@@ -89,6 +90,30 @@ def test_a_part_of_the_suite_leaves_the_others_as_they_were(tmp_path: Path) -> N
         "Anew.",
     ]
     assert {prompt.text for prompt in found.prompts.values()} == {PROMPT.text, "Be kind."}
+
+
+def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Path) -> None:
+    first, second, third, *_ = judged(right, runs=2)
+    accept(tmp_path, [first])
+    path = tmp_path / "base.json"
+    late = BaselineFile(path, tmp_path, update=True)
+    assert late.content is not None
+    scope = Scope.of([first.case_id, second.case_id, third.case_id], [second.case_id])
+    BaselineFile(path, tmp_path, update=True).accept([second], scope, str, finished=True)
+    path.write_text(path.read_text("utf-8").replace('"outcome"', '"reason": "a tie", "outcome"', 1))
+    late.accept([third], replace(scope, selected=frozenset([third.case_id])), str, finished=True)
+    cases = load_baseline(path).cases
+    assert sorted(cases) == sorted(each.case_id for each in (first, second, third))
+    assert cases[min(first.case_id, second.case_id)].reason == "a tie"
+    assert kept(tmp_path).verdicts.keys() == cases.keys()
+
+
+def test_a_baseline_stays_where_what_belongs_beside_it_cannot_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "base.json"
+    kept_path(path).mkdir()
+    with pytest.raises(OSError, match=r"base\.verdicts\.jsonl beside it: Is a directory"):
+        accept(tmp_path, judged(right, runs=1))
+    assert not path.exists(), "it is said not to be written"
 
 
 def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
