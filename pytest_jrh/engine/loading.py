@@ -166,6 +166,15 @@ class ReadySuite:
         of_runs = {judge.name for judge in self.suite.judges if JUDGES[judge.kind].judges_runs}
         return self._without_made(specs, of_runs) if of_runs else specs
 
+    def specs_with_recordings(self) -> Iterator[CaseSpec]:
+        """The cases whose recordings are in use: the suite's, and those that stay on disk as they
+        were made, also where the log no longer has their runs.
+        """
+        yield from self.specs()
+        if self.suite.frozen is None:
+            for made in self.made.values():
+                yield from made.specs(self.suite, self.recorded)
+
     def _without_made(
         self, specs: Iterable[CaseSpec], judges: Collection[str | None]
     ) -> Iterator[CaseSpec]:

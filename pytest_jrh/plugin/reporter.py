@@ -648,7 +648,7 @@ class UnusedCassettes:
         """Find those of a suite in its cassette folder, and remove them where that is asked for."""
         used: set[Path] = set()
         former = former_cassettes(folder, ready.judges)
-        for spec in ready.specs():
+        for spec in ready.specs_with_recordings():
             paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
             used.update(paths)
             for question in ready.suite.questions:

@@ -335,7 +335,7 @@ def test_a_frozen_suite_grows_by_the_new_cases_alone(tmp_path: Path, log_of: str
         run_pytest(tmp_path, *frozen, "--jrh-update-baseline")
         before, first = committed(suite), server.count()
         write_runs(log, range(1 if log_of == "all runs" else 3, 5))
-        run_pytest(tmp_path, suite.option, RECORD, env=env)
+        run_pytest(tmp_path, suite.option, RECORD, "--jrh-prune", env=env)
         asked = server.requests[first:]
         log.unlink()
         grown = run_pytest(tmp_path, *frozen, "-n", "2", env=env)
