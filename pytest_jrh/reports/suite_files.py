@@ -518,8 +518,15 @@ def _with_earlier(
         def made_case(spec: CaseSpec) -> Case | None:
             return readers[folders[spec.test]](generation_id(spec))
 
-        earlier, notes = earlier_results(suite, cases, ran, made_case)
-    outputs.problems += notes
+        earlier: Mapping[str, CaseResult] = {}
+        try:
+            earlier, notes = earlier_results(suite, cases, ran, made_case)
+            outputs.problems += notes
+        except OSError as error:
+            outputs.problem(
+                "The results of earlier sessions cannot be used, and could not be moved aside: "
+                f"{cause(error)}."
+            )
     merged = dict(items_by_case)
     for case, result in earlier.items():
         spec = cases.specs[case]

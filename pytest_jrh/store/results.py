@@ -558,7 +558,8 @@ def earlier_results(
     """Pick the results of the file that this session has none of, by case id, and that are of the
     cases and judges of today; with sentences about others that somebody may miss.
 
-    `made_case` reads the made case of a spec.
+    `made_case` reads the made case of a spec. Raises `OSError` where a file that cannot be used
+    cannot be moved aside either.
     """
     path = earlier_state_file(suite.results_dir, RESULTS_FILE)
     if all(case in ran for case in cases.specs) or not path.exists():

@@ -110,6 +110,12 @@ def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     done = pytester.runpytest(project.suite.option, "-k", "run-4")
     assert path.with_name("case_results.jsonl.unreadable").read_text("utf-8") == damaged
     done.stdout.fnmatch_lines(["*they were moved to case_results.jsonl.unreadable.*"])
+    path.write_text(damaged, encoding="utf-8")
+    path.with_name("case_results.jsonl.unreadable").unlink()
+    path.with_name("case_results.jsonl.unreadable").mkdir()
+    done = pytester.runpytest(project.suite.option, "-k", "run-4")
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+    done.stdout.fnmatch_lines(["*cannot be used, and could not be moved aside: Is a directory.*"])
 
 
 def test_a_whole_run_drops_records_of_cases_that_are_gone(
