@@ -18,6 +18,7 @@ from pytest_jrh.config.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
+from pytest_jrh.sources.json_items import first_of_list, places_of_messages
 from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.sessions import is_response
 from pytest_jrh.sources.source import Source
@@ -452,5 +453,8 @@ def _has_transcripts(file: Path) -> bool:
         return True
     head = read_head(file)
     if head.lstrip("\ufeff \t\r\n").startswith("["):
-        return not looks_like_rubrics(file) and '"role"' in head
+        if not looks_like_rubrics(file):
+            return '"role"' in head
+        # A task may have an id and instructions, too.
+        return bool(places_of_messages(first_of_list(file)))
     return '"eval"' in head and '"version"' in head

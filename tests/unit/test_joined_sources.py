@@ -54,11 +54,14 @@ def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
     write_log(tmp_path / "c.json", [sample("c")])
     write_lines(tmp_path / ".hidden.jsonl", "x")
     write_lines(tmp_path / ".git" / "x.jsonl", "x")
+    turns = [{"role": "user", "content": "Hi."}]
+    task = {"id": "d", "instructions": "Be a customer."}
+    (tmp_path / "d.json").write_text(json.dumps([{**task, "messages": turns}]))
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "rubrics.json").write_text('[{"id": "r", "instructions": "Be kind."}]')
     (tmp_path / "package.json").write_text('{"name": "x"}')
     source = opened(tmp_path)
-    assert [name for name, _, _ in keys(source)] == ["a", "b", "c"]
+    assert [name for name, _, _ in keys(source)] == ["a", "b", "c", "d"]
     assert source.read("a", 1)[0].messages[0]["content"] == "From runs.jsonl."
     assert source.read("c", 1)[0].run_id == "c"
     assert source.notices() == (
