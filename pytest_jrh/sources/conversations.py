@@ -36,6 +36,7 @@ from pytest_jrh.sources.json_items import (
     has_no_answer,
     has_unread_answer,
     identity,
+    is_one_conversation,
     messages_of,
     metadata_of,
     system_of,
@@ -455,7 +456,7 @@ class _Row(NamedTuple):
 
 
 class Conversations(Source):
-    """A `.jsonl` file with one conversation a line, or a `.json` file with a list of them."""
+    """A `.jsonl` file with one conversation a line, or a `.json` file with one or a list."""
 
     suffixes = (*LINES, ".json")
     form = "conversations"
@@ -467,10 +468,12 @@ class Conversations(Source):
 
     @classmethod
     def recognizes(cls, path: Path) -> bool:
-        """Whether a file is called like JSON lines, or begins like a JSON list."""
+        """Whether a file is called like JSON lines, or begins like a JSON list, or like one
+        conversation.
+        """
         if path.suffix.lower() in LINES:
             return path.is_file()
-        return begins_list(path)
+        return begins_list(path) or is_one_conversation(path)
 
     def close(self) -> None:
         """Nothing stays open; where each conversation is stays known."""

@@ -18,7 +18,7 @@ from pytest_jrh.config.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.json_items import first_of_list, places_of_messages
+from pytest_jrh.sources.json_items import first_of_list, is_one_conversation, places_of_messages
 from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.sessions import is_response
 from pytest_jrh.sources.source import Source
@@ -449,7 +449,7 @@ def _has_transcripts(file: Path) -> bool:
     """
     if file.is_dir() or file.suffix.lower() != _JSON or Trajectories.recognizes(file):
         return True
-    if is_response(file):
+    if is_response(file) or is_one_conversation(file):
         return True
     head = read_head(file)
     if head.lstrip("\ufeff \t\r\n").startswith("["):

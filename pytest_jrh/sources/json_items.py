@@ -14,10 +14,12 @@ import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import (
     MISSING,
@@ -56,6 +58,7 @@ _LONGEST_FIRST = 2**20
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
 _COMMA = re.compile(rb"\s*+,\s*+")
 _BLANK = re.compile(rb"\s*+")
+_MESSAGES = re.compile(rb'"messages"\s*+:\s*+\[\Z')
 
 
 class FileItem(NamedTuple):
@@ -74,6 +77,11 @@ class ItemFile:
         self.in_lines = path.suffix.lower() in LINES
         self._most_bytes = most_bytes
 
+    @cached_property
+    def is_one(self) -> bool:
+        """Whether the file is one conversation, which it names."""
+        return not self.in_lines and is_one_conversation(self.path)
+
     def items(self) -> Iterator[tuple[FileItem, bytes]]:
         """Each item with its bytes.
 
@@ -82,7 +90,12 @@ class ItemFile:
         try:
             if self.path.stat().st_size == 0:
                 raise refused(self.path, "is empty, so it holds no conversation")
-            yield from self._lines() if self.in_lines else self._elements()
+            if self.in_lines:
+                yield from self._lines()
+            elif self.is_one:
+                yield from self._whole()
+            else:
+                yield from self._elements()
         except IsADirectoryError:
             raise refused(self.path, "is a folder, not a file of conversations") from None
         except OSError as error:
@@ -112,7 +125,10 @@ class ItemFile:
 
     def parsed(self, data: bytes) -> Any:
         """The conversation in the bytes of an item; raises DamagedError."""
-        return parsed(data)
+        value = parsed(data)
+        if self.is_one and "messages" in value and value.get("id") is None:
+            return {**value, "id": self.path.stem}
+        return value
 
     def _lines(self) -> Iterator[tuple[FileItem, bytes]]:
         start = 0
@@ -125,6 +141,11 @@ class ItemFile:
                 self._check_size(item, len(line.rstrip(b"\r\n")))
                 if line.strip(b" \t\r\n" + _BOM):
                     yield item, line
+
+    def _whole(self) -> Iterator[tuple[FileItem, bytes]]:
+        item = FileItem(0, self.path.stat().st_size, 1)
+        self._check_size(item, item.end)
+        yield item, self.path.read_bytes()
 
     def _elements(self) -> Iterator[tuple[FileItem, bytes]]:
         with (
@@ -174,6 +195,28 @@ def begins_list(path: Path) -> bool:
             return file.read(_START).removeprefix(_BOM).lstrip().startswith(b"[")
     except OSError:
         return False
+
+
+def is_one_conversation(path: Path) -> bool:
+    """Whether a file begins like a JSON object with messages in it, not in a list of others, and
+    like no log of Inspect and no ATIF trajectory.
+    """
+    head = read_head(path).lstrip().encode()
+    if not head.startswith(b"{") or (b'"eval"' in head and b'"version"' in head):
+        return False
+    return b"ATIF-v" not in head and _has_messages(head)
+
+
+def _has_messages(head: bytes) -> bool:
+    lists = at = 0
+    while (bracket := _BRACKET.match(head, at)) is not None:
+        if bracket[1] == b"[":
+            if not lists and _MESSAGES.search(bracket[0]):
+                return True
+            lists += 1
+        lists -= bracket[1] == b"]"
+        at = bracket.end()
+    return False
 
 
 def first_of_list(path: Path) -> Any:

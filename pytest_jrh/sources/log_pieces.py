@@ -407,7 +407,8 @@ class JsonLog:
             raise refused(
                 path,
                 "is JSON, but not an Inspect log: it has no `version` and `eval`",
-                "conversations are a list in a .json file, or one a line in a .jsonl file",
+                "conversations are one with `messages`, or a list of them, in a .json file, or "
+                "one a line in a .jsonl file",
             )
         try:
             spec = self._json(keys["eval"])

@@ -70,6 +70,22 @@ def test_a_folder_is_all_transcripts_below_it_in_order(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_has_one_conversation_a_file(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": 'Say {"messages": [.'}]
+    (tmp_path / "a.json").write_text(json.dumps({"score": [1], "messages": turns}))
+    (tmp_path / "b.json").write_text(json.dumps({"id": "7", "messages": turns}))
+    (tmp_path / "c.json").write_text(json.dumps({"request": {"messages": turns}, "id": "c"}))
+    (tmp_path / "list.json").write_text(json.dumps({"runs": [{"messages": turns}]}))
+    (tmp_path / "text.json").write_text(json.dumps({"text": '"messages": [{"role": '}))
+    source = opened(tmp_path)
+    assert keys(source) == [("a", 1, None), ("7", 1, None), ("c", 1, None)]
+    assert source.read("a", 1)[0].messages[0]["content"] == turns[0]["content"]
+    assert "left out 2 files" in source.notices()[0]
+    assert keys(opened(tmp_path / "a.json")) == [("a", 1, None)]
+    with pytest.raises(InputError, match=r"one with `messages`"):
+        opened(tmp_path / "list.json").summaries()
+
+
 def test_a_link_in_a_circle_is_not_followed_and_a_file_counts_once(tmp_path: Path) -> None:
     write_lines(tmp_path / "runs.jsonl", "a", "b")
     (tmp_path / "again").symlink_to(tmp_path, target_is_directory=True)
