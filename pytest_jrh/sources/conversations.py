@@ -43,6 +43,7 @@ from pytest_jrh.sources.json_items import (
     text_of,
 )
 from pytest_jrh.sources.log_pieces import refused
+from pytest_jrh.sources.responses import NO_RESULT
 from pytest_jrh.sources.source import Source, changed_note
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ def _provider_call(part: Block) -> Block:
         "id": _as_text(part.get("id")),
         "name": _as_text(part.get("name")),
         "arguments": _as_text(part.get("input")),
-        "result": "",
+        "result": NO_RESULT,
     }
 
 

@@ -59,6 +59,8 @@ _RUN_BY_PROVIDER = {
     "code_interpreter_call": ("code_execution", "code_interpreter", ("code",), "outputs"),
     "mcp_call": ("mcp_call", "", ("arguments",), "output"),
 }
+NO_RESULT = "[not in the log]"
+"""The result of what the provider ran, where the log has none: an empty one would be none found."""
 _PART_TYPES = (
     "input_text",
     "output_text",
@@ -339,13 +341,14 @@ def _provider_call(
 ) -> Turn:
     arguments = {key: item[key] for key in fields if item.get(key) is not None}
     only = next(iter(arguments.values()), None)
+    result = item.get(result_field)
     block = {
         "type": "tool_use",
         "tool_type": kind,
         "id": _as_text(item.get("id")),
         "name": name or _as_text(item.get("name")),
         "arguments": only if isinstance(only, str) and not name else _as_json(arguments),
-        "result": _as_text(item.get(result_field)),
+        "result": _as_text(result) if result is not None or item.get("error") else NO_RESULT,
     }
     return {**block, "error": _as_text(item["error"])} if item.get("error") else block
 

@@ -167,6 +167,7 @@ def test_what_the_provider_ran_is_shown_with_its_result() -> None:
     rendered = render_transcript(read({"role": "assistant", "content": [use, result]}))
     assert '{"query": "x"}' in rendered
     assert '[{"title": "X"}]' in rendered
+    assert "[not in the log]" in render_transcript(read({"role": "assistant", "content": [use]}))
 
 
 @pytest.mark.parametrize(

@@ -336,7 +336,7 @@ def test_every_type_of_item_is_read(tmp_path: Path) -> None:
         "[2] assistant reasoning | Think.",
         '[2] assistant calls web_search (run by the provider) | {"action": '
         '{"type": "search", "query": "q"}}',
-        "[2] assistant gets the result of web_search",
+        "[2] assistant gets the result of web_search | [not in the log]",
         '[2] assistant calls file_search (run by the provider) | {"queries": ["q"]}',
         '[2] assistant gets the result of file_search | [{"text": "r"}]',
         '[2] assistant calls code_interpreter (run by the provider) | {"code": "1+1"}',
