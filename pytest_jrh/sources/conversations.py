@@ -246,6 +246,8 @@ _KNOWN = frozenset(
         "error",
     }
 )
+# Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
+_NOT_CONTENT = ("parts", "text", "value", "message", "output")
 Made = dict[str, Any]
 
 
@@ -287,6 +289,9 @@ class _Reader:
         role = turn.get("role")
         if not isinstance(role, str) or not is_role(role):
             raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
+        elsewhere = [key for key in _NOT_CONTENT if "content" not in turn and turn.get(key)]
+        if elsewhere:
+            raise DamagedError(f"has {elsewhere[0]} in place of content")
         role = _ROLES.get(role, role)
         if role == "tool":
             self._add_result(turn, turn.get("tool_call_id"), turn.get("content"))

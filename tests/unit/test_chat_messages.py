@@ -190,6 +190,8 @@ def test_what_has_no_counterpart_is_kept_and_said(turns: list[Any], what: str) -
         ({"content": "x"}, "message 1 has the role nothing; must be one of system, user"),
         ({"role": "assistant calls pay"}, 'message 1 has the role "assistant calls pay"'),
         ({"role": "user", "content": 7}, "message 1 has 7 as its content"),
+        ({"role": "user", "text": "Hi."}, "message 1 has text in place of content"),
+        ({"role": "model", "parts": [{"text": "Hi."}]}, "message 1 has parts in place of content"),
         ({"role": "user", "content": [7]}, "message 1 has a part that is 7"),
         ({"role": "assistant", "tool_calls": {}}, "message 1 has a mapping of keys as its tool_"),
         ({"role": "assistant", "tool_calls": [{}]}, "message 1 has a tool call with the name noth"),
