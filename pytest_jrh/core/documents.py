@@ -552,7 +552,7 @@ def parsed(data: bytes | str) -> Any:
     except UnicodeDecodeError as error:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
-        message = printable(error.msg[:1].lower() + error.msg[1:])
+        message = printable(error.msg[:1].lower() + error.msg[1:]).removesuffix(" at")
         raise DamagedError(f"is not valid JSON: {message} at character {error.pos + 1}") from None
     except RecursionError:
         raise too_deep() from None

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
 
 
+_GZIP_START = b"\x1f\x8b"
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _START = 64
 
@@ -82,6 +83,8 @@ def open_log(path: Path, most_bytes: int) -> LogFile:
         return ZipLog(path, most_bytes)
     if _is_object(start):
         return JsonLog(path, most_bytes)
+    if start.startswith(_GZIP_START):
+        raise refused(path, "is compressed by gzip", "unpack it with gunzip")
     raise refused(
         path, "is not an Inspect log: neither an .eval archive (a zip file) nor a JSON object"
     )

@@ -128,6 +128,7 @@ def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         (b'{"messages": [}', "is not valid JSON: expecting value at character 15"),
+        (b'{"id": "ab', "is not valid JSON: unterminated string starting at character 8"),
         (b'{"id": 1, "id": 2, "messages": []}', "is not valid JSON: duplicate key 'id'"),
         (b'{"id": NaN, "messages": []}', "is not valid JSON: NaN is not JSON"),
         (b'{"id": 1e999, "messages": []}', "the number 1e999 is too large"),

@@ -334,6 +334,7 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
             "is not an Inspect log: neither an .eval archive (a zip file) nor a JSON object",
         ),
         (b"[1, 2]", "is not an Inspect log: neither"),
+        (b"\x1f\x8b\x08", "is compressed by gzip\n    unpack it with gunzip"),
         (b"{}", "is JSON, but not an Inspect log: it has no `version` and `eval`"),
         (b'{"version": 2, "eval": 3}', "its header is damaged"),
         (b'{"version": 2, "eval": {}}', "is an Inspect log without samples"),
