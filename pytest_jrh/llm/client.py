@@ -360,10 +360,11 @@ class LiteLLMExchange:
             sent = not lacks_connection(unknown.error)
             request.attempts.sent -= not sent
             request.attempts.lost += sent
+            actual = most if sent else 0.0
             return unforeseen(unknown.error, timed_out(request, timeout), self._redact)
         except OpenAIError as error:
             request.attempts.sent -= not was_sent(error)
-            if reported_status(error) in _NEVER_PAID_STATUS:
+            if reported_status(error) in _NEVER_PAID_STATUS or lacks_connection(error):
                 actual = 0.0
             missing = missing_keys(request.stage.model)
             status, words = http_status(error), str(error)

@@ -21,7 +21,7 @@ from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python
 from tests.support.ledgers import spent
-from tests.support.model_server import ModelServer
+from tests.support.model_server import ModelServer, environment_for
 from tests.support.obedient import Obedient
 from tests.support.suites import SuiteFiles, run, write_suite
 
@@ -147,6 +147,18 @@ def test_attempts_that_fail_count_as_calls_too(
     server.faults.add(stage="judge", fault=Fault.status(500), times=2)
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", calls=6)).only
     assert (result.outcome, server.count()) == ("over_budget", 6)
+
+
+def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment_for("http://127.0.0.1:1/v1").items():
+        monkeypatch.setenv(name, value)
+    # Enough for one attempt, of three.
+    result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
+    assert result.outcome == "model_error", result.detail
+    assert "no connection" in result.detail
+    assert spent(tmp_path / "budget.json").cost == 0
 
 
 def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cost(
