@@ -448,7 +448,8 @@ def _lost(section: figures.Section, decision: GateDecision) -> Counter[int | Non
 def _failure_by(section: figures.Section, decision: GateDecision) -> str:
     """For what one judge of several fails the gate, and by how much; empty where others did."""
     lost = _lost(section, decision)
-    more = "" if decision.comparison is None else "more "
+    pairs = decision.comparison.pairs if decision.comparison is not None else ()
+    more = "more " if any(pair.now.judge == section.judge for pair in pairs) else ""
     parts = []
     if section.mode == "ordinal" and lost:
         parts.append(f"gives {counted(lost.total(), f'{more}wrong level')}")

@@ -31,7 +31,7 @@ from tests.support.judged_sessions import (
 from tests.support.made_cases import make_result
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.model import CaseResult, CaseSpec
 
 
 def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:
@@ -145,6 +145,22 @@ def test_of_several_judges_the_best_one_is_named_first() -> None:
     assert [card.judge for card in cards] == ["b", "a"]
     assert agreement_sentence(cards).startswith("b agrees best with the labels: kappa 1.00 (")
     assert session_title(session) == "2 judges compared"
+
+
+@pytest.mark.parametrize(
+    ("before", "title"),
+    [
+        ([], "Judge a misses 8 violations"),
+        (judged(right, judge="b"), "Judge a misses 8 violations"),
+        (judged(right, judge="a"), "Judge a misses 8 more violations"),
+    ],
+    ids=["nothing", "the other judge", "this judge"],
+)
+def test_more_than_before_is_said_of_a_judge_that_was_compared(
+    before: list[CaseResult], title: str
+) -> None:
+    session = session_of([*judged(misses(8), judge="a"), *judged(right, judge="b")], before=before)
+    assert session_title(session) == f"FAIL: {title}"
 
 
 def test_judges_that_are_all_right_agree_equally() -> None:
