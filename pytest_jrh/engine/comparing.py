@@ -222,11 +222,18 @@ def _two_judges(
         judges = table.columns
     if len(judges) == 2 and not any(names):  # noqa: PLR2004 - the old one and the new one
         return judges[0], judges[1]
+    if len(judges) == 1 and not any(names):
+        there = f"there are {listed(table.columns, 10)}"
+        hint = f"{_NAME_ANOTHER}; or two columns, by --old NAME --new NAME: {there}"
+        raise InputError(table.problem(f"has one judge, {judges[0]}", hint=hint))
     missing = " ".join(
         f"{option} NAME" for option, name in zip(("--old", "--new"), names, strict=True) if not name
     )
     message = f"which two judges of it to compare is not clear: add {missing}"
     raise InputError(table.problem(message, hint=f"there are {listed(list(judges), 10)}"))
+
+
+_NAME_ANOTHER = "name two files, OLD and NEW: one with the verdicts of another judge"
 
 
 def _narrowed(
@@ -342,9 +349,10 @@ def _results(name: str) -> list[CaseResult]:
 
 def _two_of_panel(results: Iterable[CaseResult], name: str) -> tuple[str, str]:
     judges = list(dict.fromkeys(result.judge for result in results))
-    if len(judges) != 2:  # noqa: PLR2004 - the old one and the new one
-        there = f"has {listed(judges)}" if any(judges) else "has one judge"
-        message = f"which two judges of it to compare is not clear: it {there}"
+    if len(judges) == 1:
+        raise InputError(Problem("has one judge", name, hint=_NAME_ANOTHER))
+    if len(judges) > 2:  # noqa: PLR2004 - the old one and the new one
+        message = f"which two judges of it to compare is not clear: it has {listed(judges)}"
         hint = "add --old NAME --new NAME, or name two files"
         raise InputError(Problem(message, name, hint=hint))
     return judges[0], judges[1]

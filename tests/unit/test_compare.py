@@ -414,6 +414,8 @@ def test_a_pipe_is_refused_and_not_waited_for(
         (["{table}", "--old=vanilla", "--new=cott"], "cot is the nearest judge"),
         (["{table}", "--old=vanilla"], "add --new NAME"),
         (["{table}", "--old=cot", "--new=cot"], "--old and --new are the same judge, 'cot'"),
+        (["{one_judge}"], "agent-as-a-judge.csv: has one judge, verdict"),
+        (["{one_judge}", "{one_judge}"], "name two files, OLD and NEW"),
         (["nothing.csv"], "nothing.csv: no such file"),
         (["n" * 5_000], "File name too long"),
         (["{baseline}", "nothing"], "nothing: no such file"),
@@ -432,7 +434,10 @@ def test_what_cannot_be_compared_ends_with_exit_code_4(
 ) -> None:
     monkeypatch.chdir(page.ROOT)
     baseline = "inputs/baselines/refund_agent.json"
-    filled = [text.format(table=LLMBAR, baseline=baseline) for text in arguments]
+    one_judge = LLMBAR.with_name("agent-as-a-judge.csv")
+    filled = [
+        text.format(table=LLMBAR, baseline=baseline, one_judge=one_judge) for text in arguments
+    ]
     assert main(["compare", *filled]) == 4
     assert said in capsys.readouterr().err
 
