@@ -200,8 +200,10 @@ def _classes_table(upgrade: Upgrade) -> Table:
     rows = [_class_row(of_class) for of_class in upgrade.classes]
     unit = "levels" if _is_ordinal(upgrade) else "points"
     caption = f"behind the change in {unit} what other runs leave possible (95% a side):"
+    if any(of_class.change.mixed for of_class in upgrade.classes):
+        caption = f"rates are over all repeats, cases count by their majority; {caption}"
     if upgrade.old == OLD_JUDGE or upgrade.new == NEW_JUDGE:
-        caption = caption.capitalize()
+        caption = caption[0].upper() + caption[1:]
     else:
         caption = f"old is {old}, new is {new}; {caption}"
     titles = ("old", "new", "change", "both", "only old", "only new", "neither")

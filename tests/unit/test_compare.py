@@ -110,6 +110,21 @@ def test_judges_that_err_on_other_cases_are_different_where_repeats_tell(tmp_pat
     assert upgrade.different_p < 0.001
 
 
+@pytest.mark.parametrize("flips", [True, False])
+def test_rates_over_repeats_that_differ_are_named_so(tmp_path: Path, flips: bool) -> None:
+    rows = ["case,label,judge,repeat,verdict"]
+    for case in range(8):
+        for judge in ("old", "new"):
+            for number in range(3):
+                is_wrong = flips and judge == "new" and number == case % 4
+                rows.append(f"c{case},{case % 2},{judge},{number},{case % 2 ^ is_wrong}")
+    blocks = upgrade_blocks(compare_judges(table(tmp_path, "\n".join(rows) + "\n")).upgrade)
+    [caption] = [
+        block.caption for block in blocks if isinstance(block, Table) and block.first == "right on"
+    ]
+    assert ("rates are over all repeats" in caption) == flips
+
+
 @pytest.mark.parametrize(("lost", "won", "word"), [(3, 1, "DIFFERENT"), (9, 1, "WORSE")])
 def test_repeats_alone_make_no_judge_worse_that_is_wrong_on_other_cases(
     tmp_path: Path, lost: int, won: int, word: str, capsys: pytest.CaptureFixture[str]
