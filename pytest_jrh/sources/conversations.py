@@ -172,7 +172,22 @@ def _block(kind: str, part: Block) -> Block:
         return {"type": "reasoning", "reasoning": _as_text(part.get("data")), "redacted": True}
     if kind in _AS_THEY_ARE:
         return part
-    return _media(kind, part)
+    written = _written(kind, part)
+    return _media(kind, part) if written is None else {"type": "text", "text": written}
+
+
+def _written(kind: str, part: Block) -> str | None:
+    """The text of a document that is text, or of what a search found, behind its title; None of
+    what is neither.
+    """
+    source = part.get("source")
+    content = part.get("content")
+    if kind == "document" and isinstance(source, dict) and source.get("type") == "text":
+        content = source.get("data")
+    elif kind != "search_result":
+        return None
+    texts = [str(block.get("text", "")) for block in parts_of(content).blocks]
+    return "\n".join([f"[{kind}: {_as_text(part.get('title')) or 'text'}]", *texts])
 
 
 def _text(part: Block) -> Block:
@@ -313,6 +328,9 @@ class _Reader:
         refusal = turn.get("refusal")
         if isinstance(refusal, str) and refusal:
             parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
+        audio = turn.get("audio")
+        if not parts.blocks and isinstance(audio, dict) and audio.get("transcript"):
+            parts.blocks.append({"type": "text", "text": _as_text(audio["transcript"])})
         thought = turn.get("reasoning_content") or turn.get("reasoning")
         if isinstance(thought, str):
             parts.blocks.insert(0, {"type": "reasoning", "reasoning": thought})

@@ -128,17 +128,35 @@ def test_media_are_named(part: dict[str, Any], block: str) -> None:
     assert block in render_transcript([message])
 
 
+def test_documents_and_finds_that_are_text_are_shown() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "Refunds: 30 days."}
+    found = {"type": "search_result", "source": "faq", "title": "FAQ"}
+    parts = [
+        {"type": "document", "source": source},
+        {**found, "content": [{"type": "text", "text": "Open on Sundays."}]},
+    ]
+    rendered = render_transcript(read({"role": "user", "content": parts}))
+    assert rendered.splitlines()[1:] == [
+        "  [document: text]",
+        "  Refunds: 30 days.",
+        "  [search_result: FAQ]",
+        "  Open on Sundays.",
+    ]
+
+
 def test_reasoning_and_refusals_are_blocks_of_their_own() -> None:
     messages = read(
         {"role": "assistant", "content": "Yes.", "reasoning_content": "Hm."},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]},
         {"role": "assistant", "content": None, "refusal": "I will not."},
+        {"role": "assistant", "content": None, "audio": {"id": "a", "transcript": "Spoken."}},
     )
-    assert [message["content"][0]["type"] for message in messages] == [
+    assert [message["content"][0]["type"] for message in messages[:3]] == [
         "reasoning",
         "reasoning",
         "text",
     ]
+    assert messages[3]["content"] == "Spoken."
     assert "Hm." not in render_transcript(messages)
     assert "I will not." in render_transcript(messages)
 
