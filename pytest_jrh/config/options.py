@@ -235,7 +235,7 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         value = getattr(options, option.sets)
         if (problem := _problem(option, value)) is not None:
             setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
-            file = value.name if option.kind == "path" and not value.is_dir() else value
+            file = value.name if option.kind == "path" and not _is_folder(value) else value
             yield f"{setting}{file}: {problem}"
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
@@ -256,6 +256,14 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether it is one; where nobody may look, who writes into it says so."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 def _problem(option: Option, value: Any) -> str | None:
     """What is wrong with the value of one option, whatever the others are."""
     if value is None:
@@ -264,7 +272,7 @@ def _problem(option: Option, value: Any) -> str | None:
         return "must be an integer >= 1"
     if option.sets in ("max_calls", "max_cost") and not (math.isfinite(value) and value >= 0):
         return "must be a number >= 0"
-    if (option.metavar or "").startswith("FILE.") and value.is_dir():
+    if (option.metavar or "").startswith("FILE.") and _is_folder(value):
         return "this is a folder; name a file in it"
     if option.sets == "eval_log" and value.suffix != ".eval":
         return "Inspect reads a log by its suffix, .eval"

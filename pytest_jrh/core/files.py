@@ -199,6 +199,14 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
+def is_missing(path: Path) -> bool:
+    """Whether there is no such file; where nobody may look, whoever reads it says so."""
+    try:
+        return not path.exists()
+    except OSError:
+        return False
+
+
 def absolute(path: Path) -> Path:
     """The path as pytest itself makes it absolute: without `..`, and with symbolic links left as
     they are.

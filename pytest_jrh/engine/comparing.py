@@ -127,6 +127,8 @@ def _kind(path: Path) -> Kind:
             beginning = file.read(_LOOKED_AT)
     except FileNotFoundError as error:
         raise InputError(Problem("no such file", str(path))) from error
+    except PermissionError as error:
+        raise InputError(Problem(f"cannot be read: {error.strerror}", str(path))) from error
     except OSError:
         # Whoever reads a table says what is wrong with the file.
         return "table"

@@ -6,6 +6,7 @@ The suites of a session: each is loaded once, and none shares its places with an
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -309,8 +310,7 @@ def make_ready(
     `records` says whether a suite's judges may be asked, for which their code has to find its keys.
     `more_cassettes` is a folder with recordings beside the suite's own.
 
-    Raises `InputError` with every problem that can be found in one go: first those of config and
-    rubrics, then those of prompts, preprocessors and the log.
+    Raises `InputError` with every problem of config and rubrics, else of all that they name.
     """
     suite = load_suite(
         path,
@@ -322,6 +322,7 @@ def make_ready(
         own_judge=judge is not None,
     )
     places = Places(cwd, rootdir, path.parent)
+    _refuse_closed_folders(suite, more_cassettes or suite.cassette_dir)
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
@@ -352,6 +353,24 @@ def make_ready(
     if problems:
         raise _refusal(problems, suite, places)
     return _with_recorded(ready, more_cassettes)
+
+
+def _refuse_closed_folders(suite: Suite, cassette_dir: Path) -> None:
+    """Refuse folders in which nothing can be looked at, before anything is asked for."""
+    folders = [suite.results_dir, *(test.output_dir for test in suite.tests), cassette_dir]
+    problems = []
+    for folder in dict.fromkeys(folders):
+        try:
+            # A path of pathlib would leave the dot out.
+            os.stat(f"{folder}{os.sep}.")  # noqa: PTH116
+        except PermissionError as error:
+            hint = "fix the permissions of the folder, or name another one"
+            problems.append(Problem(f"cannot be opened: {error.strerror}", str(folder), hint=hint))
+        except OSError:
+            # It is not there yet, or whoever writes into it says what is wrong.
+            continue
+    if problems:
+        raise InputError(problems)
 
 
 def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> InputError:

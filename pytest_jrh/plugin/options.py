@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.config.options import ALONE, OPTIONS, Options, mistakes
+from pytest_jrh.config.places import exists
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import nearest
 
@@ -190,7 +191,7 @@ def _place(config: pytest.Config, name: str, new: Path) -> Path:
     """Where a path is: from the folder pytest was started in, from its rootdir, else in `new`."""
     for folder in (config.invocation_params.dir, config.rootpath):
         path = absolute(folder / name)
-        if path.exists():
+        if exists(path):
             return path
     return absolute(new / name)
 

@@ -22,6 +22,7 @@ from _pytest._code.code import TerminalRepr
 
 from pytest_jrh.cases.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.config.places import exists
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, CaseResult
@@ -653,7 +654,7 @@ class UnusedCassettes:
             used.update(paths)
             for question in ready.suite.questions:
                 used.add(cassette_path(folder, spec, judging=False, question=question))
-            if not paths[1].exists():
+            if not exists(paths[1]):
                 # Its judge may be answered from what it recorded under another name.
                 used.update(former(spec))
         unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)

@@ -226,7 +226,8 @@ def remove_old_pages(
     for run in runs:
         path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
         is_whole = extent.cases == extent.of and not extent.interrupted
-        if is_whole and absolute(path) != new and not _is_of_others(path):
+        # Where there is none, a folder that cannot be written has nothing to be removed.
+        if is_whole and path.is_file() and absolute(path) != new and not _is_of_others(path):
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:

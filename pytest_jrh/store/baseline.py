@@ -28,7 +28,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, lines_of, relative_path
+from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
 from pytest_jrh.core.model import JUDGED, most_frequent
 from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.core.sections import MAX_REPEATS
@@ -117,7 +117,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     Raises `InputError` with every mistake and its line.
     """
     name = file or str(path)
-    if not path.exists():
+    if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
     _refuse_conflict(read_text(path, name, MAX_BASELINE_BYTES), name)
     document = read_document(path, file=name, limit=MAX_BASELINE_BYTES)
@@ -527,7 +527,7 @@ class BaselineFile:
         return self._read()
 
     def _read(self) -> Baseline | None:
-        if self.path is None or (self._update and not self.path.exists()):
+        if self.path is None or (self._update and is_missing(self.path)):
             return None
         return load(self.path, file=self.name)
 
@@ -590,7 +590,7 @@ class BaselineFile:
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         # As it is now: another session, or a person, may have changed it since this one began.
-        is_new = not self.path.exists()
+        is_new = is_missing(self.path)
         before = self._read() or Baseline()
         results = list(results)
         made = update(before, results, scope, reset_reference=self._reset_reference)

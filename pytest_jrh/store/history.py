@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import lines_of
+from pytest_jrh.core.files import is_missing, lines_of
 from pytest_jrh.stats.formulas import Estimate
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def read_history(path: Path, name: str) -> History:
 
     Raises `InputError` where it is not there, no file or too large.
     """
-    if not path.exists():
+    if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
     runs: list[PastRun] = []
     problems: list[Problem] = []

@@ -3,6 +3,7 @@ J)."""
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import shlex
@@ -10,7 +11,7 @@ import shutil
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -606,6 +607,7 @@ def test_a_page_of_an_earlier_session_goes_where_this_one_writes_none_beside_it(
 
 def test_a_page_of_an_earlier_session_goes_where_another_suites_folder_has_the_new_one(
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     extents = {
         "first": Extent(3, 3),
@@ -623,6 +625,13 @@ def test_a_page_of_an_earlier_session_goes_where_another_suites_folder_has_the_n
     assert not list(remove_old_pages(new, runs, Session((), extents=extents)))
     pages = {path.parent.name for path in tmp_path.glob("*/report.html")}
     assert pages == {"first", "part", "stopped"}
+
+    def refused(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(type(new), "unlink", refused)
+    problems = list(remove_old_pages(new, runs, Session((), extents=extents)))
+    assert not problems, "there is none left"
 
 
 @pytest.mark.parametrize("is_link", [False, True])

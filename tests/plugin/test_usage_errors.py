@@ -5,11 +5,14 @@ A discovered suite in a collection error.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -402,6 +405,41 @@ def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --jrh-prune: not supported with other.eval in place of *"])
     assert sorted(recorded.tiny.cassettes.rglob("*.yaml")) == before
+
+
+def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Let nobody look into a folder: its permissions alone do not stop root."""
+    look = os.stat
+
+    def looked(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if not isinstance(path, int) and f"{os.fspath(path)}".startswith(f"{folder}{os.sep}"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return look(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", looked)
+
+
+@pytest.mark.parametrize("folder", ["outputs", "inputs/cassettes/tiny"])
+def test_a_folder_that_nobody_may_look_into_is_a_usage_error(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    close(monkeypatch, pytester.path / folder)
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{folder}*: cannot be opened: Permission denied"])
+    result.stderr.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_files_in_a_folder_that_nobody_may_look_into_are_named(
+    pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close(monkeypatch, pytester.mkdir("closed"))
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-baseline=closed/base.json")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["closed/base.json: cannot be read: Permission denied"])
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-summary=closed/jrh.md")
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*closed/jrh.md was not written: Permission denied."])
 
 
 def test_pruning_through_a_linked_folder_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import replace
@@ -577,3 +578,20 @@ def test_what_is_no_number_of_seconds_ends_with_exit_code_4(
     assert "must be seconds, a number from 0 to 1,000,000,000" in told
     # Who checks one judge is not asked for its seconds.
     assert check_table(path, judge="judge").judge_names == ("old", "new")
+
+
+@pytest.mark.parametrize("command", ["compare inputs/baselines/refund_agent.json", "history"])
+def test_a_file_in_a_folder_that_nobody_may_look_into_is_named(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    look = Path.stat
+
+    def looked(path: Path, **options: bool) -> os.stat_result:
+        if path.parts[0] == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return look(path, **options)
+
+    monkeypatch.setattr(Path, "stat", looked)
+    assert main([*command.split(), "closed/before.jsonl"]) == 4
+    assert "closed/before.jsonl: " in (message := capsys.readouterr().err)
+    assert "cannot be read: Permission denied" in message
