@@ -11,6 +11,7 @@ from pytest_jrh.core.text import counted, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import Cell, Row, Sentence, Table
 from pytest_jrh.reports.gate import allowed_text, signed_points
 from pytest_jrh.reports.json_values import bounds_data, decision_data
+from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.figures import NONE, decimal, percent, range_text, ranged, value_text
 from pytest_jrh.stats.intervals import POWER
@@ -129,15 +130,20 @@ def _reasons(upgrade: Upgrade) -> Iterator[str]:
             "All compared cases have the same label, so that a judge which always gives this one "
             "would be right: compare the judges on cases of the other label, too."
         )
-    not_compared = upgrade.decision.not_comparable
-    if not_compared:
-        reasons = "; ".join(dict.fromkeys(not_compared.values()))
-        yield f"{counted(len(not_compared), 'case')} not compared: {shortened(reasons, 200)}."
     unscored = upgrade.decision.unscored
+    not_compared = [
+        f"no verdict of {old}" if reason == NOT_IN_BASELINE else reason
+        for case, reason in upgrade.decision.not_comparable.items()
+        if case not in unscored
+    ]
+    if not_compared:
+        reasons = "; ".join(dict.fromkeys(not_compared))
+        yield f"{counted(len(not_compared), 'case')} not compared: {shortened(reasons, 200)}."
     if unscored:
         have = "has" if len(unscored) == 1 else "have"
         yield (
-            f"{counted(len(unscored), 'case')} {have} no verdict of {new}, so that the gate fails: "
+            f"{counted(len(unscored), 'case')} {have} no verdict of {new} "
+            f"({', '.join(dict.fromkeys(unscored.values()))}), so that the gate fails: "
             f"{_MAY_BE_WRONG}"
         )
     if upgrade.absent:
