@@ -89,12 +89,13 @@ class Survey:
     case counts for this one of several judges. `records_making` and `records_judging` say whether
     the record modes let missing calls be made, and `complete` that a cassette of the case was
     complete. `judge_calls` are those of one verdict, and `repeats` counts the verdicts that are
-    missing. `unusable` says that the case ends in recorded answers that cannot be used,
-    and `renewed` that such are asked again. `scores` are those that are recorded, where none is
-    missing. `beside` is a case that is no item of the session, and that a probe changes. `asks`
-    are the calls with which a probe makes the case, once it has begun, and `questions` those that
-    are still to be made of what is asked about the case. `most_following` is how many edits may
-    follow from those of a plan of acts.
+    missing. `unusable` says that the case ends in recorded answers that cannot be used, and
+    `renewed` that such are asked again; `unreadable` says what of its input cannot be read.
+    `scores` are those that are recorded, where none is missing. `beside` is a case that is no
+    item of the session, and that a probe changes. `asks` are the calls with which a probe makes
+    the case, once it has begun, and `questions` those that are still to be made of what is
+    asked about the case. `most_following` is how many edits may follow from those of a plan of
+    acts.
     """
 
     spec: CaseSpec
@@ -112,6 +113,7 @@ class Survey:
     repeats: int = 1
     complete: bool = False
     unusable: bool = False
+    unreadable: str = ""
     renewed: bool = False
     scores: tuple[int, ...] = ()
     beside: bool = False
@@ -189,17 +191,19 @@ class CallPlan:
 
     `unrecorded` counts the cases that miss calls which the record modes do not let be made,
     `unusable` those that end in recorded answers that cannot be used, `renewed` those that ask such
-    again, and `complete` says that calls are missing of a case whose recording was complete.
-    `derived` counts those of probes, `asking` those of these that models make, `bases` the cases
-    that they change, and `beside` those among these that are no cases of the session. `new_runs`
-    are those of which nothing is recorded, with the calls of their cases, and `kept` the cases that
-    are recorded to their end.
+    again, `unreadable` has for each case whose input cannot be read what is wrong with it, and
+    `complete` says that calls are missing of a case whose recording was complete. `derived` counts
+    those of probes, `asking` those of these that models make, `bases` the cases that they change,
+    and `beside` those among these that are no cases of the session. `new_runs` are those of which
+    nothing is recorded, with the calls of their cases, and `kept` the cases that are recorded to
+    their end.
     """
 
     rows: tuple[PlanRow, ...]
     cases: int
     unrecorded: int = 0
     unusable: int = 0
+    unreadable: tuple[str, ...] = ()
     renewed: int = 0
     complete: bool = False
     derived: int = 0
@@ -225,6 +229,7 @@ def plan_of(
         cases=sum(not survey.beside for survey in all_cases),
         unrecorded=sum(survey.stays_unrecorded for survey in all_cases),
         unusable=sum(survey.unusable for survey in all_cases),
+        unreadable=tuple(survey.unreadable for survey in all_cases if survey.unreadable),
         renewed=sum(survey.renewed for survey in all_cases),
         complete=any(survey.complete and not survey.ended for survey in all_cases),
         derived=len(derived),
@@ -521,6 +526,13 @@ def _cases(plan: CallPlan, modes: Mapping[str, tuple[str, str]]) -> Iterator[str
             f"{counted(plan.unrecorded, 'case')} would be unrecorded: the record mode does not "
             "make their missing calls (once does not add to a complete recording; new_episodes "
             "does)."
+        )
+    if plan.unreadable:
+        different = len(set(plan.unreadable))
+        others = f" (and {different - 1:,} more)" if different > 1 else ""
+        yield (
+            f"{counted(len(plan.unreadable), 'case')} with an invalid input (input_error), about "
+            f"which nothing is asked: {plan.unreadable[0]}{others}"
         )
     if plan.renewed:
         yield f"--jrh-retry-unscored asks again in {counted(plan.renewed, 'case')}."

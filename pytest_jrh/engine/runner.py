@@ -427,7 +427,8 @@ class CaseRunner:
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
         attempt, ready = Attempt(spec), self._suites[spec.suite]
-        return await surveyed(attempt, ready, self._judged_and_asked, self.calls, self._say)
+        survey = await surveyed(attempt, ready, self._judged_and_asked, self.calls, self._say)
+        return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
 
     def beside(self, specs: Iterable[CaseSpec]) -> list[CaseSpec]:
         """The cases that the probes among these specs change, and that are none of them."""

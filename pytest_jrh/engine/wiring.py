@@ -414,7 +414,7 @@ async def surveyed(
     from pytest_jrh.engine.planning import Survey
 
     spec, judgment = attempt.spec, None
-    ended, unusable, letters = True, False, 0
+    ended, unusable, letters, unreadable = True, False, 0, ""
     evaluates = ready.test(spec.test).evaluate or spec in ready.bases
     try:
         judgment = await judge(attempt)
@@ -425,8 +425,12 @@ async def surveyed(
             say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
     except Unscored as trouble:
         unusable = UNSCORED[trouble.outcome].final
-    except (NoVerdictCase, InputError):
+        if trouble.outcome == "input_error":
+            unreadable = trouble.cause
+    except NoVerdictCase:
         pass
+    except InputError as error:
+        unreadable = str(error)
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
     tapes = (*attempt.tapes, *attempt.questions)
     probe = PROBES.get(spec.test)
@@ -451,6 +455,7 @@ async def surveyed(
         repeats=attempt.missing_repeats or ready.suite.repeats_of(spec.judge),
         complete=any(tape.was_complete for tape in (*making, judging)),
         unusable=unusable,
+        unreadable=unreadable,
         renewed=any(tape.renewed for tape in attempt.tapes),
         scores=judgment.scores if judgment is not None else (),
         asks=asks,

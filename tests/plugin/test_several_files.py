@@ -83,6 +83,7 @@ def test_the_cases_run_frozen_without_the_files(several: SuiteFiles) -> None:
 def test_what_is_planned_and_what_is_unused_is_known_of_all_files(several: SuiteFiles) -> None:
     planned = run_pytest(several.folder, several.option, "--jrh-plan")
     assert planned.code == pytest.ExitCode.OK, planned.stdout
+    assert "invalid input" not in planned.stdout
     (several.data / "logs" / "claude.eval").unlink()
     unused = run_pytest(several.folder, several.option, "--jrh-report-unused")
     # The id is in one file now, and goes by its own name again.
@@ -159,3 +160,14 @@ def test_runs_that_are_added_cost_their_own_calls_and_the_gate_says_how_to_accep
     accepted = run_pytest(tmp_path, *arguments)
     assert accepted.code == pytest.ExitCode.OK, accepted.stdout
     assert run_pytest(tmp_path, suite.option, *GATE).code == pytest.ExitCode.OK
+
+
+def test_a_plan_says_which_runs_cannot_be_read(several: SuiteFiles) -> None:
+    spoken = [{"role": "user", "text": "Hi."}, {"role": "assistant", "text": "Hello."}]
+    with (several.data / "logs" / "more.jsonl").open("a", encoding="utf-8") as file:
+        file.write("\n" + json.dumps({"id": "other", "messages": spoken}))
+    planned = run_pytest(several.folder, several.option, "--jrh-plan")
+    assert planned.code == pytest.ExitCode.OK, planned.stdout
+    text = " ".join(planned.stdout.split())
+    assert "1 case with an invalid input (input_error), about which nothing is asked" in text
+    assert "line 2, cannot be read: message 0 has text in place of content." in text
