@@ -13,13 +13,14 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config import resolve
 from pytest_jrh.config import tests as targets
 from pytest_jrh.config.fitting import AGENT, EVALUATION, fit
-from pytest_jrh.config.places import Places, exists, without_scheme
+from pytest_jrh.config.places import Places, without_scheme
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import JUDGE, MAKING, QUESTIONS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import RESULTS_FILE, STATE_FOLDER, node_part
 from pytest_jrh.core.documents import printable, shown
-from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
@@ -218,11 +218,3 @@ def argument(path: Path, folder: Path) -> str:
     """Name a path for pytest, which takes `@scope/x.yml` for a file of arguments."""
     relative = os.path.relpath(path, folder)
     return os.path.join(".", relative) if relative.startswith(("@", "-")) else relative  # noqa: PTH118
-
-
-def exists(path: Path) -> bool:
-    """Whether a path exists; a name that no file can have does not."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False

@@ -199,6 +199,14 @@ def encoded(text: str) -> bytes:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
+def exists(path: Path) -> bool:
+    """Whether a path exists; one where nobody may look, or that no file can have, does not."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def is_missing(path: Path) -> bool:
     """Whether there is no such file; where nobody may look, whoever reads it says so."""
     try:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.config.options import ALONE, OPTIONS, Options, mistakes
-from pytest_jrh.config.places import exists
-from pytest_jrh.core.files import absolute
+from pytest_jrh.core.files import absolute, exists
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
