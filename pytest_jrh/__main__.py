@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, compare_files, declare_check, declare_compare
-from pytest_jrh.cli.mutate import declare_mutate, mutate_suite
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
@@ -45,11 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     declare_compare(
         commands.add_parser(
             "compare", help="compare two judges on the same cases: is the new one as good?"
-        )
-    )
-    declare_mutate(
-        commands.add_parser(
-            "mutate", help="change the judge's prompt, and see which changes the suite notices"
         )
     )
     history = commands.add_parser(
@@ -284,7 +278,6 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "check": check_file,
     "compare": compare_files,
     "init": _init,
-    "mutate": mutate_suite,
     "merge": _merge,
 }
 

@@ -123,11 +123,11 @@ class ReadySuite:
             values += read_dotenv({start, *(folder for folder in above if start in folder.parents)})
         return values
 
-    def judge_models(self, names: Iterable[str | None]) -> set[str]:
-        """The models that these judges ask; the label of one that is code, which may ask any."""
+    @property
+    def judge_models(self) -> set[str]:
+        """The models that the judges ask; the label of one that is code, which may ask any."""
         models: set[str] = set()
-        for name in names:
-            judge = self.judges[name]
+        for judge in self.judges.values():
             models |= {stage.model for stage in judge.models}
             if judge.runs_code:
                 models.add(judge.label)

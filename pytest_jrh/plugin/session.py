@@ -311,7 +311,7 @@ class SuiteSession:
         for ready in filter(self.suites.asks, self.suites):
             stages = (*ready.suite.stages.values(), *ready.suite.questions.values())
             models |= {stage.model for stage in stages}
-            models |= ready.judge_models(ready.judges)
+            models |= ready.judge_models
         from pytest_jrh.llm.budget import unpriced_reason
 
         reason = unpriced_reason(limit, models, self.options.free_models)

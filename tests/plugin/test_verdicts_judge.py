@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
 from tests.plugin.labelled import Labelled, record_labelled, write_labelled
 
@@ -272,16 +271,13 @@ def test_words_are_mapped_and_a_column_is_named(
     wrong.stderr.fnmatch_lines(["*:1: has no column strikt; its columns are id, strict, lenient"])
 
 
-def test_the_plan_and_the_mutation_of_a_table_say_that_nothing_is_asked(
-    pytester: pytest.Pytester, labelled: Labelled, capsys: pytest.CaptureFixture[str]
+def test_the_plan_of_a_table_says_that_nothing_is_asked(
+    pytester: pytest.Pytester, labelled: Labelled
 ) -> None:
     judged_by(labelled, *ALL_RIGHT)
     plan = pytester.runpytest(labelled.suite.option, "--jrh-plan")
     assert plan.ret == pytest.ExitCode.OK
     assert "Traceback" not in plan.stdout.str() + plan.stderr.str()
-    capsys.readouterr()
-    assert main(["mutate", f"--jrh-config={labelled.suite.config}"]) != 0
-    assert "the verdicts of this judge are in a table" in capsys.readouterr().err
 
 
 def test_secrets_in_a_table_are_not_shown(

@@ -22,7 +22,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pytest_jrh
-from pytest_jrh.cli.operators import mutants_of_text
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.config.rubrics import looks_like_rubrics, read_rubrics
 from pytest_jrh.core import text
@@ -163,10 +162,6 @@ PEM = "\n".join(["-----B-----", *["A" * 64] * 20, "-----E-----"])
 # What is done with texts from outside, beside the patterns.
 WORK: dict[str, tuple[Callable[[str], object], tuple[Text, ...]]] = {
     "parse": (_parsed, FENCES),
-    "mutants": (
-        lambda text: list(mutants_of_text(text, "prompt", most=20)),
-        pumped("Do not do it. ", "{{ a b. ", "0 1 ", "- ", "is no ", " ", "evidence not it.\n"),
-    ),
     "unfenced": (_unfenced, FENCES),
     "covers": (_scored_template, pumped("a", "ab", "b")),
     "scanned log": (
