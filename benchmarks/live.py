@@ -36,14 +36,12 @@ class LiveRun:
 def measure(name: str, *, workers: int, **settings: Any) -> LiveRun:
     """Record a fresh suite with `workers` calls in flight, and read the server's log."""
     shutil.rmtree(CACHE / name, ignore_errors=True)
-    files = suite(name, **settings)
+    files = suite(name, workers=workers, **settings)
     log = CACHE / f"{name}.log"
     log.unlink(missing_ok=True)
     with server_process(log, delay=DELAY) as server:
         cost = run(
-            pytest_command(
-                files.option, "--jrh-record-mode=new_episodes", f"--jrh-max-workers={workers}"
-            ),
+            pytest_command(files.option, "--jrh-record-mode=new_episodes"),
             files.folder,
             environment=server.environment,
         )

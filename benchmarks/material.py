@@ -42,7 +42,7 @@ def recorded(name: str, **settings: Any) -> SuiteFiles:
         return files
     with server_process(CACHE / f"{name}.log") as server:
         run(
-            pytest_command(files.option, "--jrh-record-mode=new_episodes", "--jrh-max-workers=20"),
+            pytest_command(files.option, "--jrh-record-mode=new_episodes"),
             files.folder,
             environment=server.environment,
         )

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, compare_files, declare_check, declare_compare
+from pytest_jrh.config import removed
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
@@ -70,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     schema.add_argument(
         "--prefix", default=".jrh-", help="what the files' names begin with (default: %(default)s)"
     )
-    options = parser.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and words[0] in removed.COMMANDS:
+        parser.error(f"{words[0]} {removed.said(removed.COMMANDS[words[0]])}")
+    options = parser.parse_args(words)
     if options.command == "schema":
         return _schema(options.folder, options.prefix)
     if options.command == "history":
@@ -110,6 +114,8 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
             merge.add_argument(option.flag, metavar=option.metavar, **settings)
         else:
             merge.add_argument(option.flag, type=_from_here, metavar=option.metavar, **settings)
+    for name in removed.OPTIONS:
+        merge.add_argument(f"--jrh-{name}", **removed.REMOVED)
 
 
 def _from_here(name: str) -> Path:

@@ -13,10 +13,18 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.config import removed
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, NotUsed, StageSection, takes
+from pytest_jrh.core.sections import (
+    OUR_ERROR,
+    ConfigSection,
+    JudgeStage,
+    NotUsed,
+    StageSection,
+    takes,
+)
 from pytest_jrh.core.text import is_nearest
 
 if TYPE_CHECKING:
@@ -145,6 +153,9 @@ def _report(detail: ErrorDetails, findings: Findings) -> None:
 
 def _unknown_key(path: KeyPath, findings: Findings) -> None:
     section, _ = _lookup(path[:-1])
+    if instead := _removed(path, section):
+        findings.add(path, removed.said(instead))
+        return
     names = list(section.model_fields)
     key = str(path[-1])
     match_ = findings.nearest(key, names)
@@ -158,6 +169,13 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
         hint = "keys come from the environment, such as OPENAI_API_KEY; a config never holds one"
     where = f"the keys of {dotted(path[:-1])} are" if path[:-1] else "the sections of a config are"
     findings.add(path, f"unknown key; {where} {listed(names)}", hint)
+
+
+def _removed(path: KeyPath, section: type[ConfigSection]) -> str | None:
+    """What to do instead of a key that was removed."""
+    if issubclass(section, JudgeStage):
+        return removed.KEYS.get(f"judge.{path[-1]}")
+    return removed.KEYS.get(dotted(tuple(part for part in path if isinstance(part, str))))
 
 
 def _not_a_section(path: KeyPath, value: object, findings: Findings) -> None:

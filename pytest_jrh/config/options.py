@@ -116,11 +116,6 @@ class Options:
     prune: bool = _option(
         "bool", "remove unused cassettes, and verdicts of earlier judges from those of this session"
     )
-    max_workers: int | None = _option(
-        "int",
-        "model calls in flight at once (default: the suite's evaluation_config.max_workers)",
-        "N",
-    )
     frozen: bool = _option(
         "bool",
         "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
@@ -268,8 +263,6 @@ def _problem(option: Option, value: Any) -> str | None:
     """What is wrong with the value of one option, whatever the others are."""
     if value is None:
         return None
-    if option.sets == "max_workers" and value < 1:
-        return "must be an integer >= 1"
     if option.sets in ("max_calls", "max_cost") and not (math.isfinite(value) and value >= 0):
         return "must be a number >= 0"
     if (option.metavar or "").startswith("FILE.") and _is_folder(value):

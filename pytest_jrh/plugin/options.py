@@ -10,6 +10,7 @@ import argparse
 import os
 import secrets
 import shlex
+import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.config import removed
 from pytest_jrh.config.options import ALONE, OPTIONS, Options, mistakes
 from pytest_jrh.core.files import absolute, exists
 from pytest_jrh.core.text import nearest
@@ -73,6 +75,8 @@ def add_options(parser: pytest.Parser) -> None:
                 settings |= {"choices": option.choices}
             group.addoption(option.flag, **settings)
         parser.addini(option.key, option.help, type=_ini_type(option), default=None)
+    for name in removed.OPTIONS:
+        further.addoption(f"--jrh-{name}", **removed.REMOVED)
 
 
 def _ini_type(option: Option) -> Any:
@@ -98,6 +102,7 @@ def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None
 
 def read_options(config: pytest.Config) -> Options:
     """Read the options, the command line over the ini file; raises `pytest.UsageError`."""
+    _refuse_removed_keys(config)
     values = {option.key: _value(config, option) for option in OPTIONS}
     on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
     _settle(values, on_command_line)
@@ -105,6 +110,19 @@ def read_options(config: pytest.Config) -> Options:
     for mistake in mistakes(options, values.keys() - on_command_line):
         raise pytest.UsageError(mistake)
     return options
+
+
+def _refuse_removed_keys(config: pytest.Config) -> None:
+    """Refuse removed keys of the ini file, which are not declared, as `--help` would list them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        in_file = set(config.inicfg)
+    overrides = config.getoption("override_ini") or ()
+    keys = in_file.union(override.partition("=")[0] for override in overrides)
+    for name, instead in removed.OPTIONS.items():
+        key = f"jrh_{name.replace('-', '_')}"
+        if key in keys:
+            raise pytest.UsageError(f"{key} {removed.said(instead)}")
 
 
 def typed_arguments(config: pytest.Config) -> list[str]:

@@ -69,7 +69,7 @@ def used_kib(folder: Path) -> int:
 
 
 def write(folder: Path) -> SuiteFiles:
-    return write_suite(folder, runs=RUNS, tests=["agent_perturbation"])
+    return write_suite(folder, runs=RUNS, tests=["agent_perturbation"], workers=1)
 
 
 def count(output: str, word: str) -> int:
@@ -82,7 +82,7 @@ def test_cases_that_find_no_room_for_their_answers_say_so_and_the_others_are_kep
     files = write(tmp_path / "suite")
     with small_disk(files.cassettes, "160k"):
         # One at a time, so that it fills up between cases.
-        full = pytest_in(files, server, "--jrh-record-mode=once", "--jrh-max-workers=1", "-rA")
+        full = pytest_in(files, server, "--jrh-record-mode=once", "-rA")
         assert full.returncode == 1
         passed, failed = count(full.stdout, "PASSED"), count(full.stdout, "ERROR")
         assert passed + failed == RUNS
@@ -132,9 +132,10 @@ def test_requests_of_own_code_that_find_no_room_are_not_paid_for_twice(
         runs=RUNS,
         tests=["agent_perturbation"],
         overrides={"judge": {"python": "judges.py:judge"}},
+        workers=1,
     )
     judge = files.config.with_name("judges.py")
-    asking = ("--jrh-record-mode=new_episodes", "--jrh-max-workers=1", "-rA")
+    asking = ("--jrh-record-mode=new_episodes", "-rA")
     with JudgeService() as service, small_disk(files.cassettes, "64m"):
         # The cases are recorded before, so that the judge's requests alone meet the full disk.
         judge.write_text("def judge(case):\n    return 1\n", encoding="utf-8")

@@ -18,7 +18,6 @@ from tests.support.suites import SuiteFiles, write_suite
 
 RECORD = "--jrh-record-mode=once"
 NAP = 1.0
-ONE_BY_ONE = "--jrh-max-workers=1"
 
 
 def slow_one(request: Request) -> Answer:
@@ -39,7 +38,7 @@ def panel(folder: Path, server: ModelServer, *names: str) -> SuiteFiles:
         for name in names
     ]
     overrides = {"admin": {"evaluation_config": {"judges": judges}}}
-    return write_suite(folder, runs=2, overrides=overrides)
+    return write_suite(folder, runs=2, overrides=overrides, workers=1)
 
 
 def results(files: SuiteFiles) -> list[dict[str, Any]]:
@@ -62,9 +61,7 @@ def test_a_judge_that_takes_its_time_is_shown_to_be_slower(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     files = panel(pytester.path, server, "quick", "slow")
-    pytester.runpytest_inprocess(files.option, RECORD, ONE_BY_ONE, *workers).assert_outcomes(
-        passed=8
-    )
+    pytester.runpytest_inprocess(files.option, RECORD, *workers).assert_outcomes(passed=8)
     capsys.readouterr()
     seconds = compared("outputs", "--old=quick", "--new=slow")["seconds"]
     # One verdict of each of four cases.
@@ -94,7 +91,7 @@ def test_what_waits_for_a_place_is_not_the_judges_time(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     files = panel(pytester.path, server, "slow", "slow too")
-    pytester.runpytest_inprocess(files.option, RECORD, ONE_BY_ONE).assert_outcomes(passed=8)
+    pytester.runpytest_inprocess(files.option, RECORD).assert_outcomes(passed=8)
     seconds = sorted(second for result in results(files) for second in result["seconds"])
     assert seconds[0] >= NAP
     # One after the other: the last of eight has waited for seven naps before it was sent.

@@ -254,7 +254,7 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
             "planner": {"model": "openai/gpt-4.1-mini", "temperature": 0.5}
         }
     }
-    suite = write_suite(tmp_path, runs=4, tests=["agent_positives"], overrides=overrides)
+    suite = write_suite(tmp_path, runs=4, tests=["agent_positives"], overrides=overrides, workers=2)
     body = (
         b'{"error": {"message": "Unsupported value: temperature", "type": "invalid_request_error"}}'
     )
@@ -265,7 +265,6 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
         "1",
         "-n",
         "2",
-        "--jrh-max-workers=2",
         "--junitxml=junit.xml",
     ]
     with ModelServer() as server:

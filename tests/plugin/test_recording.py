@@ -120,21 +120,10 @@ def test_no_more_calls_are_in_flight_than_allowed(
     pytester: pytest.Pytester, server: ModelServer, limit: int
 ) -> None:
     server.delay = 0.02
-    suite = positives(pytester, runs=6)
-    result = pytester.runpytest_inprocess(
-        suite.option, "--jrh-record-mode=once", f"--jrh-max-workers={limit}"
-    )
+    suite = positives(pytester, runs=6, admin={"evaluation_config": {"max_workers": limit}})
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once")
     result.assert_outcomes(passed=6)
     assert server.peak_in_flight == limit
-
-
-def test_the_suites_own_limit_holds_without_an_option(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    server.delay = 0.02
-    suite = positives(pytester, runs=4, admin={"evaluation_config": {"max_workers": 2}})
-    pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once").assert_outcomes(passed=4)
-    assert server.peak_in_flight == 2
 
 
 def test_a_projects_own_client_is_used_recorded_and_replayed_without_it(
@@ -158,7 +147,6 @@ INI = {
     "jrh_record_mode": "once",
     "jrh_judge_record_mode": "all",
     "jrh_cassette_dir": "kept",
-    "jrh_max_workers": "1",
     "jrh_report_unused": "true",
 }
 
@@ -170,15 +158,13 @@ def test_every_option_has_an_ini_key(pytester: pytest.Pytester, server: ModelSer
     result.assert_outcomes(passed=2)
     assert "jrh: suite tiny (binary), recording once, judge all, kept" in result.outlines
     assert "unused cassettes: 0" in result.outlines
-    assert server.peak_in_flight == 1
     assert len(list(Path("kept").rglob("*.yaml"))) == 4
 
 
 NATIVE = """
 [pytest]
 jrh_config = ["inputs/configs/tiny.yml"]
-jrh_max_workers = {workers}
-jrh_max_calls = 9
+jrh_max_calls = {calls}
 jrh_max_cost = {cost}
 jrh_plan = true
 jrh_review = false
@@ -187,15 +173,15 @@ jrh_free_model = ["openai/test"]
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="older pytest takes one type a key")
-@pytest.mark.parametrize(("workers", "cost"), [("2", "1"), ('"2"', "1.5")])
+@pytest.mark.parametrize(("calls", "cost"), [("9", "1"), ('"9"', "1.5")])
 def test_the_ini_keys_have_the_types_of_toml(
-    pytester: pytest.Pytester, recorded: Recorded, workers: str, cost: str
+    pytester: pytest.Pytester, recorded: Recorded, calls: str, cost: str
 ) -> None:
-    pytester.makefile(".toml", pytest=NATIVE.format(workers=workers, cost=cost))
+    pytester.makefile(".toml", pytest=NATIVE.format(calls=calls, cost=cost))
     session = pytester.inline_run()
     assert session.ret == pytest.ExitCode.OK
     options = session.getcalls("pytest_sessionfinish")[0].session.config.stash[OPTIONS_READ]
-    assert (options.max_workers, options.max_calls, options.max_cost) == (2, 9, float(cost))
+    assert (options.max_calls, options.max_cost) == (9, float(cost))
     assert (options.plan, options.review) == (True, None)
     assert options.free_models == {"openai/test"}
 
@@ -204,7 +190,7 @@ def test_the_ini_keys_have_the_types_of_toml(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("jrh_max_workers = true", "jrh_max_workers: must be an integer"),
+        ("jrh_max_calls = true", "jrh_max_calls: must be an integer"),
         ("jrh_max_cost = [1]", "jrh_max_cost: must be a number"),
         ('jrh_free_model = "a"', "jrh_free_model: must be names, as a list in TOML"),
         ("jrh_summary = 5", "jrh_summary: must be a string"),

@@ -92,13 +92,13 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
         for name in ("strict", "kind")
     ]
     panel = {"admin": {"evaluation_config": {"judges": judges}}}
-    suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel)
+    suite = write_suite(tmp_path, runs=3, tests=["agent_positives"], overrides=panel, workers=1)
     (tmp_path / "conftest.py").write_text(
         "def pytest_runtest_logstart(location):\n    open('begun', 'w').close()\n", encoding="utf-8"
     )
     with (
         ModelServer() as server,
-        running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process,
+        running(suite, server, "--jrh-review") as process,
     ):
         url = address(read_until(process, "jrh: review the cases at"))
         assert "judging starts when you finalize on the page" in read_until(

@@ -178,12 +178,10 @@ def test_ctrl_c_is_heard_under_xdist(tmp_path: Path) -> None:
 def test_stopping_at_a_failure_keeps_the_calls_in_flight(
     pytester: pytest.Pytester, server: ModelServer, option: str
 ) -> None:
-    suite = write_suite(pytester.path, runs=12, tests=["agent_positives"])
+    suite = write_suite(pytester.path, runs=12, tests=["agent_positives"], workers=2)
     server.delay = 0.02
     server.faults.add(stage="judge", fault=Fault.score(1))
-    result = pytester.runpytest_inprocess(
-        suite.option, "--jrh-record-mode=once", "--jrh-max-workers=2", option
-    )
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", option)
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
     assert server.count("planner") < 12

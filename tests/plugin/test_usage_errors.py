@@ -232,13 +232,11 @@ def test_nothing_is_asked_after_an_error_of_collection(
     ("arguments", "told"),
     [
         (["--jrh-record-mode=sometimes"], "*--jrh-record-mode: invalid choice: 'sometimes'*"),
-        (["--jrh-max-workers=many"], "*--jrh-max-workers: invalid int value: 'many'*"),
+        (["--jrh-max-calls=many"], "*--jrh-max-calls: invalid int value: 'many'*"),
         (["--jrh-max-cost=nan"], "*--jrh-max-cost=nan: must be a number >= 0*"),
         (["--jrh-max-cost=inf"], "*--jrh-max-cost=inf: must be a number >= 0*"),
         (["-o", "jrh_max_cost=nan"], "*jrh_max_cost = nan: must be a number >= 0*"),
         (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
-        (["--jrh-max-workers=0"], "*--jrh-max-workers=0: must be an integer >= 1*"),
-        (["-o", "jrh_max_workers=0"], "*jrh_max_workers = 0: must be an integer >= 1*"),
         (["--jrh-report=."], "*--jrh-report=/*: this is a folder; name a file in it*"),
         (
             ["--jrh-eval-log=inputs"],
@@ -248,7 +246,7 @@ def test_nothing_is_asked_after_an_error_of_collection(
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
-        (["-o", "jrh_max_workers=many"], "*jrh_max_workers: must be an integer*many*"),
+        (["-o", "jrh_max_calls=many"], "*jrh_max_calls: must be an integer*many*"),
         (["-o", "jrh_prune=perhaps"], "*jrh_prune: must be true or false*perhaps*"),
         (
             ["--jrh-disable-recording", "--jrh-record-mode=once"],

@@ -77,12 +77,13 @@ def write_suite(
     overrides: Overrides | None = None,
     log: Path | None = None,
     name: str = "tiny",
+    workers: int = 4,
 ) -> SuiteFiles:
     """Write a suite and say where it is; several may share a folder under different names.
 
     `runs` is how many, or what `run` returns for each; a `log` is copied instead. `rubrics` is how
-    many, or the entries of the rubric file. `overrides` is merged into the config, mapping by
-    mapping.
+    many, or the entries of the rubric file. `workers` is how many calls are in flight at once.
+    `overrides` is merged into the config, mapping by mapping.
     """
     suite = SuiteFiles(folder, folder / "inputs" / "configs" / f"{name}.yml", name)
     suite.data.mkdir(parents=True)
@@ -98,7 +99,9 @@ def write_suite(
         else rubrics
     )
     _write_yaml(suite.data / "rubrics.yml", [dict(entry) for entry in entries])
-    _write_yaml(suite.config, merged(_config(name, log_name, mode, tests), overrides or {}))
+    _write_yaml(
+        suite.config, merged(_config(name, log_name, mode, tests, workers), overrides or {})
+    )
     return suite
 
 
@@ -168,7 +171,9 @@ def merged(base: Mapping[str, Any], overrides: Overrides) -> dict[str, Any]:
     return result
 
 
-def _config(name: str, log_name: str, mode: str, tests: Sequence[str]) -> dict[str, Any]:
+def _config(
+    name: str, log_name: str, mode: str, tests: Sequence[str], workers: int
+) -> dict[str, Any]:
     return {
         "admin": {
             "module_name": name,
@@ -180,7 +185,7 @@ def _config(name: str, log_name: str, mode: str, tests: Sequence[str]) -> dict[s
             "evaluation_config": {
                 "template": "agent_judge" if mode == "binary" else "agent_autograder",
                 "autograder_model_name": MODEL,
-                "max_workers": 4,
+                "max_workers": workers,
                 "tests_to_evaluate": [],
             },
         },

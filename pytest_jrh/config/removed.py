@@ -1,0 +1,42 @@
+"""What was removed, and what to do instead: said for one release to who still uses it.
+
+The one table of it: whoever removes an option, a key or a command adds its row.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+OPTIONS: dict[str, str] = {
+    "max-workers": "set admin.evaluation_config.max_workers in the suite's config",
+}
+"""Options by their names without `--jrh-`; their ini keys are these names, too."""
+
+KEYS: dict[str, str] = {}
+"""Keys and sections of a config, as dotted names; a key of a judge begins with `judge.`, wherever
+the judge stands.
+"""
+
+COMMANDS: dict[str, str] = {
+    "mutate": "edit the judge's prompt, and run the suite with --jrh-baseline=FILE",
+}
+"""Commands of `python -m pytest_jrh`."""
+
+
+def said(instead: str) -> str:
+    """The message about something that was removed."""
+    return f"was removed: {instead}"
+
+
+class RemovedOption(argparse.Action):
+    """A flag that is known, so that its use can say what to do instead."""
+
+    def __call__(self, *_: Any) -> NoReturn:
+        """Refuse the flag."""
+        name = self.option_strings[0].removeprefix("--jrh-")
+        raise argparse.ArgumentError(self, said(OPTIONS[name]))
+
+
+REMOVED: dict[str, Any] = {"nargs": "?", "action": RemovedOption, "help": argparse.SUPPRESS}
+"""How a removed flag is declared, hidden from `--help`."""

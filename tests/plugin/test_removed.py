@@ -1,0 +1,86 @@
+"""What was removed is refused for one release, and says what to do instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_jrh.__main__ import main
+from pytest_jrh.config import removed
+from pytest_jrh.config.options import OPTIONS
+from pytest_jrh.config.schema import Config
+from tests.support.configs import Folder, changed
+
+USES = {
+    "command line": (["--jrh-max-workers=3"], ""),
+    "command line, without a value": (["--jrh-max-workers"], ""),
+    "addopts": ([], "addopts = --jrh-max-workers=3"),
+    "ini key": ([], "jrh_max_workers = 3"),
+    "ini key on the command line": (["-o", "jrh_max_workers=3"], ""),
+    "workers": (["-n2", "--jrh-max-workers=3"], ""),
+}
+
+
+@pytest.mark.parametrize(("arguments", "ini"), USES.values(), ids=USES)
+def test_a_removed_option_says_what_to_do_instead(
+    pytester: pytest.Pytester, arguments: list[str], ini: str
+) -> None:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    pytester.makepyfile("def test_own(): pass")
+    result = pytester.runpytest_inprocess(*arguments)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["*max?workers*was removed: set admin.evaluation_config.max_workers in the suite's config"]
+    )
+
+
+def test_removed_options_are_not_in_the_help(pytester: pytest.Pytester) -> None:
+    shown = pytester.runpytest_inprocess("--help").stdout.str()
+    for name in removed.OPTIONS:
+        assert f"--jrh-{name}" not in shown.replace("\n", " ")
+    assert not {option.name for option in OPTIONS} & removed.OPTIONS.keys()
+
+
+def test_a_merge_refuses_removed_options(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, instead in removed.OPTIONS.items():
+        with pytest.raises(SystemExit) as left:
+            main(["merge", "--jrh-config=suite.yml", f"--jrh-{name}=1", "outputs"])
+        assert left.value.code == 4
+        assert f"--jrh-{name}: was removed: {instead}" in capsys.readouterr().err
+
+
+def test_removed_commands_say_what_to_do_instead(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(removed.COMMANDS, "juggle", "do it by hand")
+    for name, instead in removed.COMMANDS.items():
+        with pytest.raises(SystemExit) as left:
+            main([name, "--any=thing"])
+        assert left.value.code == 4
+        assert f"{name} was removed: {instead}" in capsys.readouterr().err
+
+
+def test_a_removed_key_is_a_mistake_of_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(removed.KEYS, "admin.juggled", "do it by hand")
+    monkeypatch.setitem(removed.KEYS, "judge.juggled", "do it by hand")
+    folder = Folder(tmp_path)
+    for key in removed.KEYS:
+        problem = folder.problem(changed(key, {"any": "thing"}))
+        assert (problem.key, problem.message) == (key, f"was removed: {removed.KEYS[key]}")
+        assert problem.line is not None
+
+
+def test_a_removed_key_of_a_judge_in_a_panel_is_one_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(removed.KEYS, "judge.juggled", "do it by hand")
+    judge = {"name": "a", "model": "openai/a", "juggled": 1}
+    problem = Folder(tmp_path).problem(changed("admin.evaluation_config.judges", [judge]))
+    assert problem.message == "was removed: do it by hand"
+
+
+def test_no_key_is_both_removed_and_there() -> None:
+    assert not Config.model_fields.keys() & removed.KEYS.keys()
