@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
 
 
-_REPORTS = {".html": "report", ".md": "summary", ".svg": "card", ".json": ""}
+_REPORTS = {".html": "report", ".md": "summary", ".json": ""}
 """What a report is by the end of its name, as `Report.option`; empty for JSON."""
 _COLUMNS = {
     "label": "what people said",
@@ -100,8 +100,7 @@ def _declare_reports(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="write a report: FILE.html, FILE.md, FILE.json, or FILE.svg (the judge card as a "
-        "picture, and FILE-badge.svg beside it); may be given several times",
+        help="write a report: FILE.html, FILE.md or FILE.json; may be given several times",
     )
 
 

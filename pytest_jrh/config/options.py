@@ -200,12 +200,6 @@ class Options:
         merged=True,
         daily=True,
     )
-    card: Path | None = _option(
-        "path",
-        "write the judge card as a picture, and beside it FILE-badge.svg",
-        "FILE.svg",
-        merged=True,
-    )
     eval_log: Path | None = _option(
         "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
     )

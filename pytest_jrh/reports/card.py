@@ -5,7 +5,7 @@ mistake, now and in the baseline, and in a few words what is wrong with it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import counted, one_line, shortened
@@ -25,7 +25,7 @@ from pytest_jrh.stats.statistics import accuracy_of, sums_by_cluster
 from pytest_jrh.stats.upgrade import UpgradeWord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.reports.session import Session
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.statistics import Statistics
 
 
-# So many rows still fit a picture, and a glance.
+# So many rows still fit a glance.
 MOST_ROWS = 8
 Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""] | UpgradeWord
 
@@ -80,15 +80,13 @@ class CardRow:
 
     `found` are the violated cases that the judge calls so, and `passed` the satisfied ones that it
     leaves alone. Of an ordinal judge `found` are the cases of the level with exactly that score,
-    and `bias` is how far off its scores are on them, in levels. `texts` are what its cases have in
-    the columns of a table of cases.
+    and `bias` is how far off its scores are on them, in levels.
     """
 
     name: str
     found: RightShare
     passed: RightShare | None = None
     bias: Estimate | None = None
-    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def shares(self) -> list[RightShare]:
@@ -256,8 +254,7 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
         for row in section.rows:
             if row.level == "rubric":
                 of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
-                card_row = _row(row.name, row.statistics, of_rubric)
-                rows.append(replace(card_row, texts={"rubric": row.rubric}))
+                rows.append(_row(row.name, row.statistics, of_rubric))
     if len(rows) == 1:
         [total] = rows
     rows.sort(key=lambda row: row.lowest)
@@ -317,7 +314,7 @@ def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
         of_level = [pair for pair in pairs if pair.now.expected == level]
         found = RightShare(accuracy_of(results), _before(of_level))
         bias = estimate_bias(sums_by_cluster(results))
-        yield CardRow(f"level {level}", found, bias=bias, texts={"right": str(level)})
+        yield CardRow(f"level {level}", found, bias=bias)
 
 
 def decision_word(decision: GateDecision | None) -> Word:

@@ -16,12 +16,21 @@ from functools import partial
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.answer import session_title, worst_cases
+from pytest_jrh.reports.answer import (
+    cards_by_suite,
+    headline,
+    next_blocks,
+    session_title,
+    suite_blocks,
+    suite_title,
+    trust_blocks,
+    worst_cases,
+)
 from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
 from pytest_jrh.reports.card import lowest_share
 from pytest_jrh.reports.evidence import (
@@ -36,7 +45,6 @@ from pytest_jrh.reports.gate import (
     change_sentences,
     decision_sentence,
     gate_cases,
-    update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.html_cases import (
@@ -57,13 +65,11 @@ from pytest_jrh.reports.made_cases import (
     reason_sentences,
     shown_folds,
 )
-from pytest_jrh.reports.pictures import PAGE_STYLE, page_pictures
 from pytest_jrh.reports.probes import finding_blocks, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle, suite_names
 from pytest_jrh.reports.spending import spending_lines
-from pytest_jrh.reports.upgrade import upgrade_blocks
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
@@ -81,7 +87,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.html_cases import RunKey
-    from pytest_jrh.reports.pictures import Link
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
@@ -99,6 +104,8 @@ class HtmlReport(Report):
         write_html(path, session)
 
 
+Link: TypeAlias = "Callable[..., str]"
+"""Gives the address of the cases that have these texts in these columns."""
 _SHADES = 8
 
 
@@ -222,7 +229,7 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
                 cell["kind"] = f"wrong shade-{ceil(_SHADES * count / (matrix.rows[row] or 1))}"
             cells.append(cell)
         rows.append({"name": names[row], "cells": cells})
-    levels = [_level(level, matrix.labels) for level in levels_of(matrix)]
+    levels = list(map(_level, levels_of(matrix)))
     return {
         "name": name,
         "labels": names,
@@ -231,14 +238,8 @@ def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[st
     }
 
 
-def _level(level: LevelFigures, labels: Sequence[int]) -> dict[str, Any]:
-    """One level's figures, and the places of its marks in a bar from the lowest to the highest."""
-    low, width = labels[0], max(1, labels[-1] - labels[0])
-
-    def place(score: float) -> float:
-        return round(98.5 * min(1.0, max(0.0, (score - low) / width)), 2)
-
-    start, end = place(level.mean - level.spread), place(level.mean + level.spread)
+def _level(level: LevelFigures) -> dict[str, Any]:
+    """One level's figures."""
     return {
         "level": str(level.level),
         "n": f"{level.n:,}",
@@ -247,10 +248,6 @@ def _level(level: LevelFigures, labels: Sequence[int]) -> dict[str, Any]:
         "kind": "" if not level.bias else "warn",
         "spread": decimal(level.spread),
         "range": level.range_text,
-        "right": place(level.level),
-        "point": place(level.mean),
-        "low": start,
-        "width": round(end - start + 1.5, 2),
     }
 
 
@@ -277,7 +274,7 @@ _LISTED = (
 
 def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]) -> str:
     """The page with the cases of `listed_session`, and `BODIES` where the data blocks belong."""
-    style = (_TEMPLATES / "report.css").read_text("utf-8") + PAGE_STYLE
+    style = (_TEMPLATES / "report.css").read_text("utf-8")
     parts = "\n".join((_TEMPLATES / name).read_text("utf-8") for name in _SCRIPTS)
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     every_section = sections(session.table)
@@ -294,7 +291,6 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "subtitle": subtitle(session),
         "head": block_values(_head(session)),
         "decisions": block_values(decisions),
-        "recording": block_values(topics.recording_blocks(session)),
         "warnings": _of_judges(every_section, section_warnings),
         "flickers": _of_judges(every_section, lambda section: [flicker_sentence(section.total)]),
         "figures": tables,
@@ -302,7 +298,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "compared": bool(changes),
         "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
         "sections": [section_values(section, listed.link) for section in every_section],
-        "probes": block_values(_probes(session)),
+        "probes": block_values(probe_blocks(session.probes)),
         "panels": block_values([*topics.panel_blocks(session), *topics.realism_blocks(session)]),
         "columns": listed.columns(),
         "cases": listed.rows(),
@@ -315,7 +311,6 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "listed": block_values(_listed(session, listed_session)),
     }
     ours = {
-        "pictures": page_pictures(session, listed.link),
         "style": style,
         "script": script,
         "style_hash": _hash(style),
@@ -329,16 +324,29 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
 
 
 def _head(session: Session) -> list[Block]:
-    """What comes before the decisions: the cases to read first, and what makes figures doubtful."""
+    """What comes before the decisions: of each suite what is missed and what is a false alarm, what
+    makes figures doubtful, the cases to read first, and the next step.
+    """
+    blocks: list[Block] = []
+    cards = cards_by_suite(session)
+    for suite, of_suite in cards.items():
+        if len(cards) > 1:
+            word, title = suite_title(suite, of_suite, session)
+            blocks.append(Sentence(f"{suite}: {headline(word, title)}", "strong"))
+        blocks += suite_blocks(suite, of_suite, session)
+        if len(of_suite) == 1:
+            blocks.append(of_suite[0].table)
     return [
-        *(() if session.upgrade is None else upgrade_blocks(session.upgrade)),
-        *_read_first(session),
-        *finding_blocks(session.probes),
-        *not_shown_blocks(session),
         *topics.extent_blocks(session),
+        *blocks,
+        *finding_blocks(session.probes),
+        *trust_blocks(session),
         *topics.model_change_blocks(session),
+        *not_shown_blocks(session),
         *topics.unsettled_blocks(session),
         *cited_doubts(session),
+        *_read_first(session),
+        *next_blocks(session),
     ]
 
 
@@ -353,17 +361,6 @@ def _read_first(session: Session) -> list[Block]:
             title = f"The {len(shown)} worst of {len(worst.cases):,} cases that are judged {are}."
         blocks.append(replace(worst, title=title, cases=shown))
     return blocks
-
-
-def _probes(session: Session) -> list[Block]:
-    """The tables of probes with their variants in folds: their matrix is on top of the page."""
-    blocks: list[Block] = []
-    for block in probe_blocks(session.probes):
-        if isinstance(block, Section):
-            blocks.append(Fold(f"{block.title}, by variant", block.blocks))
-        else:
-            blocks.append(block)
-    return [Section("Probes", tuple(blocks))] if blocks else []
 
 
 def _spending(session: Session) -> str:
@@ -419,7 +416,7 @@ def _title(session: Session) -> str:
 
 
 def _decision(name: str, decision: GateDecision, session: Session) -> Section:
-    """What to do about the decision, what changed in the prompt, and folded why it was taken."""
+    """Folded why the decision was taken, and what changed in the prompt."""
     of = f" of {name}" if len(session.decisions) > 1 else ""
     weight: Weight = "good" if decision.passed else "bad"
     why = Fold(
@@ -431,7 +428,7 @@ def _decision(name: str, decision: GateDecision, session: Session) -> Section:
         ),
     )
     cases = gate_cases(decision, session)
-    blocks = (*update_blocks(decision), why, *prompt_blocks(session, name), *cases)
+    blocks = (why, *prompt_blocks(session, name), *cases)
     return Section(f"The gate{of}", blocks, weight)
 
 

@@ -15,7 +15,6 @@ from pytest_jrh.reports.eval_log import InspectLog
 from pytest_jrh.reports.history import HistoryReport
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.markdown import MarkdownReport
-from pytest_jrh.reports.pictures import CardReport
 from pytest_jrh.reports.result_files import CaseTables, JudgeReport
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.store.outputs import cause
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 REPORTS: tuple[Report, ...] = (
     HtmlReport(),
     MarkdownReport(),
-    CardReport(),
     InspectLog(),
     HistoryReport(),
     CaseTables(),

@@ -22,11 +22,8 @@ FOUND_BY = {judge.__name__: probe for judge, probe in PLANTED.items()}
 
 def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/probes", tmp_path / "examples/probes")
-    done = run_pytest(tmp_path, f"--jrh-config={CONFIG}", "--tb=no", "--jrh-card=matrix.svg")
+    done = run_pytest(tmp_path, f"--jrh-config={CONFIG}", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    # Where this fails: python -m tools.pictures
-    drawn = (tmp_path / "matrix.svg").read_text("utf-8")
-    assert drawn == (ROOT / "docs/matrix.svg").read_text("utf-8")
     assert any(line.startswith("0 calls made, ") for line in done.lines)
     (results,) = tmp_path.rglob("case_results.jsonl")
     wrong: Counter[tuple[str, str]] = Counter()

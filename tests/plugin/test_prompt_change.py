@@ -153,7 +153,7 @@ def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
 def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
     project: Path, workers: list[str]
 ) -> None:
-    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--jrh-card=card.svg"]
+    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}"]
     done = run_pytest(project, *options, "--tb=no", "-v", *workers)
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
@@ -164,11 +164,6 @@ def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
     # Six cases of one verdict each, all in one direction.
     assert "Violated cases: 6 lost and 0 won of 25" in told
     assert "p = 0.0156, 0.0156 adjusted." in told
-    # Where this fails: python -m tools.pictures
-    for picture in ("card.svg", "card-badge.svg"):
-        assert (project / picture).read_text("utf-8") == (ROOT / "docs" / picture).read_text(
-            "utf-8"
-        )
 
 
 @pytest.mark.parametrize("limit", ["0", "0.05"])

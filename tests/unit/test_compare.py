@@ -385,7 +385,7 @@ def test_reasonings_of_both_judges_are_in_the_reports(tmp_path: Path) -> None:
         rows.append(f"c{case},{case % 2},old,{case % 2},said by old of {case}")
         rows.append(f"c{case},{case % 2},new,1,said by new of {case}")
     path = table(tmp_path, "\n".join(rows) + "\n")
-    reports = [f"--report={tmp_path}/a{suffix}" for suffix in (".html", ".md", ".json", ".svg")]
+    reports = [f"--report={tmp_path}/a{suffix}" for suffix in (".html", ".md", ".json")]
     assert main(["compare", path, *reports]) == 1
     text = (tmp_path / "a.md").read_text("utf-8")
     assert "Why old gave 0 (satisfied)" in text

@@ -16,11 +16,8 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS
-from pytest_jrh.engine.checking import check_table
-from pytest_jrh.reports.pictures import session_pictures
-from pytest_jrh.reports.svg import stacked
 from pytest_jrh.stats.figures import COLUMNS
-from tools import pictures, reference, strong_judges
+from tools import reference, strong_judges
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -45,15 +42,6 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_a_generated_page_is_current(name: str) -> None:
     """Where this fails: python -m tools.reference"""
     assert (ROOT / name).read_text("utf-8") == reference.pages()[name]
-
-
-def test_the_map_of_judges_is_current() -> None:
-    """Where this fails: python -m tools.pictures"""
-    table = strong_judges.TABLES / "llmbar-gpt4.csv"
-    session = check_table(table, verdict=pictures.PROMPTS).session
-    assert (pictures.ROOT / "docs/map.svg").read_text("utf-8") == (
-        stacked(session_pictures(session)).file_text
-    )
 
 
 def test_the_page_about_strong_judges_is_current() -> None:

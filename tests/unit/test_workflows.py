@@ -85,17 +85,14 @@ def test_the_gate_replays_against_the_baseline_and_keeps_its_reports() -> None:
     given = dict(word.split("=", 1) for word in run[1:])
     assert given["--jrh-record-mode"] == "none"
     assert given["--jrh-baseline"].endswith(".json")
-    options = ("--jrh-summary", "--jrh-report", "--jrh-card", "--junitxml")
-    written = [given[option] for option in options]
-    # The badge is written beside the card.
-    written.insert(3, "judge-card-badge.svg")
+    written = [given[option] for option in ("--jrh-summary", "--jrh-report", "--junitxml")]
     (kept,) = [
         step["with"]["path"]
         for step in replay["steps"]
         if "upload-artifact" in step.get("uses", "")
     ]
     assert kept.split() == written
-    assert {"judge-summary.md", "judge-report.html", "judge-card.svg"} <= {*written}
+    assert {"judge-summary.md", "judge-report.html"} <= {*written}
 
 
 def test_every_shard_is_run_and_merged() -> None:
