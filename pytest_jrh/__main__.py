@@ -47,17 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "compare", help="compare two judges on the same cases: is the new one as good?"
         )
     )
-    history = commands.add_parser(
-        "history", help="show how the figures of a suite went, run by run"
-    )
-    history.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        default=Path("history.jsonl"),
-        metavar="FILE",
-        help="what --jrh-history has written (default: %(default)s)",
-    )
     schema = commands.add_parser(
         "schema", help="write the JSON schemas of configs and rubric files for editors"
     )
@@ -77,8 +66,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     if options.command == "schema":
         return _schema(options.folder, options.prefix)
-    if options.command == "history":
-        return _history(options.file)
     return _COMMANDS[options.command](options)
 
 
@@ -212,30 +199,6 @@ def _schema(folder: Path, prefix: str) -> int:
         return 4
     sys.stdout.write("".join(f"{path}\n" for path in written))
     return 0
-
-
-def _history(file: Path) -> int:
-    """Print the table; lines that cannot be read are named on the error stream.
-
-    Returns 4 where there is no such file, or nothing in it can be read.
-    """
-    from pytest_jrh.core.errors import InputError
-    from pytest_jrh.reports.history import history_lines
-    from pytest_jrh.store.history import read_history
-
-    try:
-        history = read_history(file, str(file))
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 4
-    for problem in history.problems:
-        sys.stderr.write(f"{problem}\n")
-    unnamed = history.unread - len(history.problems)
-    if unnamed > 0:
-        sys.stderr.write(f"{file}: {unnamed:,} more lines cannot be read\n")
-    lines = history_lines(history.runs, shutil.get_terminal_size().columns)
-    sys.stdout.write("\n".join(lines or ["no run of a whole suite is in it"]) + "\n")
-    return 4 if history.unread and not history.runs else 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:

@@ -203,9 +203,6 @@ class Options:
     eval_log: Path | None = _option(
         "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
     )
-    history: Path | None = _option(
-        "path", "add a line with this session's figures to a file", "FILE.jsonl", merged=True
-    )
 
 
 def _named(declared: Option, field_name: str) -> Option:

@@ -15,7 +15,6 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled
-from pytest_jrh.reports.history import HistoryReport
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
@@ -114,9 +113,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     page = None
     if session.results or settings.stopped:
         asked = dict(settings.reports)
-        if not session.results:
-            # Without a figure there is no run to add.
-            asked.pop(HistoryReport.option, None)
         if settings.pages and HtmlReport.option not in asked:
             problems += _ask_for_page(asked, runs, session)
         page = asked.get(HtmlReport.option)

@@ -12,7 +12,6 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.reports.annotations import Annotations
 from pytest_jrh.reports.eval_log import InspectLog
-from pytest_jrh.reports.history import HistoryReport
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.result_files import CaseTables, JudgeReport
@@ -28,7 +27,6 @@ REPORTS: tuple[Report, ...] = (
     HtmlReport(),
     MarkdownReport(),
     InspectLog(),
-    HistoryReport(),
     CaseTables(),
     JudgeReport(),
     Annotations(),

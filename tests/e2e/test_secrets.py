@@ -170,8 +170,8 @@ def test_no_file_beside_the_reports_holds_a_secret(
     config = suite.config.read_text(encoding="utf-8")
     suite.config.write_text(f"{config}\njudge:\n  prompt_path: judge.md\n", encoding="utf-8")
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
-    reports = ("report.html", "summary.md", "history.jsonl", "judged.eval")
-    options = ("report", "summary", "history", "eval-log")
+    reports = ("report.html", "summary.md", "judged.eval")
+    options = ("report", "summary", "eval-log")
     arguments = (
         *(f"--jrh-{name}={file}" for name, file in zip(options, reports, strict=True)),
         "--jrh-baseline=baseline.json",
@@ -182,7 +182,6 @@ def test_no_file_beside_the_reports_holds_a_secret(
         assert files_with_secrets(pytester.path, given) == []
     kept = (pytester.path / "baseline.verdicts.jsonl").read_text(encoding="utf-8")
     assert "Never tell [REDACTED]" in kept
-    assert (pytester.path / "history.jsonl").exists()
     packed = re.findall(
         r">([A-Za-z0-9+/=\s]{80,})<", (pytester.path / "report.html").read_text("utf-8")
     )

@@ -1,4 +1,4 @@
-"""Twelve replayed commands, run in a copy of the project, and all that they print and write."""
+"""Eleven replayed commands, run in a copy of the project, and all that they print and write."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ REPORTS = (
     "--jrh-report=reports/report.html",
     "--jrh-summary=reports/summary.md",
     "--jrh-eval-log=reports/judged.eval",
-    "--jrh-history=reports/history.jsonl",
     "--junitxml=reports/junit.xml",
 )
 
@@ -103,18 +102,10 @@ SESSIONS = (
                 "merge",
                 "--jrh-config=examples/prompt_change/refund_agent.yml",
                 "--jrh-baseline=inputs/baselines/refund_agent.json",
-                *REPORTS[:4],
+                *REPORTS[:3],
                 "shard0",
                 "shard1",
             ),
-        ),
-    ),
-    Session(
-        "history",
-        (
-            _suite(*_BASELINE, "--jrh-update-baseline", REPORTS[3]),
-            _suite(*_BASELINE, REPORTS[3]),
-            ("pytest_jrh", "history", "reports/history.jsonl"),
         ),
     ),
 )

@@ -112,7 +112,6 @@ def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
             f"--jrh-report={page}",
             f"--jrh-summary={summary}",
             f"--jrh-eval-log={tmp_path / 'judged.eval'}",
-            f"--jrh-history={tmp_path / 'history.jsonl'}",
             f"--junitxml={tmp_path / 'junit.xml'}",
             *workers,
         ]
@@ -126,7 +125,6 @@ def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
     assert "= judge reliability =" in rest
     assert f"{answered} calls made, 0 replayed |" in rest, rest
     assert "Interrupted: this session did not run to its end; 0 of 6 cases have a result." in rest
-    assert "history.jsonl" not in rest
     assert answered == recorded_calls(suite)
     assert "Traceback" not in rest
     assert "INTERNALERROR" not in rest

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.store.history import read_history
 from tests.plugin.gated import BASELINE, FILE, LAX, TINY, UPDATE, WORKERS, Project
 from tests.plugin.labelled import write_labelled
 from tests.plugin.recorded import Recorded
@@ -101,13 +100,12 @@ def test_without_max_drop_one_wrong_case_is_seen(
 
 def test_nothing_of_the_other_cases_is_lost(pytester: pytest.Pytester, project: Project) -> None:
     option = project.rules(TINY, "{min_accuracy: 0.5}\nsubset: {smoke: 2}")
-    assert pytester.runpytest(option, "--jrh-history=history.jsonl").ret == 0
+    assert pytester.runpytest(option).ret == 0
     cassettes = files_below(project.suite.cassettes)
     records = (project.suite.negatives / "agent_perturbations.jsonl").read_bytes()
     extra = project.suite.cassettes / "agent_perturbation" / "rubric-1" / "gone.e1.generation.yaml"
     extra.write_bytes(next(iter(cassettes.values())))
-    history = "--jrh-history=history.jsonl"
-    done = pytester.runpytest(option, SMOKE, "--jrh-prune", history, "-rA", "-v")
+    done = pytester.runpytest(option, SMOKE, "--jrh-prune", "-rA", "-v")
     assert "removed cassettes: 1" in done.outlines
     after = files_below(project.suite.cassettes)
     assert after.keys() == cassettes.keys()
@@ -120,8 +118,6 @@ def test_nothing_of_the_other_cases_is_lost(pytester: pytest.Pytester, project: 
     assert (project.suite.negatives / "agent_perturbations.jsonl").read_bytes() == records
     session = session_of(project.folder / RESULTS)
     assert (session["cases"], session["kept"]) == (2, 6)
-    whole, part = read_history(pytester.path / "history.jsonl", "h").runs
-    assert (whole.is_whole, part.is_whole) == (True, False)
     assert pytester.runpytest(option).ret == 0
 
 

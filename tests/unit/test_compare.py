@@ -581,7 +581,7 @@ def test_what_is_no_number_of_seconds_ends_with_exit_code_4(
     assert check_table(path, judge="judge").judge_names == ("old", "new")
 
 
-@pytest.mark.parametrize("command", ["compare inputs/baselines/refund_agent.json", "history"])
+@pytest.mark.parametrize("command", ["compare inputs/baselines/refund_agent.json"])
 def test_a_file_in_a_folder_that_nobody_may_look_into_is_named(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
