@@ -331,17 +331,13 @@ def test_a_reconnecting_browser_gets_only_what_it_missed_and_all_from_another_se
     assert (anew["all"], len(anew["rows"])) == (True, 2)
 
 
-def test_templates_over_http(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_over_http(page: Page) -> None:
     listing = page.client.get("/templates").json()["templates"]
     address = f"/templates/{listing[0]['key']}"
     preview = page.post(f"{address}/preview", text=PLANNER).json()
     assert preview["case"] == "support-000"
     assert "walking boots" not in page.client.get(address).text
     assert preview["messages"][0]["content"].startswith("Plan it: ")
-    endless = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
-    monkeypatch.setattr("pytest_jrh.core.templates.MOST_SECONDS", 0.05)
-    stopped = page.post(f"{address}/preview", text=f"{PLANNER}\n{endless}").json()
-    assert "it takes more than 0.05 seconds" in stopped["problems"][0]["message"]
     refused = page.post(address, text=f"{PLANNER}\n{{{{ rubrik }}}}")
     assert refused.status_code == 409
     assert refused.json()["problems"][0]["line"] == 2

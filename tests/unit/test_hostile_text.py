@@ -1,0 +1,76 @@
+"""Long texts of transcripts and models' answers are worked on in reasonable time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pytest_jrh.core import text
+from pytest_jrh.core.citations import turns_cited
+from pytest_jrh.core.diffs import differences, unified
+from pytest_jrh.core.transcript import neutralize, storable
+from pytest_jrh.llm.calls import Response, parse
+from pytest_jrh.reports import markdown
+from tests.support.cpu import cpu_seconds
+
+SIZE = 100_000
+# Quadratic work takes ten times as long and more on so much text.
+MOST_SECONDS = 4.0
+PUMPS = [
+    " ",
+    "\n",
+    "a",
+    "a ",
+    "1",
+    "{",
+    '"',
+    "\x1b[",
+    "\u0301",
+    "</",
+    "`",
+    "```json\n",
+    "turns 1, ",
+]
+
+
+class _Answer(Response):
+    score: int
+
+
+def _parsed(answer: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        parse(answer, _Answer)
+
+
+WORK: dict[str, Callable[[str], object]] = {
+    "parse": _parsed,
+    "neutralize": lambda words: neutralize(words, {"transcript"}),
+    "storable": storable,
+    "differences": lambda words: differences(words, f"b {words[::-1]} b"),
+    "unified": lambda words: unified(words.split(), ["b", *words.split(), "b"]),
+    "plain": text.plain,
+    "one_line": text.one_line,
+    "wrapped": lambda words: text.wrapped(words, 80),
+    "markdown": lambda words: (markdown.prose(words), markdown.preformatted(words)),
+    "turns_cited": lambda words: turns_cited(
+        words, {1}, [{"role": "assistant", "content": words}], numbered=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_long_text_is_worked_on_in_time(name: str) -> None:
+    for pump in PUMPS:
+        with cpu_seconds(MOST_SECONDS):
+            WORK[name](pump * (SIZE // len(pump)))
+
+
+def test_two_texts_with_many_short_pieces_in_common_are_compared_in_time() -> None:
+    places = range(SIZE // 14)
+    old = [f"w{place} x{place}" for place in places]
+    new = [f"w{place} y{place}" for place in places]
+    with cpu_seconds(2 * MOST_SECONDS):
+        differences(" ".join(old), " ".join(new))
+        differences("\n".join(old), "\n".join(new))
+        unified(old, new)
