@@ -1,18 +1,26 @@
-"""Eleven replayed commands, run in a copy of the project, and all that they print and write."""
+"""Commands, run in a copy of the project, and all that they print and write.
+
+Most are replayed; two ask a scripted model on loopback.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tests.plugin.recorded import environment
+from tests.support.faults import Fault
 from tests.support.fork_server import python
+from tests.support.model_server import ModelServer
 
 ROOT = Path(__file__).parents[2]
 DEMO = "inputs/configs/refund_agent.yml"
@@ -32,10 +40,18 @@ class Session:
     Attributes:
         name: of the snapshots.
         commands: the arguments of `python -m`, in the order in which they are run.
+        writes: files that are written into the project before, by path.
+        asks: whether a scripted model answers on loopback.
+        fault: what goes wrong at that model, whenever the judge is asked.
+        compares: of the files that are written, those with such an ending.
     """
 
     name: str
     commands: tuple[tuple[str, ...], ...]
+    writes: Mapping[str, str] = field(default_factory=dict)
+    asks: bool = False
+    fault: Fault | None = None
+    compares: tuple[str, ...] = ("",)
 
 
 def _suite(*arguments: str) -> tuple[str, ...]:
@@ -45,6 +61,132 @@ def _suite(*arguments: str) -> tuple[str, ...]:
 
 _BASELINE = (f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-baseline=reports/base.json")
 _HALVES = ("angry or damaged or double", "not (angry or damaged or double)")
+
+RESULTS = (".csv", "case_results.jsonl")
+SUMMARY = "--jrh-summary=reports/summary.md"
+SMALL = "--jrh-config=small/refund_agent.yml"
+
+# Judges without a model: `counts` takes an odd number of one word for a violation, and `moody`
+# does so in its first and third answer about a case.
+JUDGES = """\
+from collections import Counter
+
+asked = Counter()
+
+
+def counts(case):
+    number = case.transcript.count("refund")
+    return number % 2, f"The word stands there {number} times."
+
+
+def moody(case):
+    score, reasoning = counts(case)
+    asked[case.transcript] += 1
+    if asked[case.transcript] % 3 == 2:
+        return 1 - score, "On second thought, it is the other way round."
+    return score, reasoning
+"""
+RUBRICS = """\
+- id: refund_within_policy
+  instructions: The agent pays no refund beyond what the policy allows.
+"""
+LABELS = """\
+run_id,label,annotator,note
+angry-customer,violated,ann,
+angry-customer,violated,bob,
+damaged-kettle,satisfied,ann,see turn 9
+double-charge,satisfied,ann,
+double-charge,violated,bob,
+espresso-escalation,satisfied,ann,
+"""
+LABELLED = """\
+judge: {python: "judges.py:counts"}
+admin:
+  module_name: small
+  perturbation_config: {tests_to_run: [agent_labels]}
+  evaluation_config: {template: agent_judge}
+test_agent_perturbation_config:
+  input_log_path: examples/conversations/conversations.jsonl
+  rubric_path: small/rubrics.yml
+  labels: {path: small/labels.csv, unlabelled: judge}
+"""
+# The demo's made cases of one run, judged without a model.
+CASES = tuple(
+    line
+    for line in (ROOT / "examples/small_judge/agent_perturbations.jsonl")
+    .read_text("utf-8")
+    .splitlines()
+    if json.loads(line)["run_id"] == "damaged-kettle"
+)
+FROZEN = """\
+replay: {frozen: small/cases.jsonl}
+subset: {smoke: 4}
+admin:
+  module_name: refund_agent
+  perturbation_config: {tests_to_run: [agent_perturbation, agent_positives]}
+  evaluation_config:
+    template: agent_judge
+    judges:
+      - {name: counts, python: "judges.py:counts"}
+synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}
+test_agent_perturbation_config: {rubric_path: inputs/data/refund_agent/rubrics.yml}
+"""
+PANEL = FROZEN.replace(
+    """"judges.py:counts"}""",
+    """"judges.py:counts"}
+      - {name: moody, python: "judges.py:moody", repeats: 3}""",
+)
+SCRIPTED = """\
+replay: {cassette_dir: small/cassettes}
+admin:
+  module_name: small
+  perturbation_config: {tests_to_run: [agent_perturbation, agent_positives]}
+  evaluation_config:
+    template: agent_judge
+    autograder_model_name: openai/gpt-4.1-mini
+    max_workers: 1
+synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}
+test_agent_perturbation_config:
+  input_log_path: examples/conversations/conversations.jsonl
+  rubric_path: small/rubrics.yml
+  sample_num_from_orig: 2
+"""
+
+
+def _small(config: str, **more: str) -> dict[str, str]:
+    """The files of a small suite, by path."""
+    files = {
+        "refund_agent.yml": config,
+        "rubrics.yml": RUBRICS,
+        "labels.csv": LABELS,
+        "judges.py": JUDGES,
+        "cases.jsonl": "".join(f"{line}\n" for line in CASES),
+    }
+    return {f"small/{name}": text for name, text in files.items()} | more
+
+
+def _edited_by_hand() -> str:
+    """The cases; somebody has put another word into the transcript of the first one."""
+    first = CASES[0].replace("refunded", "paid back")
+    return "".join(f"{line}\n" for line in (first, *CASES[1:]))
+
+
+def _decisions() -> str:
+    """A decision of each kind about the cases, and one about an earlier version."""
+    decisions: tuple[dict[str, Any], ...] = (
+        {"action": "rejected", "note": "contradicts the tool"},
+        {"action": "edited", "expected": 0},
+        {"action": "edited", "turns": [{"message_index": 8, "content": "It is late."}]},
+        {"action": "accepted"},
+        {"action": "accepted", "case_digest": "0" * 64},
+    )
+    lines = []
+    for line, decision in zip(CASES, decisions, strict=False):
+        record = json.loads(line)
+        about = {key: record[key] for key in ("case_id", "case_digest")}
+        lines.append(json.dumps(about | decision) + "\n")
+    return "".join(lines)
+
 
 SESSIONS = (
     Session("demo", (_suite(*_BASELINE, "--jrh-update-baseline", *REPORTS),)),
@@ -108,6 +250,55 @@ SESSIONS = (
             ),
         ),
     ),
+    Session(
+        "acts",
+        (_suite("--jrh-config=examples/acts/acts.yml", "--tb=short", SUMMARY),),
+        compares=RESULTS,
+    ),
+    Session(
+        "unlabelled", (_suite(SMALL, "-v", SUMMARY),), writes=_small(LABELLED), compares=RESULTS
+    ),
+    Session(
+        "panel_with_repeats",
+        (_suite(SMALL, "--tb=short", SUMMARY),),
+        writes=_small(PANEL),
+        compares=RESULTS,
+    ),
+    Session(
+        "frozen",
+        (_suite(SMALL, "--tb=line", SUMMARY),),
+        writes=_small(FROZEN, **{"small/cases.jsonl": _edited_by_hand()}),
+        compares=RESULTS,
+    ),
+    Session(
+        "subset",
+        (_suite(SMALL, "--tb=line", "--jrh-subset=smoke", SUMMARY),),
+        writes=_small(FROZEN),
+        compares=RESULTS,
+    ),
+    Session(
+        "decided_in_review",
+        (_suite(SMALL, "--tb=line", SUMMARY),),
+        writes=_small(
+            FROZEN, **{"outputs/small/refund_agent/review/decisions.jsonl": _decisions()}
+        ),
+        compares=RESULTS,
+    ),
+    Session(
+        "budget_reached",
+        (_suite(SMALL, "--jrh-record-mode=once", "--jrh-max-calls=7", SUMMARY),),
+        writes=_small(SCRIPTED),
+        asks=True,
+        compares=RESULTS,
+    ),
+    Session(
+        "model_error",
+        (_suite(SMALL, "--jrh-record-mode=once", SUMMARY),),
+        writes=_small(SCRIPTED),
+        asks=True,
+        fault=Fault.status(400),
+        compares=RESULTS,
+    ),
 )
 
 
@@ -136,22 +327,30 @@ def run(session: Session, folder: Path) -> Outcome:
     (project / "no_progress.py").write_text(
         "from pytest_jrh.plugin import progress\nprogress.INTERVAL = float('inf')\n"
     )
+    for name, text in session.writes.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text, "utf-8")
     before = {path: path.read_bytes() for path in _files(project)}
-    for number, command in enumerate(session.commands):
-        done = subprocess.run(
-            [*python(), "-m", *command],
-            cwd=project,
-            env=environment({"COLUMNS": "80", "PYTEST_PLUGINS": "no_progress"}),
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-        if session.name == "merge" and number < len(_HALVES):
-            (project / "outputs").rename(project / f"shard{number}")
+    with ExitStack() as stack:
+        more: dict[str, str | None] = {"COLUMNS": "80", "PYTEST_PLUGINS": "no_progress"}
+        if session.asks:
+            more |= _model(session, stack).environment
+        for number, command in enumerate(session.commands):
+            done = subprocess.run(
+                [*python(), "-m", *command],
+                cwd=project,
+                env=environment(more),
+                capture_output=True,
+                text=True,
+                timeout=600,
+                check=False,
+            )
+            if session.name == "merge" and number < len(_HALVES):
+                (project / "outputs").rename(project / f"shard{number}")
     written: dict[str, bytes] = {}
     for path in _files(project):
-        if path not in before or before[path] != path.read_bytes():
+        changed = path not in before or before[path] != path.read_bytes()
+        if changed and path.name.endswith((*session.compares, ".md")):
             written.update(_contents(path, project))
     masked = {name: mask(content, project) for name, content in written.items()}
     for name, content in masked.items():
@@ -160,6 +359,14 @@ def run(session: Session, folder: Path) -> Outcome:
         kept.write_bytes(content)
     printed = f"{done.stdout}{done.stderr}exit code {done.returncode}\n"
     return Outcome(mask(printed.encode(), project).decode(), masked)
+
+
+def _model(session: Session, stack: ExitStack) -> ModelServer:
+    """A scripted model that runs until the stack is left."""
+    server = stack.enter_context(ModelServer())
+    if session.fault is not None:
+        server.faults.add(stage="judge", fault=session.fault, times=None)
+    return server
 
 
 def _files(project: Path) -> list[Path]:
@@ -183,11 +390,13 @@ MASKS = tuple(
     (re.compile(pattern.encode()), replacement.encode())
     for pattern, replacement in (
         (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| UTC)?)?", "DATE"),
+        (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
         # Durations, of sessions and of cases.
         (r"(?<![\w.$-])\d+\.\d+ ?s\b", "SECONDS"),
         (r"\bin SECONDS( \(\d+:\d\d:\d\d\))?", "in SECONDS"),
         (r'\btime="[\d.]+"', 'time="SECONDS"'),
         (r'"(seconds|working_time|total_time|duration)": ?[\d.e-]+', r'"\1": SECONDS'),
+        (r'"seconds": ?\[[^]]*\]', '"seconds": SECONDS'),
         (r'hostname="[^"]*"', 'hostname="HOST"'),
         # Rules of equals signs and hyphens fill a line beside a text of any length.
         (r"(?m)^[=-]{2,} (.*?) [=-]{2,}$", r"== \1 =="),

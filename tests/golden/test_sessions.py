@@ -1,4 +1,4 @@
-"""What twelve replayed commands print and write, byte for byte but for dates, seconds and versions.
+"""What commands print and write, byte for byte but for dates, seconds and versions.
 
 A change of what they print or write is a commit of its own, made by
 `pytest tests/golden --snapshot-update`.
