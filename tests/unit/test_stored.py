@@ -14,10 +14,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Spending, Usage, Verdict
-from pytest_jrh.store.results import read_results, result_data, result_from, result_text
+from pytest_jrh.core.model import (
+    Rejection,
+    SharedCall,
+    ShownTurns,
+    Spending,
+    Usage,
+    Verdict,
+)
+from pytest_jrh.store.results import (
+    read_results,
+    result_data,
+    result_from,
+    result_text,
+    stored_data,
+)
 from tests.support.made_cases import DIGESTS, make_result, make_spec
 
+SPENT = {"calls", "replayed", "usage", "cost", "paid", "unpriced", "lost"}
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
@@ -128,6 +142,66 @@ def test_a_line_that_contradicts_itself_is_named(
     with pytest.raises(InputError) as refused:
         read_results(written(tmp_path / "r.jsonl", *lines))
     assert str(refused.value).startswith(f"{tmp_path / 'r.jsonl'}:2: {words}")
+
+
+def test_a_run_without_a_label_has_a_verdict_and_nothing_that_is_expected(tmp_path: Path) -> None:
+    spec = make_spec("k", test="agent_labels")
+    result = replace(make_result(spec, "agree", score=1, **DIGESTS), outcome="unlabelled")
+    result = replace(result, expected=None, verified=None)
+    line = result_data(result)
+    assert (line["outcome"], line["score"], line["reasoning"]) == (
+        "unlabelled",
+        1,
+        "The order is late.",
+    )
+    assert line["expected"] is None
+    [stored] = read_results(written(tmp_path / "r.jsonl", line)).values()
+    assert stored.result == result
+    with pytest.raises(InputError, match="expected must be null where outcome is unlabelled"):
+        read_results(written(tmp_path / "r.jsonl", line | {"expected": 1}))
+
+
+ALWAYS = {
+    *("suite", "test", "rubric_id", "run_id", "epoch", "target_score", "cluster", "judge"),
+    *("case_id", "outcome", "expected", "score", "scores", "reasoning", "verified", "detail"),
+    *("spending", "judge_spending", "shared", "case_digest", "judge_fingerprint"),
+    *("human_reviewed", "labelled_by", "content", "reasoning_disagrees"),
+}
+
+
+def test_the_keys_of_a_line() -> None:
+    assert stored_data(make_result()).keys() == ALWAYS
+    spent = Spending(1, 0, Usage(3, 4), 0.1, 0.1)
+    verdicts = (Verdict(0, "Fine."), Verdict(1, "It is late."), Verdict(0, "Polite."))
+    probed = make_result(
+        make_spec("g", test="position", base="agent_perturbation", variant="before-x2", judge="a"),
+        "disagree",
+        base_scores=(1, 1, 0),
+        scores=(0, 1, 0),
+        minority=verdicts[1],
+        verdicts=verdicts,
+        seconds=(0.25, 0.5, 0.25),
+        reworded=True,
+        altered=True,
+        rejected=Rejection("c" * 64, 1, 0),
+        skip_kind="not_confirmed",
+        edit_note="grants the refund",
+        turns_shown=ShownTurns(2, missing=(5,), unknown=1, is_whole=True),
+        judge_spending=spent,
+        shared=SharedCall("f" * 64, spent),
+        **DIGESTS,
+    )
+    line = stored_data(probed, config="inputs/configs/demo.yml", kept=True)
+    assert line.keys() == ALWAYS | {
+        *("base", "variant", "base_scores", "minority", "verdicts", "seconds", "reworded"),
+        *("altered", "rejected", "skip_kind", "edit_note", "turns_shown", "config", "kept"),
+    }
+    assert line["spending"].keys() == SPENT
+    assert line["shared"].keys() == {"fingerprint", "spending"}
+    assert line["shared"]["spending"].keys() == line["judge_spending"].keys() == SPENT
+    assert line["turns_shown"].keys() == {"turns", "missing", "unknown", "is_whole"}
+    assert line["rejected"].keys() == {"case_digest", "expected", "said"}
+    assert [*map(dict.keys, (line["minority"], *line["verdicts"]))] == [{"score", "reasoning"}] * 4
 
 
 def test_a_case_that_was_judged_once_has_no_verdicts_of_repeats() -> None:
