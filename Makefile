@@ -14,11 +14,7 @@ VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_judged_logs.py tests/unit/tes
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
-# Scout is large, so its extra has an environment of its own, with the same pinned versions.
-SCOUT_TESTS := tests/unit/test_scout.py tests/unit/test_scout_judge.py tests/plugin/test_inspect_judge.py \
-	tests/plugin/test_five_seams.py tests/plugin/test_starting.py
-
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest test-scout check format bench docs clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check format bench docs clean
 
 demo: .venv/demo
 	$(BIN)/pytest $(SUITES) $(ARGS)
@@ -60,9 +56,6 @@ $(1)/bin/pytest -n 2 $(SUITES)
 $(1)/bin/pytest -n 2 $(2) $(ARGS)
 endef
 
-test-scout: .venv-scout/installed
-	.venv-scout/bin/pytest $(SCOUT_TESTS) $(ARGS)
-
 check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -82,11 +75,10 @@ docs: .venv/installed
 	cp docs/*.md build/docs/   # what llms.txt links to
 
 # The demo needs the package and its dependencies. What compiles nothing installs in less time: a run compiles what it imports.
-.venv/demo .venv-scout/installed: PIP_FLAGS := --no-compile
+.venv/demo: PIP_FLAGS := --no-compile
 .venv/installed: EXTRAS := [dev]
 .venv/installed: UV_FLAGS := --compile-bytecode
-.venv-scout/installed: EXTRAS := [dev,scout]
-.venv/demo .venv/installed .venv-scout/installed: pyproject.toml constraints.txt
+.venv/demo .venv/installed: pyproject.toml constraints.txt
 	@if command -v uv >/dev/null 2>&1; then \
 		test -x $(@D)/bin/python || uv venv --quiet --python $(PYTHON) $(@D); \
 		uv pip install --quiet $(UV_FLAGS) --python $(@D)/bin/python --constraint constraints.txt --editable '.$(EXTRAS)'; \
@@ -112,4 +104,4 @@ $(MODEL)/installed: examples/small_judge/requirements.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest .venv-scout .venv-uv outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-newest .venv-uv outputs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -134,8 +134,7 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
     init.add_argument(
         "--judge",
         metavar="KIND:NAME",
-        help="a judge that is no prompt: python:FILE.py:FUNCTION, http:URL, "
-        "inspect_scorer:FILE.py@NAME, scout_scanner:FILE.py@NAME or, with --labels, verdicts:FILE",
+        help="a judge that is no prompt: python:FILE.py:FUNCTION or inspect_scorer:FILE.py@NAME",
     )
     init.add_argument(
         "--ordinal",
@@ -179,10 +178,9 @@ def _local(name: str) -> Path:
 
     Raises `InputError` for a URL, of which a path would keep one slash only.
     """
-    from pytest_jrh.config.places import remote_hint, without_scheme
+    from pytest_jrh.config.places import remote_hint
     from pytest_jrh.core.errors import InputError, Problem
 
-    name = without_scheme(name)
     if hint := remote_hint(name):
         raise InputError(Problem("is not a file on this machine", name, hint=hint))
     return Path(name)

@@ -110,8 +110,7 @@ def _declare_values(check: argparse.ArgumentParser) -> None:
         "--labels",
         metavar="FILE",
         default="",
-        help="what people said, where that is a table of its own, such as a validation set of "
-        "Inspect Scout (id, target, split)",
+        help="what people said, where that is a table of its own",
     )
     check.add_argument(
         "--map",

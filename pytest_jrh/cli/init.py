@@ -129,8 +129,11 @@ def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
     run = f"pytest --jrh-config={values['config']}"
     replay = run + values["frozen"]
     gate = f"--jrh-baseline={values['baseline']}"
+    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
     return [
-        *_first_lines(folder),
+        "What to do next:",
+        *change,
+        "",
         f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
         "     and look at the cases:",
         f"       {run} --collect-only -q",
@@ -150,30 +153,6 @@ def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
         f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
         f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
     ]
-
-
-def steps_with_a_table(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
-    """List the commands for a judge whose verdicts are in a table: nothing is recorded."""
-    run = f"pytest --jrh-config={values['config']}{values['frozen']}"
-    gate = f"--jrh-baseline={values['baseline']}"
-    return [
-        *_first_lines(folder),
-        f"  1. Write your rubrics in {values['rubrics']}, and hold the verdicts against the",
-        "     labels, which asks no model. Where a case fails, either the judge or the label is",
-        "     wrong.",
-        f"       {run}",
-        "  2. Accept the present verdicts as the baseline, and commit all that a clone needs:",
-        f"       {run} {gate} --jrh-update-baseline",
-        "       echo /outputs/ >> .gitignore",
-        f"       {add}",
-        f"  3. Put other verdicts into {values['judge']}, and see what regressed:",
-        f"       {run} {gate}",
-    ]
-
-
-def _first_lines(folder: Path) -> list[str]:
-    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
-    return ["What to do next:", *change, ""]
 
 
 _KEYS = ("messages", "id", "cluster")
@@ -381,7 +360,7 @@ def start_suite(
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
-    own_judge = _own_judge(judge, folder, mode, label_file)
+    own_judge = None if judge is None else look_at_judge(judge, folder, mode)
     runs = look_at(log)
     log_place = place_log(log, folder, name, runs.files)
     values = _values(name, log_place, runs.count, mode) | _of_judge(own_judge)
@@ -391,7 +370,7 @@ def start_suite(
         check_labels(label_file, log, runs, rubric_ids, ordinal=ordinal)
         values |= {"labels": label_file.path, "map": _map_lines(label_file.words)}
         sources[label_file.path] = label_file.file
-    about_recordings = _about_recordings(values, own_judge)
+    about_recordings = {f"{values['cassettes']}/.gitattributes": _ATTRIBUTES}
     texts = _texts(values, rubric_ids, ordinal=ordinal) | about_recordings
     copies = {to: file for to, file in sources.items() if not _same(folder / to, file)}
     unchanged = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
@@ -409,19 +388,6 @@ def start_suite(
         *runs.notices,
         *_about_committing(folder, values, log_place, own_judge),
     ]
-
-
-def _own_judge(
-    text: str | None, folder: Path, mode: Mode, labels: GivenLabels | None
-) -> GivenJudge | None:
-    """The judge that is no prompt, where one is named."""
-    if text is None:
-        return None
-    judge = look_at_judge(text, folder, mode)
-    if judge.is_table and labels is None:
-        message = "--judge: a table has verdicts on runs as they are, which need labels"
-        raise InputError(Problem(message, hint="add them: --labels FILE"))
-    return judge
 
 
 def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
@@ -462,8 +428,6 @@ def _about_committing(
     files, folders = for_a_clone(values, log, _WORKFLOW)
     if judge is not None:
         files += judge.helpers
-        if judge.is_table:
-            del folders[values["cassettes"]]
     ignored = ignored_files(folder, [*files, *folders.values()])
     add = add_command(
         log,
@@ -472,8 +436,7 @@ def _about_committing(
         left_out=(f"{values['cassettes']}/.locks", f"{values['cases']}/debug"),
         ignored=ignored,
     )
-    steps = steps_with_a_table if judge is not None and judge.is_table else next_steps
-    return [*about_committing(log, ignored), "", *steps(values, folder, add)]
+    return [*about_committing(log, ignored), "", *next_steps(values, folder, add)]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -522,7 +485,6 @@ def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
         "judge_section": judge.section,
         "judge_file": judge.file or "",
         "limit": "--jrh-max-calls=500",
-        "package": judge.package,
     }
 
 
@@ -580,13 +542,6 @@ def _texts(
         head = _filled("judge.head.md", values)
         texts[values["judge"]] = head + prompt.read_text(encoding="utf-8")
     return texts
-
-
-def _about_recordings(values: Mapping[str, str], judge: GivenJudge | None) -> dict[str, str]:
-    """What is written beside recordings; a judge that is a table has none."""
-    if judge is not None and judge.is_table:
-        return {}
-    return {f"{values['cassettes']}/.gitattributes": _ATTRIBUTES}
 
 
 def _rubrics(values: Mapping[str, str], ids: Sequence[str], mode: Mode) -> str:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.judges.judge import JudgeKind, JudgeStart, SuiteJudge
+    from pytest_jrh.judges.judge import JudgeKind, SuiteJudge
 
 
 PACKAGE = "pytest-jrh"
@@ -47,19 +47,15 @@ _ABOUT = (
 
 @dataclass(frozen=True, slots=True)
 class GivenJudge:
-    """A judge that is no prompt: what reports call it, its section of the config, the file that a
-    clone needs for it, relative to the project's folder, and the name to install this package by.
-
-    `helpers` are further files that its code reaches. One that `is_table` asks nothing, and has
-    verdicts on runs as they are.
+    """A judge that is no prompt: what reports call it, its section of the config, and the file that
+    a clone needs for it, relative to the project's folder; `helpers` are those that its code
+    reaches.
     """
 
     label: str
     section: str
     file: str | None
-    package: str
     helpers: tuple[str, ...] = ()
-    is_table: bool = False
 
 
 def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
@@ -68,9 +64,7 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
     """
     key, _, value = text.partition(":")
     kind = _kind(key, text)
-    assert kind.keys is not None
-    assert kind.start is not None
-    keys = kind.start.keys(value.strip(), mode)
+    keys = {key: value.strip()}
     try:
         section = with_own_keys(JudgeStage).model_validate(keys)
     except ValidationError as error:
@@ -91,15 +85,12 @@ def look_at_judge(text: str, folder: Path, mode: Mode) -> GivenJudge:
     inside = [_inside(path, folder) for path in files]
     written = kind.with_files(section, lambda _file, _names: inside[0])
     values = written.model_dump(include=set(keys), exclude_unset=True)
-    package = f"'pytest-jrh[{kind.start.extra}]'" if kind.start.extra else PACKAGE
     file = inside[0] if inside else None
     return GivenJudge(
         judge.label,
-        _section(values, kind.start),
+        _section(values, kind.notes),
         file,
-        package,
         tuple(_helpers(judge, folder, file)),
-        kind.judges_runs,
     )
 
 
@@ -114,7 +105,7 @@ def _helpers(judge: SuiteJudge, folder: Path, file: str | None) -> Iterator[str]
 
 
 def _kind(key: str, text: str) -> JudgeKind:
-    kinds = {kind.key: kind for kind in JUDGES.values() if kind.start is not None}
+    kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds:
         forms = listed([f"{kind}:..." for kind in kinds])
         hint = nearest_hint(key, kinds) or ""
@@ -137,10 +128,10 @@ def _inside(path: Path, folder: Path) -> str:
     return real.relative_to(root).as_posix()
 
 
-def _section(keys: dict[str, Any], start: JudgeStart) -> str:
+def _section(keys: dict[str, Any], notes: Sequence[str]) -> str:
     text = yaml.safe_dump(keys, sort_keys=False, allow_unicode=True, width=1000)
-    lines = [*text.splitlines(), *(f"# {note}" for note in start.notes)]
-    return "\n".join([*(start.about or _ABOUT), "judge:", *(f"  {line}" for line in lines)])
+    lines = [*text.splitlines(), *(f"# {note}" for note in notes)]
+    return "\n".join([*_ABOUT, "judge:", *(f"  {line}" for line in lines)])
 
 
 def _refused(message: str, hint: str = "") -> InputError:

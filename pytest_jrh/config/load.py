@@ -13,7 +13,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config import resolve
 from pytest_jrh.config import tests as targets
 from pytest_jrh.config.fitting import AGENT, EVALUATION, fit
-from pytest_jrh.config.places import Places, without_scheme
+from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
@@ -86,7 +86,6 @@ def load_suite(
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
     probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
-    resolve.check_judges(judges, tests, findings)
     resolve.check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
@@ -232,7 +231,7 @@ def _logs(
     logs: dict[Path, None] = {}
     for relative, key in sources:
         if not required:
-            logs[places.find_or_new(without_scheme(relative))] = None
+            logs[places.find_or_new(relative)] = None
         elif not resolve.explained_by_module(key, findings):
             logs.update(dict.fromkeys(places.require_runs(relative, findings, key)))
     return tuple(logs)
@@ -410,11 +409,10 @@ def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: Jud
         return
     if section.prompt_path is not None:
         message = f"prompt_path has no meaning for a judge that {kind_text}"
-        hint = None if kind.judges_runs else "its code writes what it asks"
-        findings.add((*key, "prompt_path"), message, hint)
+        findings.add((*key, "prompt_path"), message, "its code writes what it asks")
     if section.images is not None:
         message = "images has a meaning for a judge that is a prompt alone"
-        hint = None if kind.judges_runs else "its code finds the images in case.messages"
+        hint = "its code finds the images in case.messages"
         findings.add((*key, "images"), message, hint)
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 MOST_FILES = 10_000
 """How many files a folder or a glob may stand for."""
-_SCOUT = "scout://"
+SCOUT = (
+    "databases of Inspect Scout are no longer read; write conversations, one a line: {id, messages}"
+)
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -50,7 +52,7 @@ class Places:
         """The same places, with new files made where the first of these inputs is found, or else in
         the folder around the config: rootdir, starting folder, or that of `inputs/configs`.
         """
-        for relative in map(without_scheme, inputs):
+        for relative in inputs:
             if Path(relative).is_absolute():
                 continue
             for base in (self.cwd, self.rootdir):
@@ -121,7 +123,6 @@ class Places:
         """Return the file or folder at `relative`, or what the glob matches in the first place
         where it matches anything; else report at `key` where it was looked for.
         """
-        relative = without_scheme(relative)
         path = self.find(relative)
         if path is not None:
             return (path,)
@@ -166,11 +167,6 @@ class Places:
         return None
 
 
-def without_scheme(name: str) -> str:
-    """The path in `scout://PATH`, which names a database of Inspect Scout; others are paths."""
-    return name.removeprefix(_SCOUT)
-
-
 def is_glob(name: str) -> bool:
     """Whether a path that does not exist as it is written may stand for several."""
     return any(char in name for char in "*?[")
@@ -208,6 +204,8 @@ def remote_hint(name: str) -> str | None:
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
+    if scheme == "scout":
+        return SCOUT
     copy = "download it first"
     if scheme == "s3":
         copy = f"copy it first (aws s3 cp {printable(name, 300)} .)"

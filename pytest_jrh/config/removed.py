@@ -13,7 +13,12 @@ OPTIONS: dict[str, str] = {
 }
 """Options by their names without `--jrh-`; their ini keys are these names, too."""
 
-KEYS: dict[str, str] = {}
+KEYS: dict[str, str] = {
+    "judge.http": "write a function of a few lines that asks the service; see examples/http_judge",
+    "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
+    "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
+    "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
+}
 """Keys and sections of a config, as dotted names; a key of a judge begins with `judge.`, wherever
 the judge stands.
 """

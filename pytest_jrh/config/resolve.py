@@ -258,25 +258,6 @@ def _bound(
     return None
 
 
-def check_judges(
-    judges: Sequence[JudgeSettings], tests: Sequence[SuiteTest], findings: Findings
-) -> None:
-    """Refuse a judge whose verdicts are on runs as they are where no test has any to be judged."""
-    judged = [test.name for test in tests if test.evaluate]
-    if not judged or any(KINDS[name].natural for name in judged):
-        return
-    natural = [kind.name for kind in KINDS.values() if kind.natural]
-    for index, judge in enumerate(judges):
-        if JUDGES[judge.kind].judges_runs:
-            key: KeyPath = ("judge",) if judge.name is None else (*EVALUATION, "judges", index)
-            message = (
-                f"has verdicts on runs as they are, and the suite judges none: its tests are "
-                f"{listed(judged)}"
-            )
-            hint = f"add {listed(natural)} to tests_to_run, with labels of the runs"
-            findings.add((*key, judge.kind), message, hint)
-
-
 def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
     """Refuse rules without effect, such as a limit for a test that gives no verdicts."""
     for key, needed, why in (

@@ -379,8 +379,8 @@ class AgentConfig(ConfigSection):
         tuple[str, ...] | None, PlainValidator(values.paths), values.NAMES_JSON, Takes(values.PATHS)
     ] = None
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
-    list), ATIF trajectories (.json) or jobs of Harbor, or a database of Inspect Scout, as a file, a
-    folder, a glob, or a list of these."""
+    list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
+    these."""
     input_format: InputFormat = InputFormat.model_construct()
     """Where the parts of a conversation are, where it is not {id, messages, ...}."""
     cluster_key: Annotated[

@@ -172,7 +172,6 @@ SkipKind: TypeAlias = Literal[
     "rejected_in_review",
     "wrong_on_base",
     "probe_not_applicable",
-    "not_a_run",
 ]
 
 
@@ -227,10 +226,6 @@ SKIPS: Mapping[SkipKind, SkipReason] = {
     ),
     "probe_not_applicable": SkipReason(
         "the probe does not apply to the case", "Nothing: what the probe changes is not there."
-    ),
-    "not_a_run": SkipReason(
-        "the judge has verdicts on runs as they are alone",
-        "Nothing: `verdicts` of a table are on no case that was made or changed.",
     ),
 }
 

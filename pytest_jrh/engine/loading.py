@@ -23,22 +23,21 @@ from pytest_jrh.config.probes import evenly, expand
 from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
-from pytest_jrh.core.model import RunSummary, Skip
+from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.stages import EDITOR, REALISM
 from pytest_jrh.core.text import counted, nearest_hint, one_line
-from pytest_jrh.judges import JUDGES, TableJudge, supplied_judge
+from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeKeys, about_placeholders, refuse_placeholders
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, are_kin, grounds_of, provider_of, read_people
 from pytest_jrh.store.outputs import has_decisions
-from pytest_jrh.store.records import content_digest
 from pytest_jrh.store.results import SuiteCases, rejected_results
 from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_cases
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from pytest_jrh.cases.acts import Tool
@@ -115,13 +114,12 @@ class ReadySuite:
 
     @property
     def secrets(self) -> list[str]:
-        """What its judges send as credentials; where they are code, also what `.env` files hold."""
-        values = list(chain.from_iterable(judge.secrets for judge in self.judges.values()))
-        if any(judge.runs_code for judge in self.judges.values()):
-            start = Path.cwd()
-            above = absolute(self.suite.config_file).parents
-            values += read_dotenv({start, *(folder for folder in above if start in folder.parents)})
-        return values
+        """What `.env` files hold, where a judge is code that may read them."""
+        if not any(judge.runs_code for judge in self.judges.values()):
+            return []
+        start = Path.cwd()
+        above = absolute(self.suite.config_file).parents
+        return read_dotenv({start, *(folder for folder in above if start in folder.parents)})
 
     @property
     def judge_models(self) -> set[str]:
@@ -161,11 +159,8 @@ class ReadySuite:
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
         if self.suite.frozen is not None:
-            specs = next(iter(self.made.values())).specs(self.suite, self.recorded)
-        else:
-            specs = expand(self.suite, self.runs, self.labels, self.recorded)
-        of_runs = {judge.name for judge in self.suite.judges if JUDGES[judge.kind].judges_runs}
-        return self._without_made(specs, of_runs) if of_runs else specs
+            return next(iter(self.made.values())).specs(self.suite, self.recorded)
+        return expand(self.suite, self.runs, self.labels, self.recorded)
 
     def specs_with_recordings(self) -> Iterator[CaseSpec]:
         """The cases whose recordings are in use: the suite's, and those that stay on disk as they
@@ -175,17 +170,6 @@ class ReadySuite:
         if self.suite.frozen is None:
             for made in self.made.values():
                 yield from made.specs(self.suite, self.recorded)
-
-    def _without_made(
-        self, specs: Iterable[CaseSpec], judges: Collection[str | None]
-    ) -> Iterator[CaseSpec]:
-        """Skip under these judges what is no run as it is, before it is made for them."""
-        for spec in specs:
-            natural = KINDS[spec.test].natural or not self.test(spec.test).evaluate
-            if natural or spec.skip is not None or spec.judge not in judges:
-                yield spec
-            else:
-                yield replace(spec, skip=Skip("not_a_run"))
 
     @cached_property
     def subset(self) -> frozenset[str] | None:
@@ -344,9 +328,6 @@ def make_ready(
     if suite.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.frozen)
         problems += misfits
-    if ready.source is not None or not problems:
-        with collecting(problems):
-            ready = _with_verdicts(ready, places)
     if suite.generation.cluster_key and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.generation.cluster_key)
@@ -460,33 +441,6 @@ def _with_labels(ready: ReadySuite, source: Source, places: Places) -> ReadySuit
     if run_labels.problems:
         raise InputError(run_labels.problems)
     return ready.noting(run_labels.notices, labels=run_labels.labels)
-
-
-def _with_verdicts(ready: ReadySuite, places: Places) -> ReadySuite:
-    """Give tabled judges their verdicts; raises `InputError` with every problem of them."""
-    suite, judges = ready.suite, dict(ready.judges)
-    tabled = {name: judge for name, judge in judges.items() if isinstance(judge, TableJudge)}
-    if not tabled:
-        return ready
-    from pytest_jrh.sources.labels import Joiner, find_verdicts
-
-    runs, aliases, unclear = ready.runs, None, None
-    if ready.source is not None:
-        aliases, unclear = ready.source.aliases(), ready.source.unclear_names()
-    else:
-        keys = {(spec.run_id, spec.epoch) for spec in ready.specs() if KINDS[spec.test].natural}
-        runs = tuple(RunSummary(run_id, epoch) for run_id, epoch in sorted(keys))
-    joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
-    problems: list[Problem] = []
-    notices: dict[str, None] = dict.fromkeys(suite.notices)
-    for name, judge in tabled.items():
-        with collecting(problems):
-            table, about = find_verdicts(judge, suite.mode, joiner, places.name(judge.path))
-            judges[name] = judge.with_table(replace(table, content_of=content_digest))
-            notices.update(dict.fromkeys(about))
-    if problems:
-        raise InputError(problems)
-    return replace(ready, judges=judges, suite=replace(suite, notices=tuple(notices)))
 
 
 def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:

@@ -279,8 +279,6 @@ class Calls:
         limit = next(entry.stage.rate_limit for entry in suite.judges if entry.name == judge)
 
         def kept(tape: Tape) -> KeptRequests:
-            # A variable that its headers name may have been set since the suite was loaded.
-            tape.recording.redactor.add(judge_code.secrets)
             return KeptRequests(
                 tape,
                 self._recorder(),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.judges.http import HTTP
-from pytest_jrh.judges.inspect_code import INSPECT_SCORER, SCOUT_SCANNER
+from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.prompt import PROMPT, PromptJudge
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
-from pytest_jrh.judges.verdicts import VERDICTS, TableJudge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +19,6 @@ __all__ = [
     "JUDGES",
     "SUPPLIED",
     "PromptJudge",
-    "TableJudge",
     "judge_function",
     "kind_of",
     "kinds_of",
@@ -31,9 +28,7 @@ __all__ = [
 ]
 
 
-JUDGES: Mapping[str, JudgeKind] = {
-    kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER, SCOUT_SCANNER, HTTP, VERDICTS)
-}
+JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""
 
 SUPPLIED = PYTHON

@@ -1,6 +1,5 @@
-"""The judges that are scorers of Inspect, or scanners of Inspect Scout (an extra: `pip install
-'pytest-jrh[scout]'`): their keys, how one is loaded, the models that it asks, and how its value is
-read. Their calls of models go through Inspect.
+"""The judge that is a scorer of Inspect: its keys, how one is loaded, the models that it asks, and
+how its value is read. Its calls of models go through Inspect.
 """
 
 from __future__ import annotations
@@ -8,18 +7,17 @@ from __future__ import annotations
 import ast
 import math
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest_hint, one_line, shortened
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
+from pytest_jrh.judges.judge import JudgeKind, judged_case
 from pytest_jrh.judges.own_code import (
     PLACEHOLDER,
     PLACEHOLDERS,
@@ -33,51 +31,59 @@ from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
-    from inspect_ai._util.registry import RegistryType
     from inspect_ai.model import ChatMessage, Model
     from inspect_ai.scorer import Scorer
     from inspect_ai.solver import TaskState
-    from inspect_scout import Scanner, Transcript
 
     from pytest_jrh.core.model import Case, Mode, StageModel, Verdict
     from pytest_jrh.judges.judge import JudgeCalls, JudgedCase, JudgeSettings
 
 
 _LONGEST = 300
-_T = TypeVar("_T", bound=Callable[..., object])
+_SCORER = "inspect_scorer"
+_KEY = f"judge.{_SCORER}"
+# Inspect's own words for right and wrong.
+_BINARY_MAP: Mapping[str, int] = {"C": 0, "I": 1}
+# How Inspect's graders begin the explanation of an answer without a grade.
+_NO_GRADE = "Grade not found"
 
 
-class InspectKeys(OwnCodeKeys):
-    """The keys of a judge that is a scorer of Inspect or a scanner of Scout."""
+class ScorerKeys(OwnCodeKeys):
+    """The keys of a judge that is a scorer of Inspect."""
 
+    inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
+        None
+    )
+    """A scorer of Inspect that judges: file.py@name, with a path from the config, or package/name.
+    """
     args: FreeMapping | None = None
-    """The arguments that the scorer or scanner is made with."""
+    """The arguments that the scorer is made with."""
     model_roles: Annotated[
         dict[str, str] | None,
         Takes("a mapping of roles to models, such as {grader: openai/gpt-4.1}"),
     ] = None
     """The models of its roles, as Inspect names them; `model` is that of all others."""
     value_key: Text | None = None
-    """Which value counts of a scorer or scanner that gives several."""
+    """Which value counts of a scorer that gives several."""
     target: Annotated[Literal["rubric", "sample"] | None, Takes("rubric or sample")] = None
     """What it gets as its target: the rubric's text, or the target of the log's sample. Left out:
     rubric."""
 
 
 @dataclass(frozen=True, slots=True)
-class InspectCodeJudge(OwnCodeJudge):
-    """A judge that asks models through Inspect; `path` is what the config names, by its name."""
+class ScorerJudge(OwnCodeJudge):
+    """A judge that is a scorer of Inspect; it gets a `TaskState` of each case, and asks models
+    through Inspect. `path` is what the config names, by its name.
+    """
 
-    section: InspectKeys
+    section: ScorerKeys
     path: str
     source: OwnSource
-    kind: ClassVar[str]
-    what: ClassVar[str]
-    binary_map: ClassVar[Mapping[str, int] | None] = None
+    scorer: Scorer
 
     @property
     def label(self) -> str:
-        """The scorer or scanner, as the config names it."""
+        """The scorer, as the config names it."""
         return self.path
 
     @property
@@ -118,39 +124,33 @@ class InspectCodeJudge(OwnCodeJudge):
     def _fingerprint(self, source: Mapping[str, str]) -> str:
         section = self.section
         parts = {
-            self.what: self.path,
+            "scorer": self.path,
             **source,
             "args": section.args,
             "model_roles": section.model_roles,
             "value_key": section.value_key,
             "target": section.target,
         }
-        return self.fingerprint_of(self.kind, parts)
+        return self.fingerprint_of(_SCORER, parts)
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where no score on offer comes back."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scale = self.scale(None if judged.levels else self.binary_map)
+        scale = self.scale(None if judged.levels else _BINARY_MAP)
         target = case.run.target if self.section.target == "sample" else judged.rubric.text
         code = self.own_code(
             judged,
-            lambda _submit: self._with_models(judged, case, target),
+            lambda _submit: self._score(judged, case, target),
             lambda value: self._verdict(value, scale, judged),
         )
         return await calls.run(code)
 
-    @abstractmethod
-    async def given(self, judged: JudgedCase, case: Case, target: str) -> object:
-        """What the scorer or scanner gives for a case; runs code that is not ours."""
-
-    @abstractmethod
-    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
-        """The value of what was given, and its reasoning; raises `Unscored` where it has none."""
-
-    async def _with_models(self, judged: JudgedCase, case: Case, target: str) -> object:
+    async def _score(self, judged: JudgedCase, case: Case, target: str) -> object:
+        """What the scorer gives for a case, asking the models that the config names."""
         from inspect_ai.model import GenerateConfig
         from inspect_ai.model._model import init_active_model, init_model_roles
+        from inspect_ai.scorer import Target
 
         stage = self.settings.stage
         if stage.model:
@@ -159,10 +159,18 @@ class InspectCodeJudge(OwnCodeJudge):
             role: _model(name, stage) for role, name in (self.section.model_roles or {}).items()
         }
         init_model_roles({**roles})
-        return await self.given(judged, case, target)
+        state = task_state(judged, case, target, stage.model or "none/none")
+        return await self.scorer(state, Target(target))
 
     def _verdict(self, answer: object, scale: Scale, case: JudgedCase) -> Verdict:
-        value, reasoning = self.value_of(answer, scale)
+        from inspect_ai.scorer import Score
+
+        if not isinstance(answer, Score):
+            raise scale.invalid(f"gave {type(answer).__name__}, which is no Score")
+        reasoning = answer.explanation or ""
+        # Inspect's graders before 0.3.245, and scorers that were copied from them, give an answer
+        # without a grade the value of an incorrect one.
+        value: object = None if reasoning.startswith(_NO_GRADE) else answer.value
         key = self.section.value_key
         if isinstance(value, Mapping):
             if key is None or key not in value:
@@ -189,76 +197,75 @@ def chat_messages(case: JudgedCase) -> list[ChatMessage]:
     return TypeAdapter(list[ChatMessage]).validate_python([dict(m) for m in case.messages])
 
 
-def made(
-    spec: str, kind: RegistryType, key: str, make: Callable[[], _T], settings: JudgeSettings
-) -> tuple[_T, OwnSource]:
-    """What `make` makes of the scorer or scanner that `spec` names, and its code.
+def _loaded(
+    spec: str, args: Mapping[str, Any], settings: JudgeSettings
+) -> tuple[Scorer, OwnSource]:
+    """The scorer that `spec` names, and its code.
 
     Raises `InputError` where it is not there, with the nearest that is, or with what its module
     raised.
     """
     keep_libraries_local()
     path = shown_path(spec, "@")
+    from inspect_ai._eval.loader import scorer_from_spec
     from inspect_ai._util.registry import registry_info, registry_lookup
+    from inspect_ai.scorer._scorer import ScorerSpec
 
     try:
-        problem = _misnamed(spec, kind, key)
+        problem = _misnamed(spec)
         if problem is not None:
             raise InputError(problem)
-        judge = make()
-        factory = registry_lookup(kind, registry_info(judge).name)
+        scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
+        factory = registry_lookup("scorer", registry_info(scorer).name)
     except (InputError, KeyboardInterrupt):
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
         # The ellipsis tells that a secret may be cut there.
         cause = shortened(error_text(error), _LONGEST)
-        message = f"the {kind} {path!r} cannot be loaded: {cause}{frames}"
-        raise InputError(Problem(message, key=f"judge.{key}")) from error
-    section = settings.section
-    assert isinstance(section, InspectKeys)
-    code = factory if callable(factory) else judge
+        message = f"the scorer {path!r} cannot be loaded: {cause}{frames}"
+        raise InputError(Problem(message, key=_KEY)) from error
+    code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None
-    return judge, own_source(code, settings.folders, section.args, module_file=module_file)
+    return scorer, own_source(code, settings.folders, args, module_file=module_file)
 
 
-def _misnamed(spec: str, kind: RegistryType, key: str) -> Problem | None:
-    """Why there is no such scorer or scanner, as far as that is known without running its file."""
+def _misnamed(spec: str) -> Problem | None:
+    """Why there is no such scorer, as far as that is known without running its file."""
     from inspect_ai._util.decorator import parse_decorators
     from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
 
     file, separator, name = spec.rpartition("@")
     if not separator:
-        if registry_lookup(kind, spec) is not None:
+        if registry_lookup("scorer", spec) is not None:
             return None
-        registered = registry_find(lambda info: info.type == kind)
+        registered = registry_find(lambda info: info.type == "scorer")
         installed = [registry_info(entry).name for entry in registered]
-        message = f"no installed package has a {kind} {shown(spec)}"
+        message = f"no installed package has a scorer {shown(spec)}"
         hint = nearest_hint(spec, installed) or "one of your own is named by its file: file.py@name"
-        return Problem(message, key=f"judge.{key}", hint=hint)
+        return Problem(message, key=_KEY, hint=hint)
     if not file.endswith(".py") or not name:
         message = (
-            f"got {shown(shown_path(spec, '@'))}; must be a {kind}, as file.py@name or package/name"
+            f"got {shown(shown_path(spec, '@'))}; must be a scorer, as file.py@name or package/name"
         )
-        return Problem(message, key=f"judge.{key}")
+        return Problem(message, key=_KEY)
     if not Path(file).is_file():
-        return Problem(f"{shown(Path(file).name)} is not a file", key=f"judge.{key}")
+        return Problem(f"{shown(Path(file).name)} is not a file", key=_KEY)
     # Inspect's reading passes over a file that is no Python.
     ast.parse(Path(file).read_bytes(), filename=Path(file).name)
-    names = [entry for entry, _ in parse_decorators(Path(file), kind)]
+    names = [entry for entry, _ in parse_decorators(Path(file), "scorer")]
     if name in names:
         return None
-    message = f"{Path(file).name} has no @{kind} named {shown(name)}"
-    choices_text = f"it has {listed(names)}" if names else f"it has no @{kind} at all"
-    return Problem(message, key=f"judge.{key}", hint=nearest_hint(name, names) or choices_text)
+    message = f"{Path(file).name} has no @scorer named {shown(name)}"
+    choices_text = f"it has {listed(names)}" if names else "it has no @scorer at all"
+    return Problem(message, key=_KEY, hint=nearest_hint(name, names) or choices_text)
 
 
 _GRADER = "grader"
 # Each asks the model of a role, which is `grader` for graders, unless it is given a model.
 _ASKING_CALLS: Mapping[str, str | None] = {
     "get_model": None,
-    "llm_scanner": None,
     "model_graded_fact": _GRADER,
     "model_graded_qa": _GRADER,
 }
@@ -267,7 +274,7 @@ _MODEL_KEYS = frozenset({"model", "default"})
 
 
 def _roles_asked(path: str, args: Mapping[str, object], source: str) -> Iterator[str | None]:
-    """The roles whose models a scorer or scanner asks without a condition, as far as that is seen;
+    """The roles whose models a scorer asks without a condition, as far as that is seen;
     None is the model of no role.
     """
     name = path.rpartition("/")[2]
@@ -337,51 +344,6 @@ def _not_asked(name: str, stage: StageModel) -> str:
     return f"Inspect cannot ask {name}: {shortened(one_line(reason), _LONGEST).rstrip('.')}"
 
 
-_SCORER = "inspect_scorer"
-# How Inspect's graders begin the explanation of an answer without a grade.
-_NO_GRADE = "Grade not found"
-
-
-class ScorerKeys(InspectKeys):
-    """The keys of a judge that is a scorer of Inspect."""
-
-    inspect_scorer: Annotated[Text | None, Takes("a scorer, as file.py@name or package/name")] = (
-        None
-    )
-    """A scorer of Inspect that judges: file.py@name, with a path from the config, or package/name.
-    """
-
-
-@dataclass(frozen=True, slots=True)
-class ScorerJudge(InspectCodeJudge):
-    """A judge that is a scorer of Inspect; it gets a `TaskState` of each case."""
-
-    scorer: Scorer
-    kind: ClassVar[str] = _SCORER
-    what: ClassVar[str] = "scorer"
-    binary_map: ClassVar[Mapping[str, int] | None] = {"C": 0, "I": 1}
-
-    async def given(self, judged: JudgedCase, case: Case, target: str) -> object:
-        """What the scorer gives for the state of a case."""
-        from inspect_ai.scorer import Target
-
-        state = task_state(judged, case, target, self.settings.stage.model or "none/none")
-        return await self.scorer(state, Target(target))
-
-    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
-        """The value and the explanation of a `Score`; of one whose grade was not found, no value.
-
-        Inspect's graders before 0.3.245, and scorers that were copied from them, give it the value
-        of an incorrect answer.
-        """
-        from inspect_ai.scorer import Score
-
-        if not isinstance(answer, Score):
-            raise scale.invalid(f"gave {type(answer).__name__}, which is no Score")
-        explanation = answer.explanation or ""
-        return None if explanation.startswith(_NO_GRADE) else answer.value, explanation
-
-
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:
     """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
     from inspect_ai.model import ChatCompletionChoice, ModelName, ModelOutput
@@ -413,13 +375,7 @@ def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> Scor
     spec = section.inspect_scorer
     assert spec is not None
 
-    def make() -> Scorer:
-        from inspect_ai._eval.loader import scorer_from_spec
-        from inspect_ai.scorer._scorer import ScorerSpec
-
-        return scorer_from_spec(ScorerSpec(scorer=spec), None, **(section.args or {}))
-
-    scorer, source = made(spec, "scorer", _SCORER, make, settings)
+    scorer, source = _loaded(spec, section.args or {}, settings)
     return ScorerJudge(settings, section, shown_path(spec, "@"), source, scorer)
 
 
@@ -429,159 +385,9 @@ INSPECT_SCORER = JudgeKind(
     keys=ScorerKeys,
     asks_model=False,
     with_files=lambda section, relocated: with_file(section, _SCORER, "@", relocated),
-    start=JudgeStart(
-        keys=lambda scorer, _mode: {_SCORER: scorer},
-        notes=(
-            "args: {partial_credit: false}          # what the scorer is made with",
-            "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",
-            'score_map: {"true": 0, "false": 1}     # where its values are not C and I',
-        ),
-    ),
-)
-
-
-_SCANNER = "scout_scanner"
-
-
-class ScannerKeys(InspectKeys):
-    """The keys of a judge that is a scanner of Scout."""
-
-    scout_scanner: Annotated[Text | None, Takes("a scanner, as file.py@name or package/name")] = (
-        None
-    )
-    """A scanner of Inspect Scout that judges: file.py@name, with a path from the config, or
-    package/name. Needs the extra `scout`, and in a binary suite `score_map`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScannerJudge(InspectCodeJudge):
-    """A judge that is a scanner of Scout; it gets what its own loader makes of a `Transcript`."""
-
-    scanner: Scanner[Any]
-    kind: ClassVar[str] = _SCANNER
-    what: ClassVar[str] = "scanner"
-
-    async def given(self, judged: JudgedCase, case: Case, target: str) -> object:
-        """What the scanner gives for the transcript of a case."""
-        from inspect_scout._scanner.scanner import config_for_scanner
-
-        loader = config_for_scanner(self.scanner).loader
-        loaded = [piece async for piece in loader(transcript_of(judged, case, target))]
-        # Scout passes over lists without a message, too.
-        inputs = [piece for piece in loaded if not (isinstance(piece, list) and not piece)]
-        if len(inputs) == 1:
-            return await self.scanner(inputs[0])
-        invalid = self.scale().invalid
-        if not inputs:
-            raise invalid("was not run: its filters leave nothing of the transcript")
-        raise invalid(
-            f"looks at one message at a time, {len(inputs)} here, and a case has one verdict",
-            advice="Let it take a Transcript, or list[ChatMessage].",
-        )
-
-    def value_of(self, answer: object, scale: Scale) -> tuple[object, str]:
-        """The value and the explanation of a `Result`; of a list of them, the values by label."""
-        from inspect_scout import Result
-
-        if (
-            isinstance(answer, list)
-            and answer
-            and all(isinstance(result, Result) for result in answer)
-        ):
-            values = {str(result.label): result.value for result in answer}
-            key = self.section.value_key
-            counted = next((result for result in answer if str(result.label) == key), None)
-            return values, _explanation(counted)
-        if not isinstance(answer, Result):
-            raise scale.invalid(f"gave {type(answer).__name__}, which is no Result")
-        return answer.value, _explanation(answer)
-
-
-def transcript_of(judged: JudgedCase, case: Case, target: str) -> Transcript:
-    """A case as Scout sees one.
-
-    Its metadata is the run's own, and beside it what Scout's `as_scorer` puts there.
-    """
-    from inspect_scout import Transcript
-
-    run, run_metadata = case.run, dict(judged.metadata)
-    sample = run.sample_id or run.run_id
-    scout_metadata = {
-        "id": sample,
-        "epoch": run.epoch,
-        "sample_metadata": run_metadata,
-        "target": target,
-    }
-    messages = chat_messages(judged)
-    return Transcript(
-        transcript_id=run.run_id,
-        task_id=str(sample),
-        task_repeat=run.epoch,
-        message_count=len(messages),
-        metadata={**run_metadata, **scout_metadata},
-        messages=messages,
-    )
-
-
-def _explanation(result: Any) -> str:
-    return "" if result is None else result.explanation or result.answer or ""
-
-
-def _build_scanner(settings: JudgeSettings, mode: Mode, instruction: str) -> ScannerJudge:
-    del instruction  # the scanner gets the rubric in the transcript's metadata
-    section = settings.section
-    assert isinstance(section, ScannerKeys)
-    spec = section.scout_scanner
-    assert spec is not None
-    if mode == "binary" and settings.score_map is None:
-        # A scanner's `true` says "found", which is a violation or its absence.
-        message = "the values of a scanner need score_map"
-        hint = 'such as score_map: {"true": 1, "false": 0}, where it finds violations'
-        raise InputError(Problem(message, key=f"judge.{_SCANNER}", hint=hint))
-    try:
-        import inspect_scout  # noqa: F401
-    except ImportError as error:
-        message = f"the judge is a scanner of Scout, which needs inspect_scout ({error})"
-        hint = "pip install 'pytest-jrh[scout]'"
-        raise InputError(Problem(message, key=f"judge.{_SCANNER}", hint=hint)) from None
-    scanner, source = made(
-        spec, "scanner", _SCANNER, lambda: _loaded_scanner(spec, section.args or {}), settings
-    )
-    return ScannerJudge(settings, section, shown_path(spec, "@"), source, scanner)
-
-
-def _first_keys(scanner: str, mode: Mode) -> dict[str, Any]:
-    score_map = {"score_map": {"true": 1, "false": 0}} if mode == "binary" else {}
-    return {_SCANNER: scanner, **score_map}
-
-
-def _loaded_scanner(spec: str, args: Mapping[str, Any]) -> Scanner[Any]:
-    from inspect_ai._util.module import load_module
-    from inspect_ai._util.path import add_to_syspath
-    from inspect_scout._scanner.scanner import scanner_create
-
-    file, separator, name = spec.rpartition("@")
-    if not separator:
-        return scanner_create(spec, dict(args))
-    # Not Scout's own function for files, which drops arguments that the scanner has not.
-    path = Path(file).resolve()
-    with add_to_syspath(path.parent.as_posix()):
-        load_module(path)
-        return scanner_create(name, dict(args))
-
-
-SCOUT_SCANNER = JudgeKind(
-    key=_SCANNER,
-    build=_build_scanner,
-    keys=ScannerKeys,
-    asks_model=False,
-    with_files=lambda section, relocated: with_file(section, _SCANNER, "@", relocated),
-    start=JudgeStart(
-        keys=_first_keys,
-        notes=(
-            "args: {question: ...}                  # what the scanner is made with",
-            "model: openai/gpt-4.1                  # as Inspect names models",
-        ),
-        extra="scout",
+    notes=(
+        "args: {partial_credit: false}          # what the scorer is made with",
+        "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",
+        'score_map: {"true": 0, "false": 1}     # where its values are not C and I',
     ),
 )

@@ -108,46 +108,12 @@ class SuiteJudge(Protocol):
         """What is missing that it cannot be asked without, as a sentence; empty if nothing is."""
         return ""
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What it sends to say who asks, as far as that is known before it does."""
-        return ()
-
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge a case for the `repeat`th time, from 1.
 
         What it asks goes through `calls`, which records it as of that repeat. Raises `Unscored`
         where no score on offer comes back.
         """
-
-
-VerdictKey: TypeAlias = "tuple[str, str, int, int]"
-"""Rubric id, run id, epoch, and which repeat it is, from 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class TableVerdict:
-    """What a line of the table says: `score` is None where it has no verdict.
-
-    `content` says of which rubric and transcript it is (`content_digest`), where the line does.
-    """
-
-    score: int | None
-    reasoning: str
-    line: int
-    content: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunVerdicts:
-    """The verdicts of a table on the runs of a suite; `file` names it in messages.
-
-    `content_of` gives for a case what `TableVerdict.content` is.
-    """
-
-    file: str = ""
-    verdicts: Mapping[VerdictKey, TableVerdict] = field(default_factory=dict)
-    content_of: Callable[[Case], str] = lambda _case: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,40 +158,25 @@ class JudgeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeStart:
-    """How a new suite begins with a judge that `init --judge=KEY:TEXT` names.
-
-    `keys` makes its keys in the config of the text and the suite's mode, `notes` are the lines of a
-    comment on more of them, `about` those of one above it in place of the usual ones, and `extra`
-    is that of this package that it needs.
-    """
-
-    keys: Callable[[str, Mode], dict[str, Any]]
-    notes: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    extra: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeKind:
     """A kind of judge: its keys in a judge's section of a config, and how one is built.
 
     A judge is of this kind where the key named `key` is set; `keys` are that key and those that go
     with it, None where it needs none beside those of every judge. Without `asks_model` its section
     need name no model. `build` takes the settings, the suite's mode and its instruction, the note
-    to the judge; it raises `InputError` for settings that cannot be used. `start` says how
-    a new suite begins with one, where it can.
+    to the judge; it raises `InputError` for settings that cannot be used. `with_files` gives the
+    section with the files that it names replaced. `notes` are the lines about its other keys in the
+    config of a new suite.
     """
 
     key: str
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
     asks_model: bool = True
-    judges_runs: bool = False
     with_files: Callable[[Any, Callable[[str, tuple[str, ...]], str]], Any] = (
         lambda section, _each: section
     )
-    start: JudgeStart | None = None
+    notes: tuple[str, ...] = ()
 
 
 Value: TypeAlias = "str | int | bool"

@@ -19,7 +19,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import Takes, Text
 from pytest_jrh.core.text import nearest_hint, shortened
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.judges.judge import JudgeKind, JudgeStart, judged_case
+from pytest_jrh.judges.judge import JudgeKind, judged_case
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
@@ -267,8 +267,5 @@ PYTHON = JudgeKind(
     keys=PythonKeys,
     asks_model=False,
     with_files=lambda section, relocated: with_file(section, _KEY, ":", relocated),
-    start=JudgeStart(
-        keys=lambda function, _mode: {_KEY: function},
-        notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
-    ),
+    notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
 )

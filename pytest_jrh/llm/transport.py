@@ -182,10 +182,9 @@ class UnusableAnswer(Exception):
 
 
 class _Guard(NamedTuple):
-    """What is accepted: with `origin`, of that one alone; `strict` is as models are asked."""
+    """What is accepted: `strict` is as models are asked."""
 
     strict: bool
-    origin: tuple[str, str | None, int | None] | None = None
 
 
 _GUARD: ContextVar[_Guard | None] = ContextVar("pytest_jrh_guard", default=None)
@@ -194,11 +193,6 @@ _GUARD: ContextVar[_Guard | None] = ContextVar("pytest_jrh_guard", default=None)
 def guarded() -> contextlib.AbstractContextManager[None]:
     """Guard the HTTP requests to models that are made in this context."""
     return holding(_GUARD, _Guard(strict=True))
-
-
-def kept_to_origin(url: str) -> contextlib.AbstractContextManager[None]:
-    """Send the HTTP requests made in this context to the origin of `url` alone."""
-    return holding(_GUARD, _Guard(strict=False, origin=_origin(url)))
 
 
 def bounded() -> contextlib.AbstractContextManager[None]:
@@ -218,7 +212,6 @@ def install() -> None:
         guard = _GUARD.get()
         if guard is None:
             return await plain_async(pool, request)
-        _check_request(guard, request)
         response = await plain_async(pool, request)
         try:
             return _checked(guard, request, response)
@@ -230,7 +223,6 @@ def install() -> None:
         guard = _GUARD.get()
         if guard is None:
             return plain(pool, request)
-        _check_request(guard, request)
         response = plain(pool, request)
         try:
             return _checked(guard, request, response)
@@ -268,16 +260,6 @@ def check_length(length: int) -> None:
 
 class _NotCompressedSo(UnusableAnswer):
     """The bytes are not of the compression that the answer's header names."""
-
-
-def _check_request(guard: _Guard, request: Any) -> None:
-    if guard.origin is None or _origin(_url(request)) == guard.origin:
-        return
-    target = urlsplit(_url(request))
-    raise UnusableAnswer(
-        f"the server redirects to {target.scheme}://{target.netloc}; redirects to another server "
-        "are not followed, because they would send the headers and the transcript there"
-    )
 
 
 def _checked(guard: _Guard, request: Any, response: Any) -> Any:

@@ -12,7 +12,6 @@ from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_
 from pytest_jrh.sources.joined import Joined, find_files
 from pytest_jrh.sources.json_items import begins_list
 from pytest_jrh.sources.log_pieces import refused
-from pytest_jrh.sources.scout import ScoutDatabase
 from pytest_jrh.sources.sessions import Sessions
 from pytest_jrh.sources.trajectories import Trajectories, is_trial
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.source import Source
 
 
-SOURCES: tuple[type[Source], ...] = (ScoutDatabase, Sessions, Conversations, Trajectories, EvalLog)
+SOURCES: tuple[type[Source], ...] = (Sessions, Conversations, Trajectories, EvalLog)
 """The sources in the order in which they are asked; the last one says what a file is not."""
 SUFFIXES: tuple[str, ...] = tuple(
     dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes)
@@ -70,9 +69,9 @@ def open_sources(
     """
     open_one = partial(open_source, max_sample_mb=max_sample_mb, input_format=input_format)
     only = paths[0] if len(paths) == 1 else None
-    if only is not None and (not only.is_dir() or is_database(only)):
+    if only is not None and (not only.is_dir() or is_trial(only)):
         return open_one(only)
-    folder = find_files(paths, SUFFIXES, is_database)
+    folder = find_files(paths, SUFFIXES)
     if len(folder.files) == 1 and not folder.notices:
         return open_one(folder.files[0])
     return Joined(folder.files, open_one, folder.notices, is_known)
@@ -83,15 +82,8 @@ def files_in(log: Path) -> tuple[Path, ...]:
 
     Raises InputError for a folder without transcripts, and for a trial that cannot be used.
     """
-    if is_database(log) and not is_trial(log):
-        return tuple(sorted(file for file in log.rglob("*") if file.is_file()))
     files: list[Path] = []
-    for file in find_files([log], SUFFIXES, is_database).files:
+    for file in find_files([log], SUFFIXES).files:
         # A trial is a folder, and a trajectory may go on in other files.
         files += Trajectories(file).files() if Trajectories.recognizes(file) else [file]
     return tuple(files)
-
-
-def is_database(path: Path) -> bool:
-    """Whether a folder is read as a whole, not file by file."""
-    return path.is_dir() and any(source.recognizes(path) for source in SOURCES)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.config.places import MOST_FILES
+from pytest_jrh.config.places import MOST_FILES, SCOUT
 from pytest_jrh.config.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
@@ -381,11 +381,9 @@ class Found:
     notices: tuple[str, ...] = ()
 
 
-def find_files(
-    paths: Sequence[Path], suffixes: Sequence[str], is_whole: Callable[[Path], bool]
-) -> Found:
+def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
     """List the files that the paths stand for, each once: a file for itself, a folder for all
-    below it whose names end in one of the suffixes, or for itself where it `is_whole`.
+    below it whose names end in one of the suffixes.
 
     Of a folder's `.json` files those count that look like transcripts, and are no part of another.
     The folder of a trial of Harbor is one of the files. Hidden files are left out, and links to
@@ -394,7 +392,7 @@ def find_files(
     files: dict[Path, Path] = {}
     notices = []
     for path in paths:
-        if not path.is_dir() or is_whole(path):
+        if not path.is_dir() or is_trial(path):
             files.setdefault(path.resolve(), path)
             continue
         inside = _inside(path, suffixes)
@@ -415,7 +413,9 @@ def find_files(
                 f"{'does' if len(left_out) == 1 else 'do'} not look like transcripts: {names}"
             )
         if len(inside) == len(left_out):
-            raise refused(path, f"holds no transcripts; their names end in {', '.join(suffixes)}")
+            hint = SCOUT if any(path.glob("*.parquet")) else None
+            message = f"holds no transcripts; their names end in {', '.join(suffixes)}"
+            raise refused(path, message, hint)
     return Found(tuple(files.values()), tuple(notices))
 
 

@@ -1,4 +1,4 @@
-"""The lines of label files: CSV as spreadsheets and Scout write it, or JSON lines.
+"""The lines of label files: CSV as spreadsheets write it, or JSON lines.
 
 Nothing is left out in silence: what cannot be read is a problem with its line, and columns that
 mean nothing here are named.
@@ -40,17 +40,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "step": ("step", "steps"),
 }
 """The columns of a label file, each with the names that it may have."""
-VERDICT_COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "run_id": COLUMNS["run_id"],
-    "rubric_id": COLUMNS["rubric_id"],
-    "label": ("verdict", "score"),
-    "epoch": COLUMNS["epoch"],
-    "repeat": ("repeat",),
-    "note": ("reasoning", "rationale", "explanation", "reason"),
-    "test": ("test",),
-    "content": ("content",),
-}
-"""The columns of a table of verdicts, as people write one and as `case_results.jsonl` has them."""
+_NAMES = tuple(chain.from_iterable(COLUMNS.values()))
 _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "run_id": ("run", "case", "case_id", "sample", "sample_id", "transcript_id", "uuid"),
     "label": ("verdict", "human", "human_label", "gold", "gold_label", "expected", "ground_truth"),
@@ -62,16 +52,12 @@ _NEEDED = ("run_id", "label")
 _SEPARATORS = (",", ";", "\t")
 _SHEET = "PK"
 _MOST_NAMES = 1_000
-DIGEST_LENGTH = 16
-_HEX_DIGITS = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
     """One line: who says what of which run, and where it stands.
 
-    Of a verdict `repeat` says of which one it is, and `test` of which kind of test its case is;
-    `content` is the digest of the transcript that was judged. Each is empty where it does not say.
     `steps` are the turns that a label is about.
     """
 
@@ -82,10 +68,7 @@ class LabelRow:
     annotator: str = ""
     split: str = ""
     line: int = 1
-    repeat: int | None = None
     note: str = ""
-    test: str = ""
-    content: str = ""
     steps: tuple[int, ...] = ()
 
 
@@ -94,16 +77,10 @@ class LabelFile:
     """The rows of a file, what is wrong with others, and the columns that mean nothing here."""
 
     file: str
-    columns: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: COLUMNS)
     rows: list[LabelRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unused: dict[str, None] = field(default_factory=dict)
     _nearest: dict[tuple[str, Sequence[str]], str | None] = field(default_factory=dict)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names that its columns may have."""
-        return tuple(chain.from_iterable(self.columns.values()))
 
     def nearest(self, name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
         """What the name of a column most likely means: looked for once, whatever the number of
@@ -135,29 +112,23 @@ def first_problems(problems: Sequence[Problem], file: str, where: str = "") -> l
 
 def read_rows(
     path: Path,
-    *,
     file: str,
-    columns: Mapping[str, tuple[str, ...]] = COLUMNS,
-    limit: int = MAX_BYTES,
 ) -> LabelFile:
     """Read a label file: CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
 
-    `file` is how messages name it, `columns` are those of labels or of verdicts, and `limit` is the
-    most bytes that it may have. What is wrong with a line is in `problems`; raises `InputError` for
-    a file that cannot be read at all.
+    `file` is how messages name it. What is wrong with a line is in `problems`; raises `InputError`
+    for a file that cannot be read at all.
     """
-    text = storable(table_text(path, file, limit))[0]
+    text = storable(table_text(path, file))[0]
     if not text.strip():
-        needed = " and ".join(columns[name][0] for name in _NEEDED)
-        raise InputError(Problem(f"is empty; must have the columns {needed}", file))
-    table = LabelFile(file, columns)
+        raise InputError(Problem(f"is empty; must have the columns {' and '.join(_NEEDED)}", file))
+    table = LabelFile(file)
     if is_json_lines(text):
         _read_json_lines(text, table)
     else:
         _read_csv(text, table)
     if not table.rows and not table.problems:
-        value = columns["label"][0]
-        table.problem(f"has no {value}: there is no line below the names of the columns", 1)
+        table.problem("has no label: there is no line below the names of the columns", 1)
     return table
 
 
@@ -198,7 +169,7 @@ def _with_format(error: InputError, path: Path) -> InputError:
 
 def _read_csv(text: str, table: LabelFile) -> None:
     names: Sequence[str] | None = None
-    for line, cells in read_cells(text, table, table.names):
+    for line, cells in read_cells(text, table, _NAMES):
         if names is None:
             names = _heads(cells, table, line)
             if names is None:
@@ -266,22 +237,19 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
     meanings: dict[str, str] = {}
     unknown: list[str] = []
     for name in names:
-        meaning = _meaning(name, table)
+        meaning = _meaning(name)
         if meaning is None:
             unknown.append(name)
         elif meaning in meanings.values():
             both = next(first_name for first_name, taken in meanings.items() if taken == meaning)
             message = f"the columns {shown(both)} and {shown(name)} mean the same"
-            hint = None
-            if table.columns is not COLUMNS and meaning == "label":
-                hint = "name the one with the judge's verdicts: `column`, beside `verdicts`"
             duplicate = f"duplicate column {shown(name)}"
-            table.problem(message if both != name else duplicate, line, hint=hint)
+            table.problem(message if both != name else duplicate, line)
         else:
             meanings[name] = meaning
     for needed in _NEEDED:
         if needed not in meanings.values():
-            names_of_column = table.columns[needed]
+            names_of_column = COLUMNS[needed]
             needed_names = " or ".join(names_of_column)
             close = _nearest_column(needed, unknown, table)
             hint = f"rename {close} to {names_of_column[0]}" if close else None
@@ -289,8 +257,8 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
                 f"has no column {needed_names}; its columns are {listed(names)}", line, hint=hint
             )
     for name in unknown:
-        close = table.nearest(name, table.names, cutoff=0.8)
-        close_meaning = _meaning(close, table) if close else None
+        close = table.nearest(name, _NAMES, cutoff=0.8)
+        close_meaning = _meaning(close) if close else None
         if close_meaning is not None and close_meaning not in (*_NEEDED, *meanings.values()):
             table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
     table.unused.update(dict.fromkeys(name for name in unknown if name))
@@ -308,13 +276,13 @@ def _nearest_column(needed: str, unknown: Sequence[str], table: LabelFile) -> st
             return named_so[0]
         taken.update(named_so)
     candidates = (name for name in unknown if name not in taken)
-    names = table.columns[needed]
+    names = COLUMNS[needed]
     return next((name for name in candidates if table.nearest(name, names)), None)
 
 
-def _meaning(name: str, table: LabelFile) -> str | None:
+def _meaning(name: str) -> str | None:
     lowered = name.casefold()
-    return next((column for column, names in table.columns.items() if lowered in names), None)
+    return next((column for column, names in COLUMNS.items() if lowered in names), None)
 
 
 def _read_json_lines(text: str, table: LabelFile) -> None:
@@ -367,13 +335,11 @@ def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
         return ""
 
     run_id, label = text("run_id"), values.get("label")
-    epoch = _whole_number(values.get("epoch"), table, line, "epoch", 0)
-    repeat = _whole_number(values.get("repeat"), table, line, "repeat", 1)
+    epoch = _epoch(values.get("epoch"), table, line)
     if not run_id and len(table.problems) == before:
         table.problem("the id of the run is empty", line, "run_id")
     if isinstance(label, dict | list):
-        key = "label" if table.columns is COLUMNS else table.columns["label"][0]
-        table.problem(f"got {shown(label)}; must be one value", line, key)
+        table.problem(f"got {shown(label)}; must be one value", line, "label")
     row = LabelRow(
         run_id,
         label,
@@ -382,18 +348,15 @@ def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:
         annotator=text("annotator"),
         split=text("split"),
         line=line,
-        repeat=repeat,
         note=_plain_text(values.get("note")),
-        test=_plain_text(values.get("test")),
-        content=_digest(values.get("content")),
         steps=_steps(values.get("step"), table),
     )
     if len(table.problems) == before:
         table.rows.append(row)
 
 
-def _whole_number(value: Any, table: LabelFile, line: int, column: str, least: int) -> int | None:
-    """A whole number of a row; None where there is none, or with the problem."""
+def _epoch(value: Any, table: LabelFile, line: int) -> int | None:
+    """The epoch of a row; None where there is none, or with the problem."""
     if value is None or value == "":
         return None
     number = value
@@ -403,9 +366,9 @@ def _whole_number(value: Any, table: LabelFile, line: int, column: str, least: i
             return None
         is_number = written.isascii() and written.isdigit() and len(written) < 10  # noqa: PLR2004 - digits
         number = int(written) if is_number else None
-    if isinstance(number, int) and not isinstance(number, bool) and number >= least:
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return number
-    table.problem(f"got {shown(value)}; must be an integer >= {least}", line, column)
+    table.problem(f"got {shown(value)}; must be an integer >= 0", line, "epoch")
     return None
 
 
@@ -441,12 +404,6 @@ def step_numbers(value: Any) -> tuple[int, ...] | None:
     if any(isinstance(number, bool) for number in numbers) or None in steps:
         return None
     return tuple(step for step in steps if step is not None and step >= 0)
-
-
-def _digest(value: Any) -> str:
-    """The digest in a column `content`, which may as well hold the transcript itself."""
-    text = _plain_text(value)
-    return text if len(text) == DIGEST_LENGTH and not set(text) - _HEX_DIGITS else ""
 
 
 WORDS: Mapping[str, int] = {

@@ -8,16 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, shortened
-from pytest_jrh.judges.judge import RunVerdicts, TableVerdict
 from pytest_jrh.sources.label_files import (
-    VERDICT_COLUMNS,
-    WORDS,
     LabelRow,
     NoLabelError,
     as_text,
@@ -28,7 +24,6 @@ from pytest_jrh.sources.label_files import (
     whole_number,
 )
 from pytest_jrh.sources.source import top_field
-from pytest_jrh.sources.verdict_tables import MAX_TABLE_BYTES, VERDICT_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,9 +31,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.suite import LabelSettings, Suite
-    from pytest_jrh.core.model import LabelKey, LabelledBy, Mode, Rubric, RunSummary
-    from pytest_jrh.judges import TableJudge
-    from pytest_jrh.judges.judge import VerdictKey
+    from pytest_jrh.core.model import LabelKey, LabelledBy, Rubric, RunSummary
     from pytest_jrh.sources.source import Source
 
 
@@ -48,9 +41,6 @@ _LONGEST_WORD = 40
 _LONGEST_NOTE = 2_000
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
-_STRAY = "lines of no run of this suite"
-_OF_OTHER_RUBRICS = "lines of rubrics that the suite has not"
-_OF_MADE_CASES = "lines of cases that were made or changed, which are no runs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +57,8 @@ class Reading:
     by: LabelledBy = "people"
     split: str = ""
     ordinal: bool = False
-    column: str = "label"
-    map_key: str = "map"
-    """What messages call the value, and the key of the config that says what it means."""
     kept_file: str = ""
     """How records, which are the same in any folder, name the file; empty for labels of the log."""
-    words: Mapping[str, int] = field(default_factory=lambda: WORDS)
-
-
-@dataclass(slots=True)
-class JoinedVerdicts:
-    """The verdicts of a table on runs; what is wrong with rows, and sentences about what was left
-    out.
-    """
-
-    verdicts: dict[VerdictKey, TableVerdict] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -160,51 +135,6 @@ class Joiner:
         joined.problems = first_problems(joined.problems, reading.file, "the labels")
         return joined
 
-    def join_verdicts(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedVerdicts:
-        """Join the rows of a table of verdicts; every row is a verdict, a problem, or counted in a
-        notice: a judge may have judged more than this suite has.
-        """
-        joined, mistakes = JoinedVerdicts(), JoinedLabels()
-        left_out = dict.fromkeys((_STRAY, _OF_OTHER_RUBRICS, _OF_MADE_CASES), 0)
-        for row in rows:
-            reason = self._left_out(row)
-            if reason is not None:
-                left_out[reason] += 1
-                continue
-            rubric_id = self._rubric(row, reading, mistakes)
-            run = self._run(row, reading, mistakes)
-            if rubric_id is None or run is None:
-                continue
-            if row.epoch is None and run[1] != 1 and self._aliases.get(row.run_id) != run:
-                # Of the runs of a log, those of a frozen suite may be a part.
-                message = f"is missing; the run {shown(row.run_id)} is of epoch {run[1]}"
-                mistakes.problems.append(Problem(message, reading.file, row.line, "epoch"))
-                continue
-            score = None
-            if as_text(row.label):
-                score = self._value(row, rubric_id, reading, mistakes)
-            verdict = TableVerdict(score, row.note, row.line, row.content)
-            key = (rubric_id, *run, row.repeat or 1)
-            first = joined.verdicts.setdefault(key, verdict)
-            if first is not verdict:
-                mistakes.problems.append(_second(row, verdict, first, reading))
-        joined.problems = first_problems(mistakes.problems, reading.file, "the verdicts")
-        joined.notices = _counts(left_out, reading.file)
-        return joined
-
-    def _left_out(self, row: LabelRow) -> str | None:
-        """Why a verdict is on nothing of this suite, as far as its row says; None where it is."""
-        kind = KINDS.get(row.test)
-        if kind is not None and not kind.natural:
-            return _OF_MADE_CASES
-        if row.rubric_id and row.rubric_id not in self._rubrics:
-            return _OF_OTHER_RUBRICS
-        epochs = self._epochs.get(row.run_id) or self._epochs.get(self._former.get(row.run_id, ""))
-        if epochs is None and row.run_id in self._aliases:
-            epochs = [self._aliases[row.run_id][1]]
-        fits = epochs is not None and (row.epoch is None or row.epoch in epochs)
-        return None if fits or row.run_id in self._unclear else _STRAY
-
     def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
         rubric_id = row.rubric_id or reading.rubric_id
         if rubric_id in self._rubrics or rubric_id in self._untargeted:
@@ -262,36 +192,21 @@ class Joiner:
         """The label of a row; None where there is none, with the problem unless `map` says so."""
         scale = self._rubrics[rubric_id].scores if reading.ordinal else ()
         try:
-            raw = mapped(row.label, reading.map, reading.map_key) if reading.map else row.label
+            raw = mapped(row.label, reading.map) if reading.map else row.label
             if reading.map and raw is None:
                 return None
-            return label_value(raw, scale, reading.words)
+            return label_value(raw, scale)
         except NoLabelError as error:
             hint = None
             if len(joined.problems) < MOST_PROBLEMS:
                 hint = _about_word(row.label, error.hint, reading)
-            joined.problems.append(
-                Problem(str(error), reading.file, row.line, reading.column, hint)
-            )
+            joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
             return None
 
 
 def _counts(left_out: Mapping[str, int], file: str) -> list[str]:
     """How many lines of a file were left out, for each reason."""
     return [f"{file}: {reason}: {number:,}." for reason, number in left_out.items() if number]
-
-
-def _second(row: LabelRow, verdict: TableVerdict, first: TableVerdict, reading: Reading) -> Problem:
-    """Refuse a second verdict on one run: nobody knows which of them is the judge's."""
-    relation = "repeats"
-    if verdict.score != first.score:
-        relation = "contradicts"
-    message = f"this verdict on the run {shown(row.run_id)} {relation} line {first.line}"
-    hint = (
-        "keep the lines of one judge, and one of these two, or add the column repeat where it "
-        "judged the run so often"
-    )
-    return Problem(message, reading.file, row.line, reading.column, hint)
 
 
 def _about_word(raw: object, nearest_word: str | None, reading: Reading) -> str | None:
@@ -301,7 +216,7 @@ def _about_word(raw: object, nearest_word: str | None, reading: Reading) -> str 
     is_long = len(word) > _LONGEST_WORD
     if nearest_word or reading.map or reading.ordinal or is_number or is_long or not word:
         return nearest_word
-    mapping = f"{reading.map_key}: {{{printable(word)}: 1}}"
+    mapping = f"map: {{{printable(word)}: 1}}"
     return f"say what its words mean: {mapping} if that is violated, else 0"
 
 
@@ -383,43 +298,6 @@ def find_labels(
     # In the order of the log, whatever the order of the labels.
     found_labels.labels = _in_order(found_labels.labels, suite, runs)
     return found_labels
-
-
-def find_verdicts(
-    judge: TableJudge, mode: Mode, joiner: Joiner, file: str
-) -> tuple[RunVerdicts, list[str]]:
-    """Read the table of a judge, and say what was left out; `file` is how messages name it.
-
-    Raises `InputError` with what is wrong with any line, and where no line is of a run.
-    """
-    columns = dict(VERDICT_COLUMNS)
-    if judge.column:
-        columns["label"] = (judge.column.casefold(),)
-    read = read_rows(judge.path, file=file, columns=columns, limit=MAX_TABLE_BYTES)
-    repeats = judge.settings.repeats
-    reading = Reading(
-        file,
-        map=judge.settings.score_map or {},
-        map_key="score_map",
-        words=VERDICT_WORDS,
-        ordinal=mode == "ordinal",
-        column=judge.column or "verdict",
-    )
-    joined = joiner.join_verdicts(read.rows, reading)
-    problems = [*read.problems, *joined.problems]
-    if not problems and not joined.verdicts:
-        run_ids = listed(dict.fromkeys(row.run_id for row in read.rows), 5)
-        message = f"has no verdict on a run of this suite: {' '.join(joined.notices)} The runs of "
-        message += f"the suite are {joiner.some_runs}, those of the file {run_ids}"
-        problems.append(Problem(message, file))
-    if problems:
-        raise InputError(problems)
-    beyond = sum(key[-1] > repeats for key in joined.verdicts)
-    if beyond:
-        joined.notices.append(
-            f"{file}: verdicts of later repeats than `repeats: {repeats}` of the judge: {beyond:,}."
-        )
-    return RunVerdicts(file, joined.verdicts), joined.notices
 
 
 def _from_file(

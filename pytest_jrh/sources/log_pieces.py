@@ -111,10 +111,7 @@ def written_time(written: Any) -> datetime | None:
     return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
 
 
-OTHER_TOOLS = (
-    "Inspect Scout imports such files into a database, which can be read: docs/sources.md, Other "
-    "tools; or write conversations, one a line: {id, messages}"
-)
+OTHER_TOOLS = "write conversations, one a line: {id, messages}"
 _FOREIGN: Mapping[str, tuple[frozenset[str], ...]] = {
     "an ATIF trajectory, which belongs in a .json file of its own": (
         frozenset({"schema_version", "steps"}),

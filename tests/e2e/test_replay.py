@@ -54,7 +54,7 @@ files = SuiteFiles(folder, folder / "inputs" / "configs" / "tiny.yml", "tiny")
 bench = Bench(files, Path(sys.argv[2]))
 outcomes = bench.replay().outcomes
 heavy = {"litellm", "vcr", "openai", "aiohttp", "httpx", "requests", "urllib3", "multiprocessing",
-         "inspect_ai", "inspect_scout"}
+         "inspect_ai"}
 found = sorted(name for name in sys.modules if name.partition(".")[0] in heavy)
 print(json.dumps([outcomes, found]))
 """

@@ -14,7 +14,6 @@ from tests.plugin.gated import Project, make_project
 from tests.plugin.own_judges import Judged, MakeJudged, judged_suite
 from tests.plugin.recorded import Recorded, record
 from tests.support.model_server import ModelServer
-from tests.support.scout import HAS_SCOUT
 
 # pytester forgets every module that an inner run imports: what is heavy is imported once, out here.
 _HEAVY = (
@@ -42,8 +41,6 @@ def _heavy_modules() -> None:
         patch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         for name in _HEAVY:
             importlib.import_module(name)
-        if HAS_SCOUT:
-            importlib.import_module("inspect_scout")
     gc.freeze()
 
 

@@ -1,7 +1,6 @@
 """One prompt through every seam gives the same verdicts, and so the same table (rule Q7).
 
-The seams are the five kinds of judges (a scanner of Scout where Scout is installed), `complete` in
-a function, and the hook that supplies one.
+The seams are the three kinds of judges, `complete` in a function, and the hook that supplies one.
 """
 
 from __future__ import annotations
@@ -17,14 +16,9 @@ from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
 from tests.support.offline import LOCAL, needs_cut_network, offline
-from tests.support.scout import HAS_SCOUT
 from tests.support.suites import SuiteFiles
 
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
-BODY = (
-    '{"model": "judge", "messages": [{"role": "user", "content": '
-    '{{ ("Rubric:\\n" ~ rubric ~ "\\n\\n" ~ transcript) | tojson }}}]}'
-)
 JUDGES = """
 import httpx
 from inspect_ai.scorer import Score, Scorer, accuracy, scorer
@@ -65,19 +59,6 @@ def scoring() -> Scorer:
 
     return score
 """
-SCANNER = """
-from inspect_scout import Result, Scanner, Transcript, scanner
-from judges import ask
-
-
-@scanner(messages="all")
-def scanning() -> Scanner[Transcript]:
-    async def scan(transcript: Transcript) -> Result:
-        text = "\\n".join(message.text for message in transcript.messages)
-        return Result(value=ask(f"Rubric:\\n{transcript.metadata['target']}\\n\\n{text}"))
-
-    return scan
-"""
 HOOK = """
 import importlib.util
 
@@ -95,7 +76,7 @@ EXPECTED = [
     ("agent_positives run-1", 0),
     ("agent_positives run-2", 0),
 ]
-SEAMS = ["prompt", "complete", "python", "http", "inspect", *(["scout"] if HAS_SCOUT else [])]
+SEAMS = ["prompt", "complete", "python", "inspect"]
 
 
 def lenient(request: Request) -> Any:
@@ -115,23 +96,12 @@ def configure(suite: SuiteFiles, url: str) -> None:
     folder, model, scores = suite.config.parent, "openai/judge", {"0": 0, "1": 1}
     (folder / "judges.py").write_text(JUDGES.format(url=url), encoding="utf-8")
     (folder / "prompt.md").write_text(PROMPT, encoding="utf-8")
-    (folder / "body.json.j2").write_text(BODY, encoding="utf-8")
-    service = {
-        "url": f"{url}/chat/completions",
-        "body": "body.json.j2",
-        "score": "/choices/0/message/content",
-    }
     judges = [
         {"name": "prompt", "model": model, "prompt_path": "prompt.md", "api_base": url},
         {"name": "complete", "python": "judges.py:completing", "model": model, "api_base": url},
         {"name": "python", "python": "judges.py:asking"},
-        {"name": "http", "http": service, "score_map": scores},
         {"name": "inspect", "inspect_scorer": "judges.py@scoring", "score_map": scores},
     ]
-    if HAS_SCOUT:
-        (folder / "scanners.py").write_text(SCANNER, encoding="utf-8")
-        scanner = {"scout_scanner": "scanners.py@scanning", "score_map": scores}
-        judges.append({"name": "scout", **scanner})
     change(suite, judges=judges)
 
 

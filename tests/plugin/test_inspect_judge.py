@@ -14,8 +14,7 @@ from tests.plugin.own_judges import RECORD, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
-from tests.support.offline import LOCAL, needs_cut_network, offline
-from tests.support.scout import needs_scout
+from tests.support.offline import needs_cut_network, offline
 from tests.support.suites import SuiteFiles
 
 # Inspect's own provider of OpenAI wants a newer openai than litellm takes.
@@ -74,26 +73,9 @@ def older(values: bool = False) -> Scorer:
     return score
 """
 
-SCANNER = """
-from inspect_scout import Scanner, Transcript, llm_scanner, scanner
-
-
-async def question(transcript: Transcript) -> str:
-    return f"Is this violated? {transcript.metadata['target']}"
-
-
-@scanner(messages="all")
-def asking() -> Scanner[Transcript]:
-    return llm_scanner(question=question, answer="boolean")
-"""
-
 
 def grade(request: Request) -> str:
     return "It is seen.\n\nGRADE: " + ("I" if VIOLATION in request.text else "C")
-
-
-def answer(request: Request) -> str:
-    return "[M2] shows it.\n\nANSWER: " + ("yes" if VIOLATION in request.text else "no")
 
 
 @pytest.fixture
@@ -132,34 +114,6 @@ def test_a_scorer_of_inspect_judges_and_is_replayed_without_a_network(
     # Inspect's template for a history has the edited answer in it.
     results = (suite.results / "state" / "case_results.jsonl").read_text("utf-8")
     assert '"turns_shown":{"turns":1}' in results
-
-
-@needs_scout
-@needs_cut_network
-def test_a_scanner_of_scout_asks_through_inspect_and_is_replayed_without_a_network(
-    suite: SuiteFiles,
-) -> None:
-    file = suite.config.parent / "scorers.py"
-    file.write_text(SCORERS + SCANNER, encoding="utf-8")
-    with ModelServer(answer) as server:
-        configure(
-            suite,
-            scout_scanner="scorers.py@asking",
-            model="loopback/grader",
-            api_base=server.base_url,
-            score_map={"true": 1, "false": 0},
-            timeout=60,
-        )
-        first = run_pytest(suite.folder, suite.option, RECORD, "-k", "run-1")
-        assert summary(first).startswith("2 passed, 6 deselected"), first.stdout
-        assert "2 calls made" in words(first)
-        assert all("Demand 1" in request.text for request in server.requests)
-    for workers in ((), ("-n", "2", *LOCAL)):
-        replayed = run_pytest(
-            suite.folder, suite.option, "-k", "run-1", *workers, interpreter=offline()
-        )
-        assert replayed.code == 0, replayed.stdout
-        assert "calls made" not in words(replayed)
 
 
 def test_values_of_a_scorer_become_scores(suite: SuiteFiles, pytester: pytest.Pytester) -> None:
@@ -253,7 +207,6 @@ ROLES = {
     "scorers.model_graded_qa(include_history=True)": ["grader"],
     "model_graded_fact(model='openai/x')": [],
     "model_graded_qa(model_role=None)": [None],
-    "llm_scanner(question=q, answer='boolean')": [None],
     "match()": [],
 }
 

@@ -80,7 +80,7 @@ def model() -> Iterator[int]:
     ("example", "file", "port", "served"),
     [
         (PYTHON, "judges.py", MODEL_PORT, model),
-        (HTTP, "refund_agent.yml", SERVICE_PORT, service),
+        (HTTP, "judges.py", SERVICE_PORT, service),
         (INSPECT, "refund_agent.yml", MODEL_PORT, model),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.plugin.own_judges import RECORD, MakeJudged, words
+from tests.plugin.own_judges import RECORD, MakeJudged, asking, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.suites import SuiteFiles
@@ -88,11 +88,9 @@ def test_a_judge_that_cuts_is_said_to(judged: MakeJudged, library: str, score: i
     assert turns_shown(suite) == first
 
 
-def test_a_service_that_gets_all_is_said_to_in_folds_alone(judged: MakeJudged) -> None:
+def test_a_judge_that_sends_all_is_said_to_in_folds_alone(judged: MakeJudged) -> None:
     with JudgeService() as service:
-        made = judged("")
-        made.configure({"http": {"url": service.url, "score": "/score", "reasoning": "/why"}})
-        suite = made.suite
+        suite = judged(asking(service.url)).suite
         done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
     assert "not shown" not in done.stdout, done.stdout
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}

@@ -25,9 +25,7 @@ from pytest_jrh.engine.loading import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
 from tests.plugin.recorded import run_pytest
-from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
-from tests.support.scout import needs_scout
 from tests.support.sessions import as_claude_code, as_codex, as_text
 from tests.support.suites import built_log, run
 
@@ -624,17 +622,6 @@ def graded() -> Scorer:
 
     return score
 """
-SCANNERS = """
-from inspect_scout import Result, Scanner, Transcript, scanner
-
-
-@scanner(messages="all")
-def found() -> Scanner[Transcript]:
-    async def scan(transcript: Transcript) -> Result:
-        return Result(value="1002" in transcript.messages[-1].text)
-
-    return scan
-"""
 
 
 @pytest.mark.parametrize(
@@ -642,7 +629,6 @@ def found() -> Scanner[Transcript]:
     [
         "python:own/judges.py:strict",
         "inspect_scorer:own/judges.py@graded",
-        pytest.param("scout_scanner:own/scanners.py@found", marks=needs_scout),
     ],
 )
 def test_a_suite_begins_with_a_judge_of_own_code(
@@ -654,7 +640,6 @@ def test_a_suite_begins_with_a_judge_of_own_code(
 ) -> None:
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(JUDGES, encoding="utf-8")
-    (project / "own/scanners.py").write_text(SCANNERS, encoding="utf-8")
     (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
     assert init("first", "--log", log, "--labels", "labels.csv", "--judge", judge) == 0
     said = capsys.readouterr().out
@@ -673,17 +658,6 @@ def test_a_suite_begins_with_a_judge_of_own_code(
     result.assert_outcomes(passed=3)
 
 
-def test_a_suite_begins_with_a_service(project: Path, log: Path) -> None:
-    with JudgeService() as service:
-        assert init("first", "--log", log, "--judge", service.url) == 0
-        judge = read_yaml(project / "inputs/configs/first.yml")["judge"]
-        assert judge == {"http": {"url": service.url, "score": "/score"}}
-        ready = make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project)
-        assert ready.judges[None].label == service.url.removeprefix("http://")
-        config = (project / "inputs/configs/first.yml").read_text(encoding="utf-8")
-        assert "# in `http`: reasoning: /reasoning, where its answer has one" in config
-
-
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
@@ -695,8 +669,6 @@ def test_a_suite_begins_with_a_service(project: Path, log: Path) -> None:
         ("python:judges.py", "must be a function, as pkg.mod:function or file.py:function"),
         ("python:", "does not fit the key python"),
         ("inspect_scorer:judges.py@grade", 'no @scorer named "grade"\n    graded is the nearest'),
-        ("http:judge.example.org", "does not fit the key http"),
-        ("verdicts:judges.py", "need labels\n    add them: --labels FILE"),
     ],
 )
 def test_a_judge_that_cannot_be_used_is_a_mistake_before_anything_is_written(
@@ -737,31 +709,11 @@ def graded() -> Scorer:
 
     return score
 """
-ASKING_SCANNER = """
-import json
-from inspect_scout import Result, Scanner, Transcript, scanner
-from openai import AsyncOpenAI
-
-client = AsyncOpenAI(base_url={url!r})
-
-
-@scanner(messages="all")
-def found() -> Scanner[Transcript]:
-    async def scan(transcript: Transcript) -> Result:
-        messages = [{{"role": "user", "content": transcript.messages[-1].text}}]
-        answer = await client.chat.completions.create(model="strict", messages=messages)
-        return Result(value=bool(json.loads(answer.choices[0].message.content)["score"]))
-
-    return scan
-"""
 NO_KEY = {"OPENAI_API_KEY": None}
 OWN_JUDGES = {
     "prompt": "",
     "python": "python:judges.py:strict",
     "inspect": "inspect_scorer:judges.py@graded",
-    "scout": "scout_scanner:scanners.py@found",
-    "http": "{url}",
-    "table": "verdicts:yesterday.csv",
 }
 # A neighbour that a judge's file imports.
 SCORING = """
@@ -790,10 +742,7 @@ def run_command(folder: Path, command: str, env: Mapping[str, str | None]) -> No
         subprocess.run(["/bin/sh", "-c", command], cwd=folder, check=True)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pytest.param(kind, marks=needs_scout if kind == "scout" else ()) for kind in OWN_JUDGES],
-)
+@pytest.mark.parametrize("kind", OWN_JUDGES)
 def test_every_printed_command_works_in_a_clone_without_a_key(
     project: Path,
     log: Path,
@@ -805,28 +754,17 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org"]
     subprocess.run([*git, "init", "--quiet"], cwd=project, check=True)
     (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
-    (project / "yesterday.csv").write_text("run_id,verdict\nrun-1,0\nrun-2,1\nrun-3,0\n")
     (project / "scoring.py").write_text(SCORING, encoding="utf-8")
-
-    def answered(_path: str, body: str) -> tuple[int, Mapping[str, str], bytes]:
-        return 200, {}, json.dumps({"score": int("1002" in body)}).encode()
-
-    with (
-        ModelServer(
-            lambda asked: {"reasoning": "Read.", "score": int("1002" in asked.text)}
-        ) as llm,
-        JudgeService(reply=answered) as service,
-    ):
+    with ModelServer(
+        lambda asked: {"reasoning": "Read.", "score": int("1002" in asked.text)}
+    ) as llm:
         (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
-        (project / "scanners.py").write_text(
-            ASKING_SCANNER.format(url=llm.base_url), encoding="utf-8"
-        )
-        judge = OWN_JUDGES[kind].format(url=service.url)
+        judge = OWN_JUDGES[kind]
         options = ["--judge", judge] if judge else []
         assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
         fill_in(project / "inputs/data/first/rubrics.yml")
         commands = printed_commands(capsys.readouterr().out)
-        assert sum(map(is_recording, commands)) == (0 if kind == "table" else 2)
+        assert sum(map(is_recording, commands)) == 2
         for command in commands:
             run_command(project, command, llm.environment if is_recording(command) else NO_KEY)
     subprocess.run([*git, "commit", "--quiet", "--message=suite"], cwd=project, check=True)

@@ -218,10 +218,9 @@ def test_of_labelled_runs_both_labels_are_chosen_and_no_disputed_one(
     pytester: pytest.Pytester,
 ) -> None:
     labelled = write_labelled(pytester.path)
-    lines = ["run_id,verdict", *(f"run-{number},0" for number in range(1, 6))]
-    (labelled.suite.data / "table.csv").write_text("\n".join([*lines, ""]), encoding="utf-8")
     config = labelled.suite.config
-    judge = "judge: {verdicts: inputs/data/natural/table.csv}"
+    (config.parent / "judges.py").write_text("def kind(case):\n    return 0\n", encoding="utf-8")
+    judge = "judge: {python: judges.py:kind}"
     text = f"{config.read_text('utf-8')}\nsubset: {{smoke: 2, more: 9}}\n{judge}\n"
     config.write_text(text, encoding="utf-8")
     result = pytester.runpytest(labelled.suite.option, SMOKE, "-rA", "-v")

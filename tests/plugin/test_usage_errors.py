@@ -352,18 +352,19 @@ def test_a_folder_without_suites_is_passed_over_in_silence(
         result.stdout.no_fnmatch_line("jrh:*")
 
 
+@pytest.mark.parametrize(
+    ("log", "way"),
+    [("s3://bucket/runs.eval", "*aws s3 cp*"), ("scout://runs", "*Scout are no longer read*")],
+)
 def test_a_log_that_is_named_by_its_url_is_said_to_be_out_of_reach(
-    pytester: pytest.Pytester, recorded: Recorded
+    pytester: pytest.Pytester, recorded: Recorded, log: str, way: str
 ) -> None:
     append_to(
-        recorded.tiny.config,
-        "test_agent_perturbation_config: {input_log_path: 's3://bucket/runs.eval'}\n",
+        recorded.tiny.config, f"test_agent_perturbation_config: {{input_log_path: '{log}'}}\n"
     )
     result = pytester.runpytest_inprocess(recorded.tiny.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ['*the log "s3://bucket/runs.eval" is not a file on this machine*', "*aws s3 cp*"]
-    )
+    result.stderr.fnmatch_lines([f'*the log "{log}" is not a file on this machine*', way])
 
 
 @pytest.mark.parametrize("worker", ["socket=127.0.0.1:9", "2*ssh=popen"])

@@ -45,7 +45,6 @@ HEAVY = (
     "filelock",
     "hypothesis",
     "inspect_ai.log",
-    "inspect_scout",
     "jinja2",
     "litellm.proxy.openai_files_endpoints.common_utils",
     "numpy",

@@ -43,9 +43,8 @@ ROOMS = (
 HEAVY: dict[str, tuple[str, ...]] = {
     "litellm": ("llm.transport",),
     "openai": ("llm.client",),
-    "httpx": ("llm.failures", "judges.http"),
+    "httpx": ("llm.failures",),
     "httpcore": ("llm.transport",),
-    "inspect_scout": ("sources.scout", "judges.inspect_code"),
     "inspect_ai": (
         "judges.inspect_code",
         "reports.eval_log",

@@ -147,7 +147,7 @@ def write(path: Path, *lines: str) -> str:
     return str(path)
 
 
-def test_a_validation_set_of_scout_has_the_labels_of_scan_results(
+def test_labels_stand_in_a_table_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [f"t{number},{'true' if number % 2 else 'false'}" for number in range(8)]

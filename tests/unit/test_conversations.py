@@ -428,7 +428,7 @@ def test_files_of_other_tools_are_named_with_the_way_in(
     with pytest.raises(InputError) as caught:
         open_source(path).summaries()
     assert f"is {name}" in str(caught.value)
-    assert "Inspect Scout imports such files" in str(caught.value)
+    assert "write conversations, one a line" in str(caught.value)
 
 
 def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> None:

@@ -22,7 +22,6 @@ from pytest_jrh.core import sections as parts
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ConfigSection
-from pytest_jrh.judges import http
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
 
 ROOT = Path(pytest_jrh.__file__).parents[1]
@@ -67,7 +66,7 @@ def test_every_key_of_a_config_is_described_and_none_is_left_out(
     assert set(config_schema["properties"]) == keys(Config)
     for name, part in config_schema["definitions"].items():
         described = part["properties"]
-        model = {**vars(http), **vars(schema), **vars(parts), **vars(probing)}[name]
+        model = {**vars(schema), **vars(parts), **vars(probing)}[name]
         # The section of a judge has the keys of every kind of judge too.
         model = schema.JudgeSection if model is parts.JudgeStage else model
         assert set(described) == keys(model), name

@@ -57,7 +57,14 @@ def values(joined: JoinedLabels) -> dict[str, int | None]:
         'Label\tRun_ID\tnote\nfail\ta\t"two\nlines"\n\nSatisfied\tuuid-b\t\n',
         '{"id": "a", "target": true}\n\n{"run_id": "b", "label": 0}\n',
     ],
-    ids=["commas", "Scout", "Excel", "Excel's sep", "tabs, a note of two lines, a uuid", "JSONL"],
+    ids=[
+        "commas",
+        "semicolons",
+        "Excel",
+        "Excel's sep",
+        "tabs, a note of two lines, a uuid",
+        "JSONL",
+    ],
 )
 def test_files_as_people_and_programs_write_them(path: Path, content: str) -> None:
     assert values(join(path, content)) == {"a1": 1, "b1": 0}
