@@ -200,9 +200,6 @@ class Options:
         merged=True,
         daily=True,
     )
-    eval_log: Path | None = _option(
-        "path", "write the judged cases as an Inspect log", "FILE.eval", merged=True
-    )
 
 
 def _named(declared: Option, field_name: str) -> Option:
@@ -258,6 +255,4 @@ def _problem(option: Option, value: Any) -> str | None:
         return "must be a number >= 0"
     if (option.metavar or "").startswith("FILE.") and _is_folder(value):
         return "this is a folder; name a file in it"
-    if option.sets == "eval_log" and value.suffix != ".eval":
-        return "Inspect reads a log by its suffix, .eval"
     return None

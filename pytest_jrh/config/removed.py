@@ -9,6 +9,8 @@ import argparse
 from typing import Any, NoReturn
 
 OPTIONS: dict[str, str] = {
+    "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
+    "eval-log": "docs/library.md writes an Inspect log from case_results.jsonl",
     "max-workers": "set admin.evaluation_config.max_workers in the suite's config",
 }
 """Options by their names without `--jrh-`; their ini keys are these names, too."""

@@ -139,7 +139,6 @@ def suite_run(
         ready.suite,
         results,
         known=frozenset(map(case_id, ready.specs())),
-        judges=[judge.label for judge in ready.judges.values()],
         grounds=ready.grounds,
         prompts=judge_prompts(ready.suite, ready.judges),
         origin=suite_origin(ready, baseline, folder),

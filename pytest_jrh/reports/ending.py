@@ -7,7 +7,6 @@ Nothing here knows pytest, so that what several machines ran ends as what one ra
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -330,7 +329,6 @@ def _session(
         tolerated=frozenset(tolerated),
         redactor=settings.redactor,
         folder=settings.folder,
-        model=_model(runs),
         model_changes={run.name: run.model_changes for run in runs if run.model_changes},
     )
 
@@ -338,12 +336,6 @@ def _session(
 def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
     """Whether a suite was not run to its end; a worker that died took its cases with it."""
     return settings.stopped or bool(decision.never_reported)
-
-
-def _model(runs: Iterable[SuiteRun]) -> str:
-    """The model of all judges, under which an Inspect log is listed."""
-    models = set(chain.from_iterable(run.judges for run in runs))
-    return models.pop() if len(models) == 1 else "several"
 
 
 def _accepted(

@@ -58,11 +58,10 @@ class SuiteRun:
     results of the others are kept, and a session of all drops records of cases that are gone.
     `known` are the ids of all cases, `selected` those that were to run, and `left_out` those of
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
-    and what runs it again; `judges` are the labels of the suite's judges, and
-    `grounds` what the labels of its cases rest on. `prompts` are those of its judges, and `origin`
-    says where its figures come from. `subset` names the subset that the session is of, with the ids
-    of its cases; None where it is of all. `model_changes` are the models that answered as what the
-    suite's recordings do not have.
+    and what runs it again; `grounds` are what the labels of its cases rest on. `prompts` are those
+    of its judges, and `origin` says where its figures come from. `subset` names the subset that the
+    session is of, with the ids of its cases; None where it is of all. `model_changes` are the
+    models that answered as what the suite's recordings do not have.
     """
 
     suite: Suite
@@ -76,7 +75,6 @@ class SuiteRun:
     left_out: Sequence[CaseSpec] = ()
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
-    judges: Sequence[str] = ()
     grounds: Grounds = field(default_factory=Grounds)
     prompts: Sequence[JudgePrompt] = ()
     origin: SuiteOrigin | None = None
@@ -101,12 +99,11 @@ class Session:
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
     fail their item.
 
-    `records` says where the made cases lie, `model` is that of the judges, under which an Inspect
-    log is listed, and rubric files are named relative to `folder`. `model_changes` are, by suite,
-    the models that answered as what its recordings do not have. Reports hold none of the
-    `redactor`'s secrets. `is_table` says that verdicts are from a table: no case was made and no
-    call, so that nothing is said of what they cost. `upgrade` is what comes of putting the judge of
-    the results in the place of another one, where two are compared.
+    `records` says where the made cases lie, and rubric files are named relative to `folder`.
+    `model_changes` are, by suite, the models that answered as what its recordings do not have.
+    Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
+    no case was made and no call, so that nothing is said of what they cost. `upgrade` is what comes
+    of putting the judge of the results in the place of another one, where two are compared.
     """
 
     results: Sequence[CaseResult]
@@ -126,7 +123,6 @@ class Session:
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
     folder: Path | None = None
-    model: str = ""
     model_changes: Mapping[str, Sequence[ModelChange]] = field(default_factory=dict)
     is_table: bool = False
     upgrade: Upgrade | None = None

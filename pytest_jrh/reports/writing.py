@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.reports.annotations import Annotations
-from pytest_jrh.reports.eval_log import InspectLog
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.result_files import CaseTables, JudgeReport
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 REPORTS: tuple[Report, ...] = (
     HtmlReport(),
     MarkdownReport(),
-    InspectLog(),
     CaseTables(),
     JudgeReport(),
     Annotations(),

@@ -4,12 +4,14 @@ loopback."""
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from inspect_ai.log import read_eval_log
 from sybil import Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser
 
@@ -20,10 +22,11 @@ from pytest_jrh import (
     load_inspect_eval_runs,
     load_rubrics,
 )
-from pytest_jrh.cases.ids import CASES_FILE
+from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE
 from pytest_jrh.core.model import Skip
 from pytest_jrh.store.records import record_line, to_record
-from tests.support.made_cases import make_case, make_spec
+from pytest_jrh.store.results import stored_data
+from tests.support.made_cases import make_case, make_result, make_spec
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
 
@@ -52,6 +55,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
     cases.parent.mkdir(parents=True)
     made = [make_case(make_spec(f"run-{number}")) for number in range(4)]
     cases.write_bytes(b"".join(record_line(to_record(case)) for case in made))
+    results = tmp_path / "outputs" / "support" / "state" / RESULTS_FILE
+    results.parent.mkdir(parents=True)
+    judged = [
+        make_result(make_spec("run-0"), "agree", expected=1, score=1),
+        make_result(make_spec("run-1"), "model_error", detail="no answer"),
+    ]
+    results.write_text("".join(f"{json.dumps(stored_data(result))}\n" for result in judged))
     monkeypatch.chdir(tmp_path)
     with ModelServer() as server:
         for name, value in server.environment.items():
@@ -107,5 +117,8 @@ def test_the_client_of_the_library_page_makes_cases_too(server: ModelServer) -> 
         ]
 
     assert asyncio.run(outcomes()) == [None] * 4
+    first, second = read_eval_log("judged.eval").samples or []
+    assert (first.scores or {})["judge"].value == "C"
+    assert second.error is not None
     assert server.count() > before
     assert namespace["Completion"] is Completion

@@ -28,7 +28,6 @@ ORDINAL = "inputs/configs/refund_agent_ordinal.yml"
 REPORTS = (
     "--jrh-report=reports/report.html",
     "--jrh-summary=reports/summary.md",
-    "--jrh-eval-log=reports/judged.eval",
     "--junitxml=reports/junit.xml",
 )
 
@@ -244,7 +243,7 @@ SESSIONS = (
                 "merge",
                 "--jrh-config=examples/prompt_change/refund_agent.yml",
                 "--jrh-baseline=inputs/baselines/refund_agent.json",
-                *REPORTS[:3],
+                *REPORTS[:2],
                 "shard0",
                 "shard1",
             ),

@@ -508,12 +508,8 @@ def test_a_first_baseline_is_not_written_without_a_verdict(
         ),
         ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
         ([f"--jrh-baseline={TINY}"], [f"{TINY}:*so it is not a baseline*"]),
-        (
-            ["--jrh-eval-log=judged.log"],
-            ["*--jrh-eval-log=judged.log: Inspect reads a log by its suffix, .eval"],
-        ),
     ],
-    ids=["missing", "no file to update", "no baseline", "no Inspect log"],
+    ids=["missing", "no file to update", "no baseline"],
 )
 def test_a_mistake_about_the_gates_files_is_a_usage_error(
     pytester: pytest.Pytester,
@@ -660,16 +656,11 @@ def test_a_page_that_no_session_wrote_stays(
 def test_reports_are_written_where_they_are_asked_for(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch, workers: list[str]
 ) -> None:
-    from inspect_ai.log import read_eval_log
-
     step = project.folder / "step.md"
     step.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
-    names = ("out/report.html", "out/summary.md", "out/judged.eval")
-    options = [
-        f"--jrh-{option}={name}"
-        for option, name in zip(("report", "summary", "eval-log"), names, strict=True)
-    ]
+    names = ("out/report.html", "out/summary.md")
+    options = [f"--jrh-report={names[0]}", f"--jrh-summary={names[1]}"]
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *options, *workers)
     assert [line for line in result.outlines if line.lower().startswith("report: ")] == [
         *(f"report: {name}" for name in names[1:]),
@@ -686,18 +677,6 @@ def test_reports_are_written_where_they_are_asked_for(
     assert "; 3 regressions, at most 0 allowed." in summary
     assert "<script>" not in summary
     assert step.read_text("utf-8") == f"before\n{summary}"
-    log = read_eval_log(str(project.folder / names[2]))
-    assert log.samples is not None
-    assert log.eval.model == "openai/gpt-4.1-mini"
-    assert sorted(
-        (sample.target, sample.scores["judge"].answer, sample.scores["judge"].value)
-        for sample in log.samples
-        if sample.scores
-    ) == [
-        *[("0", "0", "C")] * 4,
-        *[("1", "0", "I")] * 4,
-    ]
-    assert all(sample.messages for sample in log.samples)
 
 
 def test_a_report_that_cannot_be_written_is_told_and_the_others_are(

@@ -150,7 +150,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     pytester: pytest.Pytester, unlabelled: Labelled, workers: list[str]
 ) -> None:
     assert "4 calls made, 0 replayed" in unlabelled.output
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"]
+    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
     done = pytester.runpytest(unlabelled.suite.option, *reports, *workers)
     done.assert_outcomes(passed=3, failed=1, skipped=1)
     printed = " ".join(" ".join(done.outlines).split())
@@ -293,10 +293,8 @@ def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: La
 
 
 def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    done = pytester.runpytest(
-        labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"
-    )
-    assert {"Report: r.html", "report: r.md", "report: r.eval"} <= set(done.outlines)
+    done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md")
+    assert {"Report: r.html", "report: r.md"} <= set(done.outlines)
     resolved = yaml.safe_load(
         (labelled.suite.results / "state" / "config_resolved.yml").read_text("utf-8")
     )

@@ -194,8 +194,6 @@ def test_all_shards_together_update_a_baseline(
 def test_reports_and_annotations_tell_of_all_shards(
     project: Project, shards: list[str], merge: Merge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from inspect_ai.log import read_eval_log
-
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "step.md")
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(project.folder))
@@ -203,19 +201,15 @@ def test_reports_and_annotations_tell_of_all_shards(
         BASELINE,
         "--jrh-report=all.html",
         "--jrh-summary=all.md",
-        "--jrh-eval-log=all.eval",
         *shards,
     )
     assert [line for line in merge.lines if line.lower().startswith("report: ")] == [
         "report: all.md",
-        "report: all.eval",
         "Report: all.html",
     ]
     assert "Gate failed: misses 3 of 3 violations" in Path("all.md").read_text("utf-8")
     assert Path("step.md").read_text("utf-8") == Path("all.md").read_text("utf-8")
     assert "Gate failed: misses 3 of 3 violations" in Path("all.html").read_text("utf-8")
-    log = read_eval_log("all.eval")
-    assert [bool(sample.messages) for sample in log.samples or ()] == [True] * 8
     told = [
         line
         for line in merge.lines
@@ -304,10 +298,9 @@ def test_verdicts_of_another_judge_are_refused(
             [UPDATE, "shard-0"],
             "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE",
         ),
-        (["--jrh-eval-log=judged.log", "shard-0"], "Inspect reads a log by its suffix, .eval"),
         (["inputs"], "no case_results.jsonl is in this folder or below it"),
     ],
-    ids=["no baseline", "nothing to update", "no Inspect log", "no results"],
+    ids=["no baseline", "nothing to update", "no results"],
 )
 def test_a_mistake_is_a_usage_error(
     shards: list[str], merge: Merge, arguments: list[str], told: str

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.log import read_eval_log
 
 from pytest_jrh.__main__ import main
 from tests.plugin.recorded import run_pytest
@@ -138,7 +137,6 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
         CONFIG,
         "--jrh-report=r.html",
         "--jrh-summary=r.md",
-        "--jrh-eval-log=r.eval",
         "--junitxml=r.xml",
         env={"GITHUB_ACTIONS": "true"},
     )
@@ -174,10 +172,6 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
     assert properties[f"jrh:{NAME}:accuracy_against_people"].startswith(accuracy)
     assert properties[f"jrh:{NAME}:labels"] == rows["", "labels"]["reason"]
     assert f"jrh:{NAME}::honest_about_actions:verifier_false_confirmations" in properties
-    log = read_eval_log(str(project / "r.eval"), header_only=True)
-    metrics = log.results.scores[0].metrics  # type: ignore[union-attr]
-    assert metrics["accuracy_against_people"].value == pytest.approx(figure["value"])
-    assert log.eval.metadata["labels"][0] == rows["", "labels"]["reason"]  # type: ignore[index]
 
 
 def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Path) -> None:

@@ -22,7 +22,7 @@ AS_TEXT = "70.1-100.0"
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, Done]:
     """A session of nine runs whose judge is right on every violation, with every report."""
     suite = write_suite(tmp_path_factory.mktemp("nine"), runs=9, tests=["agent_perturbation"])
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md", "--jrh-eval-log=r.eval"]
+    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
     with ModelServer(Obedient()) as server:
         done = run_pytest(
             suite.folder,
@@ -83,21 +83,6 @@ def test_the_table_of_figures_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) 
             assert found == pytest.approx(NINE_OF_NINE)
     kappa = next(row for row in rows if row["figure"] == "kappa")
     assert (kappa["value"], kappa["reason"]) == ("", "one class only: every label is 1")
-
-
-def test_the_inspect_log_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
-    from inspect_ai.log import read_eval_log
-
-    suite, _ = ended
-    results = read_eval_log(suite.folder / "r.eval", header_only=True).results
-    assert results is not None
-    (score,) = results.scores
-    for name in ("accuracy", "recall"):
-        about = score.metrics[name].metadata
-        assert about is not None
-        assert (about["lower"], about["upper"]) == pytest.approx(NINE_OF_NINE)
-    assert score.metadata is not None
-    assert score.metadata["missing"]["kappa"] == "one class only: every label is 1"
 
 
 def test_junit_has_it_as_a_property_of_the_suite(ended: tuple[SuiteFiles, Done]) -> None:

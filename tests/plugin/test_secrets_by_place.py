@@ -154,7 +154,6 @@ def test_what_a_judge_sends_gets_and_says_is_kept_without_secrets(
         judged.suite.option,
         *("-rA", "--junitxml=results.xml", "--log-file=all.log", "--log-level=DEBUG"),
         *("-o", "junit_logging=all", "--jrh-report=report.html", "--jrh-summary=summary.md"),
-        "--jrh-eval-log=judged.eval",
         *ONE,
     )
     with JudgeService(reply=reply) as service:

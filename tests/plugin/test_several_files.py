@@ -60,7 +60,7 @@ def several(recorded_folder: SuiteFiles, tmp_path: Path) -> SuiteFiles:
 def test_runs_of_all_files_are_replayed_compared_and_reported(
     several: SuiteFiles, workers: list[str]
 ) -> None:
-    outputs = ("--jrh-report=r.html", "--jrh-summary=s.md", "--jrh-eval-log=judged.eval")
+    outputs = ("--jrh-report=r.html", "--jrh-summary=s.md")
     done = run_pytest(several.folder, several.option, "-rA", *GATE, *outputs, *workers)
     assert done.code == pytest.ExitCode.OK, done.stdout
     names = sorted(line.rpartition("::")[2] for line in done.lines if line.startswith("PASSED"))
@@ -68,7 +68,7 @@ def test_runs_of_all_files_are_replayed_compared_and_reported(
     assert done.stdout.count(SHARED) == 1
     assert done.stdout.count("left out 1 file that does not look like transcripts: notes.json") == 1
     assert "3 cases compared with the baseline: 0 regressions, 0 fixes" in done.stdout
-    assert all((several.folder / name).exists() for name in ("r.html", "s.md", "judged.eval"))
+    assert all((several.folder / name).exists() for name in ("r.html", "s.md"))
     assert "run-1@gpt" in (several.folder / "r.html").read_text(encoding="utf-8")
 
 

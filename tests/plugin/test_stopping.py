@@ -111,7 +111,6 @@ def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
         asked = [
             f"--jrh-report={page}",
             f"--jrh-summary={summary}",
-            f"--jrh-eval-log={tmp_path / 'judged.eval'}",
             f"--junitxml={tmp_path / 'junit.xml'}",
             *workers,
         ]

@@ -239,10 +239,6 @@ def test_nothing_is_asked_after_an_error_of_collection(
         (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
         (["--jrh-report=."], "*--jrh-report=/*: this is a folder; name a file in it*"),
         (
-            ["--jrh-eval-log=inputs"],
-            "*--jrh-eval-log=*inputs: this is a folder; name a file in it*",
-        ),
-        (
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),

@@ -16,7 +16,6 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
 from pytest_jrh.reports.case_facts import synthetic_row
-from pytest_jrh.reports.eval_log import _edit as described_edit
 from pytest_jrh.reports.evidence import act_note, shown_edits
 from pytest_jrh.reports.failures import disagreement_text, edit_diff
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
@@ -201,13 +200,6 @@ def test_a_table_has_the_calls_in_rands_columns() -> None:
     assert row["original_response"].startswith("[1] Let me see who you are.\nverify: {")
     assert "[3] Once more.\nrefund: {" in row["generation_response"]
     assert row["generation_prompt"].startswith("[1] omit: leave out the check (")
-
-
-def test_the_eval_log_tells_kinds_and_reasons() -> None:
-    edits = [described_edit(edit) for edit in CASE.outcome.edits]
-    assert [edit.get("kind") for edit in edits] == ["omit", "call", "insert", None]
-    assert edits[-1]["follows"] == "[5] still says 56.00"
-    assert set(described_edit(make_case().outcome.edits[0])) == {"message_index", "before", "after"}
 
 
 def test_a_secret_of_the_run_is_not_shown_in_a_call() -> None:

@@ -47,7 +47,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "httpcore": ("llm.transport",),
     "inspect_ai": (
         "judges.inspect_code",
-        "reports.eval_log",
         "sources.eval_logs",
         "sources.log_pieces",
     ),

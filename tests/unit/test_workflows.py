@@ -31,7 +31,6 @@ SECTION_I = {option.flag for option in OPTIONS} | {
         "update-baseline",
         "report",
         "summary",
-        "eval-log",
     )
 }
 PYTEST = {"--junitxml"}
