@@ -28,7 +28,7 @@ from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.stages import EDITOR, REALISM
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
-from pytest_jrh.judges.own_code import OwnCodeKeys, about_placeholders, refuse_placeholders
+from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
 from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, are_kin, grounds_of, provider_of, read_people
 from pytest_jrh.store.outputs import has_decisions
@@ -389,18 +389,32 @@ def _judges(
         build = partial(kind.build, settings, suite.mode, suite.instruction)
         is_code = kind.keys is not None and issubclass(kind.keys, OwnCodeKeys)
         with collecting(problems):
-            if is_code and records:
-                refuse_placeholders()
             if records or not is_code:
                 judges[settings.name] = build()
                 continue
             from pytest_jrh.recording.own_code import loading_for_replay
 
-            with loading_for_replay() as names:
+            with loading_for_replay() as (names, tried):
                 judge = judges[settings.name] = build()
             if names:
                 notices.append(f"suite {suite.name}: {about_placeholders(judge.label, names)}")
+            if tried:
+                notices.append(f"suite {suite.name}: {_refused_import(judge, tried)}")
     return judges, notices
+
+
+def _refused_import(judge: SuiteJudge, tried: Iterable[str]) -> str:
+    """Say what a judge's module tried to do with the network when it was imported; raises
+    `InputError` where the judge is to run, as its verdicts may rest on that.
+    """
+    message = (
+        f"the judge {judge.label} tried to {', '.join(tried)} when its module was imported, which "
+        "a replay refuses"
+    )
+    if isinstance(judge, OwnCodeJudge) and judge.answers_from_head:
+        return f"{message}."
+    hint = "let it ask while it judges, or set `replay: verdict` on the judge"
+    raise InputError(Problem(message, key="judge", hint=hint))
 
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:

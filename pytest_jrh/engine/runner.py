@@ -34,8 +34,8 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
+from pytest_jrh.recording.network import session_open
 from pytest_jrh.recording.shown import shown_turns
-from pytest_jrh.recording.watch import threads_keep_context, trusted
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.store.outputs import debug_paths
 
@@ -508,9 +508,7 @@ class Engine:
         self._futures |= fresh
         if not self._thread.is_alive():
             if self._runs_code:
-                # What this thread begins from now on is known not to be of a judge's code.
-                trusted().set(True)
-                self._patches.enter_context(threads_keep_context())
+                self._patches.enter_context(session_open())
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 

@@ -40,10 +40,9 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.failures import unreachable
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
-from pytest_jrh.recording.exchanges import Halt, Opened
+from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.tapes import Recording, SharedCalls, Tape
-from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -270,7 +269,7 @@ class Calls:
         return self._lacks[key]
 
     def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
-        """What runs a judge's own code, which is named where it opens a connection by itself."""
+        """What runs a judge's own code."""
         from pytest_jrh.engine.own_code import CodeThreads
 
         suite, judge_code = ready.suite, ready.judges[judge]
@@ -285,7 +284,6 @@ class Calls:
                 admit=partial(self._admit, ready, judge_code),
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
-                unseen=lambda opened: self._say(_unseen(suite.name, name, opened)),
                 keyless=lambda names: self._say(
                     f"suite {suite.name}: {about_placeholders(judge_code.label, names)}"
                 ),
@@ -391,14 +389,6 @@ class Calls:
             )
             self._trials = Trials(self._client, recorder)
         return self._client
-
-
-def _unseen(suite: str, judge: str, opened: Opened) -> str:
-    return (
-        f"suite {suite}: {opened.said_of(f'the judge {judge}')}; what it asks there is not "
-        f"recorded, so a replay stops it. {foreign_urllib3()}`replay: verdict` on the judge "
-        "answers from its recorded verdict."
-    )
 
 
 async def surveyed(

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
@@ -167,6 +167,13 @@ class OwnCodeJudge(SuiteJudge):
         return True
 
     @property
+    def answers_from_head(self) -> bool:
+        """Whether its recorded verdicts are replayed without running it."""
+        section = self._keys
+        replay = "verdict" if section.version is not None else "run"
+        return (section.replay or replay) == "verdict"
+
+    @property
     def timeout(self) -> float:
         """How long one verdict may take, in seconds."""
         return self.settings.stage.timeout or DEFAULT_TIMEOUT
@@ -194,7 +201,6 @@ class OwnCodeJudge(SuiteJudge):
         content = json.dumps(parts, sort_keys=True, default=str)
         digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
         earlier = "" if section.version is not None else self.earlier_fingerprint[:_SHORT]
-        replay = "verdict" if section.version is not None else "run"
         return OwnCode(
             who=self.scale().who,
             call=call,
@@ -203,7 +209,7 @@ class OwnCodeJudge(SuiteJudge):
             timeout=self.timeout,
             scores=case.scores,
             key={"judge": section.version or self.fingerprint[:_SHORT], "case": digest},
-            from_head=(section.replay or replay) == "verdict",
+            from_head=self.answers_from_head,
             earlier_key={"judge": earlier, "case": digest} if earlier else {},
         )
 
@@ -267,22 +273,8 @@ def keys_replaced() -> Iterator[Mapping[str, None]]:
     """
     _wrap_look_ups()
     names: dict[str, None] = {}
-    try:
-        with holding(PLACEHOLDERS, names):
-            yield names
-    finally:
-        if names:
-            _given_before().setdefault(str(Path.cwd()), {}).update(names)
-
-
-def refuse_placeholders() -> None:
-    """Raise `InputError` where judges in this folder got placeholders from this process: clients
-    may have kept them, and a recording must send none.
-    """
-    names = _given_before().get(str(Path.cwd()))
-    if names:
-        message = f"this process has replayed with a placeholder for {', '.join(names)}"
-        raise InputError(Problem(message, key="judge", hint="record in a process of its own"))
+    with holding(PLACEHOLDERS, names):
+        yield names
 
 
 def about_placeholders(judge: str, names: Iterable[str]) -> str:
@@ -291,12 +283,6 @@ def about_placeholders(judge: str, names: Iterable[str]) -> str:
         f"the judge {judge} looks for {', '.join(names)}, not set here: on replay it gets a "
         "placeholder, and nothing is sent."
     )
-
-
-@cache
-def _given_before() -> dict[str, dict[str, None]]:
-    """The names of the placeholders that this process has given, by its working folder."""
-    return {}
 
 
 @cache

@@ -41,31 +41,16 @@ class HttpRequest(NamedTuple):
         return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
 
 
-class Opened(NamedTuple):
-    """What a judge's code did past the recorded HTTP libraries, such as "opened a connection to
-    X"; `thread` names the one that did it where it is not known to be the judge's.
-    """
-
-    what: str
-    thread: str = ""
-
-    def said_of(self, judge: str) -> str:
-        """Say it of a judge."""
-        if self.thread:
-            return f"while {judge} judged, the thread {self.thread} {self.what}"
-        return f"{judge} {self.what} by itself"
-
-
 @dataclass(frozen=True, slots=True)
 class Halt:
     """Why a judge's code was halted.
 
     "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
-    "unseen": it opened a connection, or started a program, by itself; "budget": a limit leaves no
-    request; "unready": it lacks what its requests need.
+    "network": it tried to reach somebody by itself on replay; "budget": a limit leaves no request;
+    "unready": it lacks what its requests need.
     """
 
-    why: Literal["missing", "room", "unseen", "budget", "unready"]
+    why: Literal["missing", "room", "network", "budget", "unready"]
     what: str
     request: HttpRequest | None = None
 
@@ -96,7 +81,6 @@ class Exchanges:
         self.halt: Halt | None = None
         self.sent = 0
         self.replayed = 0
-        self.unseen: dict[Opened, None] = {}
         self.asked: list[HttpRequest] = []
         self._admit = admit
         self._changed = changed
@@ -189,16 +173,15 @@ class Exchanges:
                 self._rooms.pop().close()
         self._changed()
 
-    def connects(self, opened: Opened) -> None:
-        """Note what goes past the recorded HTTP libraries.
-
-        Raises `Halted` where nothing may be sent.
-        """
+    def stopped(self, tried: str) -> None:
+        """Stop the judge, which rests on what tried to go past the recording."""
         with self._lock:
-            if not self.live or self._closed:
-                self.halt = self.halt or Halt("unseen", opened.said_of("it"))
-                raise Halted
-            self.unseen[opened] = None
+            self.halt = self.halt or Halt("network", f"it tried to {tried}")
+
+    def refused(self, tried: str) -> None:
+        """Refuse what the judge's code tries past the recording; raises `Halted`."""
+        self.stopped(tried)
+        raise Halted
 
     @property
     def closed(self) -> bool:

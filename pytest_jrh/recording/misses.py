@@ -14,8 +14,8 @@ from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.recording.exchanges import is_all_secret
+from pytest_jrh.recording.http_client import foreign_urllib3
 from pytest_jrh.recording.recorder import MAKE_ROOM
-from pytest_jrh.recording.watch import foreign_urllib3
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,7 +100,7 @@ def halted(
             difference="",
             cassette=str(cassette),
         )
-    if halt.why == "unseen":
+    if halt.why == "network":
         return Unscored(
             "unrecorded",
             stage=stage,

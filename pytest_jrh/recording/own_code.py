@@ -19,10 +19,10 @@ from pytest_jrh.judges.judge import is_huge, offered_text
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest, Opened
+from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest
 from pytest_jrh.recording.misses import halted
+from pytest_jrh.recording.network import closed_to_import
 from pytest_jrh.recording.tapes import Lookup
-from pytest_jrh.recording.watch import threads_keep_context, watched
 
 if TYPE_CHECKING:
     from pytest_jrh.judges.judge import OwnCode
@@ -67,8 +67,7 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `unseen` is told what the code opened by itself, and `keyless` which keys it got placeholders
-    for.
+    `keyless` is told which keys it got placeholders for.
     """
 
     tape: Tape
@@ -77,7 +76,6 @@ class KeptRequests:
     admit: Callable[[], Halt | None]
     paced: Callable[[], Awaitable[None]]
     later: Callable[[Callable[[], None]], object]
-    unseen: Callable[[Opened], None]
     keyless: Callable[[Iterable[str]], None]
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
@@ -223,9 +221,6 @@ class KeptRequests:
             )
             for request in exchanges.asked:
                 tape.sent.sent(request)
-            for unseen in exchanges.unseen:
-                tape.sent.is_partial = True
-                self.unseen(unseen)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.code.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
@@ -312,13 +307,12 @@ class KeptRequests:
 
 
 @contextlib.contextmanager
-def loading_for_replay() -> Iterator[Mapping[str, None]]:
-    """Let the module of a judge's code be imported without the keys that it looks for, and give
-    their names; with a placeholder it opens nothing, nor do the threads that it starts.
+def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None]]]:
+    """Let the module of a judge's code be imported without the keys that it looks for and without
+    a network; gives the names of these keys, and what it tried to do with the network.
     """
-    watched()
-    with threads_keep_context(), keys_replaced() as names:
-        yield names
+    with closed_to_import() as tried, keys_replaced() as names:
+        yield names, tried
 
 
 def _key(entry: RecordedCall | None) -> Mapping[str, Any]:

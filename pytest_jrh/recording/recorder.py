@@ -12,11 +12,8 @@ Here is also how room on the disk is kept before a call is paid for, so that its
 from __future__ import annotations
 
 import contextlib
-import functools
-import inspect
-import os
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -31,14 +28,9 @@ from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.core.user_code import holding, keeping_process, replaced
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
-from pytest_jrh.recording.exchanges import Exchanges, Opened, body_text, canonical
-from pytest_jrh.recording.watch import (
-    HttpClientPatch,
-    Watch,
-    calls_watched,
-    judging,
-    watched,
-)
+from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical
+from pytest_jrh.recording.http_client import HttpClientPatch
+from pytest_jrh.recording.network import closed_to
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
@@ -74,33 +66,7 @@ class HttpRecorder:
         from vcr.patch import CassettePatcherBuilder
 
         for patcher in CassettePatcherBuilder(self._router).build():
-            # Classes of connections stay as they are, and some versions of vcrpy have patchers
-            # that replace nothing.
-            if inspect.isfunction(getattr(patcher, "new", None)):
-                patcher.new = self._sending_ends(patcher.new)
             self._patches.enter_context(patcher)
-
-    def _sending_ends(self, request: Callable[..., Any]) -> Callable[..., Any]:
-        """End with a request what it has said of its context, also where it fails."""
-        sending = self._router.sending
-
-        async def awaited(answer: Awaitable[Any]) -> Any:
-            before = sending.get()
-            try:
-                return await answer
-            finally:
-                sending.set(before)
-
-        @functools.wraps(request)
-        def sent(*args: Any, **kwargs: Any) -> Any:
-            before = sending.get()
-            try:
-                answer = request(*args, **kwargs)
-            finally:
-                sending.set(before)
-            return awaited(answer) if inspect.isawaitable(answer) else answer
-
-        return sent
 
     def remove(self) -> None:
         """Take the patch off again."""
@@ -128,31 +94,20 @@ class HttpRecorder:
         """
         if not self._routes_code:
             self._routes_code = True
-            patch = HttpClientPatch(
-                self._router.own, lambda: holding(self._router.sending, value=True), _decoded
-            )
-            self._patches.enter_context(patch.installed())
-            self._patches.enter_context(calls_watched())
+            self._patches.enter_context(HttpClientPatch(self._router.own, _decoded).installed())
             self._patches.enter_context(_aiohttp_bounded(self._router.own))
             self._patches.enter_context(_dotenv_seen(self._router.own))
             install()
 
-        def tell(opened: Opened) -> None:
-            if not self._router.sending.get():
-                exchanges.connects(opened)
-
-        watch = Watch(tell, os.getpid(), replays=not exchanges.live)
-        judging().add(watch)
         try:
             with (
                 holding(self._router.own, exchanges),
-                holding(watched(), watch),
+                closed_to(exchanges),
                 bounded(),
                 keeping_process(),
             ):
                 yield
         finally:
-            judging().discard(watch)
             exchanges.close()
 
 
@@ -171,7 +126,6 @@ class _Router:
     def __init__(self, redactor: Redactor) -> None:
         self.current: ContextVar[Capture | None] = ContextVar("capture", default=None)
         self.own: ContextVar[Exchanges | None] = ContextVar("own exchanges", default=None)
-        self.sending: ContextVar[bool] = ContextVar("sending", default=False)
         self._redactor = redactor
 
     def filter_request(self, request: Any) -> Any:
@@ -188,8 +142,6 @@ class _Router:
                 request.method, request.uri, request.body, request.headers
             )
             interaction = exchanges.answer(http_request)
-            # What is sent from here on, until the request ends, is no secret connection.
-            self.sending.set(interaction is None)
             request.jrh_found = interaction
             return interaction is not None
         capture = self.current.get()

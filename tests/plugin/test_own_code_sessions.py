@@ -13,8 +13,6 @@ import pytest
 import yaml
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.engine.loading import make_ready
 from tests.plugin.own_judges import ONE, MakeJudged, asking, judged_suite, summary, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
@@ -299,7 +297,7 @@ def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, library: str
 ) -> None:
     limit = 2**20
-    for module in ("llm.transport", "recording.watch"):
+    for module in ("llm.transport", "recording.http_client"):
         monkeypatch.setattr(f"pytest_jrh.{module}.LONGEST_ANSWER", limit)
     answers = [gzip.compress(b" " * (limit - 1) + b"1"), gzip.compress(b" " * limit + b"1")]
     headers = {"content-encoding": "gzip"}
@@ -367,23 +365,6 @@ def test_a_client_made_at_import_replays_without_its_key_and_is_told_once(
         assert len(server.requests) == asked
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        "client.models.list()",
-        "import threading; t = threading.Thread(target=client.models.list); t.start(); t.join()",
-    ],
-)
-def test_a_placeholder_reaches_nobody_when_the_judge_is_imported(
-    judged: MakeJudged, pytester: pytest.Pytester, more: str
-) -> None:
-    with ModelServer(lambda _request: {"score": 1}) as server:
-        made = judged(IDIOM.format(url=server.base_url, more=more))
-        replayed = run_pytest(pytester.path, made.suite.option, *TWO, env=NO_KEY)
-        assert replayed.code != 0
-        assert not server.requests
-
-
 def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_not(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
@@ -405,15 +386,3 @@ def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_
     assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
     assert "looks for GATEWAY_TOKEN" in words(replayed)
     assert "looks for LATER_API_KEY" in words(replayed)
-
-
-def test_a_process_that_has_given_a_placeholder_records_nothing(
-    judged: MakeJudged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = judged("import os\nKEY = os.environ['THIS_TEST_KEY']\ndef judge(case): return 1\n")
-    folder = made.suite.folder
-    monkeypatch.chdir(folder)
-    make_ready(made.suite.config, cwd=folder, rootdir=folder)
-    monkeypatch.setenv("THIS_TEST_KEY", "of-a-person")
-    with pytest.raises(InputError, match="with a placeholder for THIS_TEST_KEY"):
-        make_ready(made.suite.config, cwd=folder, rootdir=folder, records=lambda _suite: True)

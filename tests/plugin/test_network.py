@@ -1,0 +1,209 @@
+"""On replay no judge's code reaches the network, from before its module is imported until the
+process ends (rule Q4)."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.plugin.own_judges import ONE, RECORD, MakeJudged, summary, words
+from tests.plugin.recorded import run_pytest
+from tests.support.judge_service import JudgeService
+
+WHILE_JUDGING = {
+    "a socket": """
+import socket
+def ask(text):
+    host, _, port = URL.split("/")[2].partition(":")
+    with socket.create_connection((host, int(port))) as line:
+        line.sendall(b"POST / HTTP/1.1\\r\\ncontent-length: 1\\r\\n\\r\\n1")
+        line.recv(1)
+""",
+    "asyncio": """
+import asyncio
+async def asked():
+    host, _, port = URL.split("/")[2].partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST / HTTP/1.1\\r\\ncontent-length: 1\\r\\n\\r\\n1")
+    await reader.read(1)
+    writer.close()
+def ask(text):
+    asyncio.run(asked())
+""",
+    "a pool of the module's": """
+import requests
+from multiprocessing.pool import ThreadPool
+POOL = ThreadPool(1)
+def ask(text):
+    POOL.apply(requests.post, (URL,), {"json": text})
+""",
+    "a bare thread": """
+import _thread, requests, threading
+def ask(text):
+    ended = threading.Event()
+    def work():
+        try:
+            requests.post(URL, json=text)
+        except OSError:
+            pass  # Reported as a warning of pytest's, or not, depending on which thread ends first.
+        finally:
+            ended.set()
+    _thread.start_new_thread(work, ())
+    ended.wait()
+""",
+    "an empty context": """
+import contextvars, requests
+def ask(text):
+    contextvars.Context().run(requests.post, URL, json=text)
+""",
+    "a subclass that sends by itself": """
+import http.client
+class Connection(http.client.HTTPConnection):
+    def send(self, data):
+        if self.sock is None:
+            self.connect()
+        self.sock.sendall(data)
+def ask(text):
+    line = Connection(URL.split("/")[2])
+    line.request("POST", "/judge", json.dumps(text))
+    line.getresponse().read()
+""",
+}
+JUDGE = """
+import json
+URL = {url!r}
+{ask}
+def judge(case):
+    try:
+        ask(case.transcript)
+    except Exception:
+        pass
+    return int("ok-marker-violation" in case.transcript)
+"""
+
+
+@pytest.mark.parametrize("way", WHILE_JUDGING)
+def test_a_judge_that_goes_past_the_recording_is_stopped_and_named_on_replay(
+    judged: MakeJudged, pytester: pytest.Pytester, way: str
+) -> None:
+    with JudgeService() as service:
+        made = judged(JUDGE.format(url=service.url, ask=WHILE_JUDGING[way]))
+        port = service.url.split(":")[2].partition("/")[0]
+        first = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
+        assert summary(first) == "1 passed, 7 deselected", first.stdout
+        assert len(service.asked) == 1
+        replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+        assert len(service.asked) == 1
+        assert summary(replayed) == "7 deselected, 1 error", replayed.stdout
+        assert (
+            f"The judge judges.py:judge was stopped: it tried to reach 127.0.0.1:{port}, which no "
+            "recording answers."
+        ) in words(replayed)
+        made.configure({"python": "judges.py:judge", "replay": "verdict"})
+        told = run_pytest(pytester.path, made.suite.option, *ONE)
+        assert summary(told) == "1 passed, 7 deselected", told.stdout
+
+
+AT_IMPORT = {
+    "at once": "requests.post(URL, json=1)",
+    "in a thread": "t = threading.Thread(target=requests.post, args=(URL, None, 1))\n"
+    "t.start()\nt.join()",
+    "in an empty context": "contextvars.Context().run(requests.post, URL, json=1)",
+}
+IMPORTED = """
+import contextvars, threading, requests
+URL = {url!r}
+try:
+    {way}
+except Exception:
+    pass
+def judge(case):
+    return int("ok-marker-violation" in case.transcript)
+"""
+
+
+@pytest.mark.parametrize("way", AT_IMPORT)
+def test_a_module_that_asks_when_it_is_imported_is_refused_on_replay(
+    judged: MakeJudged, pytester: pytest.Pytester, way: str
+) -> None:
+    with JudgeService() as service:
+        source = IMPORTED.format(url=service.url, way=AT_IMPORT[way].replace("\n", "\n    "))
+        made = judged(source)
+        replayed = run_pytest(pytester.path, made.suite.option, *ONE)
+        assert not service.asked
+        assert replayed.code == pytest.ExitCode.USAGE_ERROR, replayed.stdout
+        port = service.url.split(":")[2].partition("/")[0]
+        assert f"tried to reach 127.0.0.1:{port} when its module was imported" in " ".join(
+            replayed.stderr.split()
+        )
+
+
+AT_THE_END = {
+    "registered when imported": ("atexit.register(requests.post, URL, json=1)", "pass"),
+    "registered while judging": ("pass", "atexit.register(requests.post, URL, json=1)"),
+    "by a thread that outlives the session": (
+        "def late():\n    threading.main_thread().join()\n    requests.post(URL, json=1)\n"
+        "threading.Thread(target=late).start()",
+        "pass",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", AT_THE_END)
+def test_nothing_is_sent_when_the_process_ends(
+    judged: MakeJudged, pytester: pytest.Pytester, way: str
+) -> None:
+    imported, judging = AT_THE_END[way]
+    with JudgeService() as service:
+        made = judged(
+            f"import atexit, threading, requests\nURL = {service.url!r}\n{imported}\n"
+            f"def judge(case):\n    {judging}\n"
+            "    return int('ok-marker-violation' in case.transcript)\n"
+        )
+        replayed = run_pytest(pytester.path, made.suite.option, *ONE, interpreter=[sys.executable])
+        assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout
+        assert not service.asked
+
+
+JUDGE_BESIDE_TESTS = """
+import time
+from pathlib import Path
+MARK = Path(__file__).with_name("judging")
+def judge(case):
+    MARK.touch()
+    while not MARK.with_name("tested").exists():
+        time.sleep(0.01)
+    return int("ok-marker-violation" in case.transcript)
+"""
+OWN_TEST = """
+import socket, threading, time
+from pathlib import Path
+FOLDER = Path({folder!r})
+def test_own():
+    while not (FOLDER / "judging").exists():
+        time.sleep(0.01)
+    failed = []
+    def work():
+        try:
+            with socket.create_server(("127.0.0.1", 0)) as server:
+                with socket.create_connection(server.getsockname()) as line:
+                    line.sendall(b"?")
+        except BaseException as error:
+            failed.append(error)
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    (FOLDER / "tested").touch()
+    assert not failed
+"""
+
+
+def test_the_projects_own_tests_connect_while_a_judge_replays(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    made = judged(JUDGE_BESIDE_TESTS)
+    own = pytester.makepyfile(test_own=OWN_TEST.format(folder=str(made.suite.config.parent)))
+    done = run_pytest(pytester.path, str(own), made.suite.option, "-k", "test_own or run-1")
+    assert "3 passed" in summary(done), done.stdout
