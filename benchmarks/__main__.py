@@ -16,8 +16,6 @@ from benchmarks import (
     compare,
     live,
     offline,
-    realism,
-    reasons,
     reports,
     review,
     shown,
@@ -44,8 +42,6 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "labels": anchoring.lines,
     "tables": tables.lines,
     "acts": acts.lines,
-    "reasons": reasons.lines,
-    "realism": realism.lines,
     "shown": shown.lines,
 }
 RESULTS = Path(__file__).with_name("RESULTS.md")

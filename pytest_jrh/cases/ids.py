@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import UNEDITED, CaseResult, CaseSpec
-from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import columns, cut_in_the_middle, one_line, shortened
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -100,15 +99,9 @@ def artifact_stem(spec: CaseSpec) -> str:
     return stem if spec.target_score is None else f"{stem}__score_{spec.target_score}"
 
 
-def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool, question: str = "") -> Path:
-    """Where the calls of a case's generation are recorded, or those of its judge, or of a question
-    about the case.
-    """
-    of_calls = f".{question or 'generation'}"
-    if question and STAGES[question].of_verdict:
-        of_calls += f"-{_judge_file(spec.judge)}"
-    if judging:
-        of_calls = f"{_JUDGING}{_judge_file(spec.judge)}"
+def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
+    """Where the calls of a case's generation are recorded, or those of its judge."""
+    of_calls = f"{_JUDGING}{_judge_file(spec.judge)}" if judging else ".generation"
     name = f"{'.'.join([file_part(spec.run_id), *_key(spec)])}{of_calls}.yaml"
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 

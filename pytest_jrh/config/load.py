@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config import resolve
 from pytest_jrh.config import tests as targets
 from pytest_jrh.config.fitting import AGENT, EVALUATION, fit
@@ -23,16 +22,15 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
-from pytest_jrh.core.stages import JUDGE, MAKING, QUESTIONS
+from pytest_jrh.core.stages import JUDGE, MAKING
 from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of, stray_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
     from pathlib import Path
 
     from pytest_jrh.config.schema import Config, PanelJudge
-    from pytest_jrh.config.suite import SuiteTest
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.judges.judge import JudgeKind
@@ -104,7 +102,6 @@ def load_suite(
         config=config,
         source=_source_settings(config, sources),
         stages=stages,
-        questions=resolve_questions(config, tests, findings, places),
         cassette_dir=places.find_or_new(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
         results_dir=_results_dir(config, places, config_file),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
@@ -272,21 +269,6 @@ def resolve_stages(
         section = _with_defaults(section, defaults)
         stages[spec.name] = _stage(spec.name, section, model, findings, places)
     return stages
-
-
-def resolve_questions(
-    config: Config, tests: Sequence[SuiteTest], findings: Findings, places: Places
-) -> dict[StageName, StageModel]:
-    """Fill in the stages asked about made cases; those that are not asked are missing."""
-    questions: dict[StageName, StageModel] = {}
-    if not any(KINDS[test.name].is_made for test in tests):
-        return questions
-    for spec in QUESTIONS:
-        section: StageSection | None = getattr(config, spec.name)
-        if section is not None:
-            section = _with_defaults(section, config.models)
-            questions[spec.name] = _built(spec.name, section, findings, places, (spec.name,))
-    return questions
 
 
 def resolve_judges(

@@ -20,6 +20,8 @@ KEYS: dict[str, str] = {
     "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
     "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
     "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
+    "realism": "label a blind sample of made cases, with --jrh-review=blind",
+    "reasons": "label a blind sample of made cases, with --jrh-review=blind",
 }
 """Keys and sections of a config, as dotted names; a key of a judge begins with `judge.`, wherever
 the judge stands.

@@ -19,7 +19,7 @@ from pytest_jrh.config.tests import unused_labels
 from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import StageSection
-from pytest_jrh.core.stages import MAKING, QUESTIONS
+from pytest_jrh.core.stages import MAKING
 from pytest_jrh.core.text import is_nearest
 from pytest_jrh.judges import JUDGES
 
@@ -311,12 +311,6 @@ def notices(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
             "template agent_judge is binary; agent_autograder uses the scale"
         )
-    tests = config.admin.perturbation_config.tests_to_run
-    for question in QUESTIONS:
-        if getattr(config, question.name) is not None and not any(
-            KINDS[name].is_made for name in tests
-        ):
-            sentences.append(f"{file}: {question.name} has no effect: no test makes cases")
     if config.gate.inconclusive == "pass" and not config.gate.proof:
         sentences.append(
             f"{file}: gate.inconclusive has no effect without gate.proof: nothing is undecided"
@@ -387,8 +381,6 @@ def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
         off = False if suite.stages else None
         agent[spec.name] = off if stage is None else _stage(stage, places)
     _set_judges(data, suite.judges, places)
-    for name, question in suite.questions.items():
-        data[name] = _stage(question, places)
     data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
     data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
     if not config.subset:

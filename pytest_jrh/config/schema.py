@@ -35,7 +35,6 @@ from pytest_jrh.core.sections import (
     JudgeStage,
     ModelDefaults,
     PathText,
-    QuestionSection,
     RecordModeName,
     Repeats,
     Runs,
@@ -619,11 +618,5 @@ class Config(ConfigSection):
     They are chosen evenly over expected answers, rubrics and tests, and are the same each time."""
     review: ReviewSection = ReviewSection.model_construct()
     """Blind labelling in the browser."""
-    realism: QuestionSection | None = None
-    """Ask a model of each made case, and of its run as it was, whether the transcript was altered.
-    Left out: nothing is asked."""
-    reasons: QuestionSection | None = None
-    """Ask a model of each right verdict on a violation that was made whether the judge's reasoning
-    is about that one. Left out: nothing is asked."""
     replay: Replay = Replay.model_construct()
     """Where recordings are and how they are used."""

@@ -90,7 +90,7 @@ class Suite:
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
     rubric file that `target_rubric_ids` leaves out. `stages` holds planner, editor, summary and
-    verifier, which is missing where it is off; `questions` what is asked about made cases. Tables
+    verifier, which is missing where it is off. Tables
     and reports go to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a
     frozen suite, or None. `blind_labels` is the committed file of them. `probes` are the settings
     of those of `tests` that are probes, by name. `notices` are sentences to print once.
@@ -115,7 +115,6 @@ class Suite:
     results_dir: Path
     custom_prompts_dir: Path
     frozen: Path | None = None
-    questions: Mapping[StageName, StageModel] = field(default_factory=dict)
     table_format: Literal["csv", "xlsx"] = "csv"
     metric: str = "accuracy_score"
     instruction: str = ""

@@ -640,36 +640,11 @@ class Verdict:
     reasoning: str
 
 
-CitedTurns: TypeAlias = Literal["cited", "another", "none"]
-"""What the reasoning of a right verdict on a violation cites, whose turns are known: one of them;
-another one, and finds fault with it; or none of which that can be told."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReasonCheck:
-    """Whether a right verdict on a violation that was made is right for that reason, as a model
-    says, and its words.
-
-    Without a usable answer `same` is None, and `trouble` is what happened (a key of `UNSCORED`);
-    `reason` is then its cause.
-    """
-
-    same: bool | None
-    reason: str = ""
-    trouble: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What a judge says of a case: the verdicts of all repeats, at least one.
-
-    `cites` is None where no turns are known of a violation, or it was not found, and `reason_check`
-    where nothing was asked about it.
-    """
+    """What a judge says of a case: the verdicts of all repeats, at least one."""
 
     verdicts: tuple[Verdict, ...]
-    cites: CitedTurns | None = None
-    reason_check: ReasonCheck | None = None
 
     @property
     def scores(self) -> tuple[int, ...]:
@@ -741,36 +716,6 @@ class Rejection:
 
 
 @dataclass(frozen=True, slots=True)
-class RealismAnswer:
-    """What a model says of one transcript: whether it was altered, at which turns and why.
-
-    Without a usable answer `altered` is None, and `trouble` is what happened (a key of `UNSCORED`);
-    `reason` is then its cause.
-    """
-
-    altered: bool | None
-    turns: Positions = ()
-    reason: str = ""
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Realism:
-    """Whether a made case looks like a real one: what a model says of its transcript, and of its
-    run as it was.
-
-    `edited_turns` are positions in the case's transcript, and `edit_kinds` how these were edited.
-    `shared` is the question about the run, which all cases of the run have.
-    """
-
-    case: RealismAnswer
-    run: RealismAnswer
-    edited_turns: Positions
-    edit_kinds: Annotated[tuple[EditKind, ...], AfterValidator(_without_repeats)]
-    shared: SharedCall | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class ShownTurns:
     """How many `turns` of a case were looked for in what its judge sent: those that were edited, or
     where `is_whole` all turns of a case without edits.
@@ -814,9 +759,7 @@ class CaseResult:
     changed. `content` is the same for cases with one rubric and transcript, whatever their labels;
     empty where an earlier version wrote the result. `edit_note` is what the editor says of its
     first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
-    an earlier version wrote the result. `cites` says whether the reasoning of a right verdict is
-    about the violation, as far as it cites turns (`Judgment.cites`). `reason_check` and `realism`
-    are None where the suite does not ask. `turns_shown` says whether the judge was shown what
+    an earlier version wrote the result. `turns_shown` says whether the judge was shown what
     decides; None where it was not asked, has its verdicts from a table, or judged a probe's case,
     and where an earlier version wrote the result. `verdicts` are those of all repeats where there
     are several; of a case without a verdict those before the repeat that `detail` is about. They
@@ -848,9 +791,6 @@ class CaseResult:
     content: str = ""
     skip_kind: SkipKind | None = None
     edit_note: str = ""
-    cites: CitedTurns | None = None
-    reason_check: ReasonCheck | None = None
-    realism: Realism | None = None
     turns_shown: ShownTurns | None = None
     verdicts: tuple[Verdict, ...] = ()
     # That it took longer makes it no other result.

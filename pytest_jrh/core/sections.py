@@ -163,13 +163,6 @@ class NoVerifier(VerifierSection):
     """`verifier: false`."""
 
 
-class QuestionSection(StageSection):
-    """A model that is asked about made cases."""
-
-    model: Text
-    """The model's name as litellm knows it: best of another provider than the editor's."""
-
-
 class JudgeStage(StageSection):
     """The judge's stage model."""
 

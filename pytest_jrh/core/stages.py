@@ -60,8 +60,6 @@ class StageSpec:
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
-    of_verdict: bool = False
-    """Whether it is asked about a verdict: once for each judge, and recorded where verdicts are."""
     edits_in: Callable[[str, int], int | None] | None = None
     """How many edits of an editor an answer of it leads to, of at most so many; None for an answer
     that does not say."""
@@ -191,36 +189,8 @@ VERIFIER = StageSpec(
 )
 
 
-REALISM = StageSpec(
-    name="realism",
-    title="the question whether a case looks real",
-    variables=frozenset({"transcript"}),
-    required=frozenset({"transcript"}),
-    prompt_per="",
-    calls=lambda _case: NO_CALL,
-    makes_cases=False,
-    # First the run as it was, then the case that was made of it.
-    shared_calls=1,
-)
-
-
-REASONS = StageSpec(
-    name="reasons",
-    title="the question whether a judge is right for the right reason",
-    variables=frozenset({"rubric", "edits", "reasoning"}),
-    required=frozenset({"edits", "reasoning"}),
-    prompt_per="",
-    calls=lambda _case: NO_CALL,
-    makes_cases=False,
-    of_verdict=True,
-)
-
-
-QUESTIONS: tuple[StageSpec, ...] = (REALISM, REASONS)
-"""The stages that are asked about made cases, where the config has a section of their name at its
-top; their calls are those that a case has to make when it is made, which no plan can foresee."""
 STAGES: Mapping[str, StageSpec] = {
-    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE, *QUESTIONS)
+    stage.name: stage for stage in (PLANNER, EDITOR, SUMMARY, VERIFIER, JUDGE)
 }
 MAKING: tuple[StageSpec, ...] = tuple(stage for stage in STAGES.values() if stage.makes_cases)
 """The stages that make cases, each with a section of its own in the config."""

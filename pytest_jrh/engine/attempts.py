@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         Complete,
         HumanReview,
         Judgment,
-        Realism,
         RecordMode,
         SharedCall,
         ShownTurns,
@@ -65,9 +64,8 @@ class Attempt:
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
     `base` is the go at the case that it changes, and of one that probes change `waits` says that
     its askers hold the places among the cases at work. `counted` is False where what it took counts
-    for another case. `shared_tapes` are those that its case was made with by another judge's go,
-    and `questions` those of what was asked about the case beside its verdict, such as its
-    `realism`. `seconds` are those that its verdicts took, where they were asked for now.
+    for another case. `shared_tapes` are those that its case was made with by another judge's go.
+    `seconds` are those that its verdicts took, where they were asked for now.
     """
 
     spec: CaseSpec
@@ -83,8 +81,6 @@ class Attempt:
     counted: bool = True
     base_scores: tuple[int, ...] = ()
     shared_tapes: tuple[Tape, ...] = ()
-    questions: list[Tape] = field(default_factory=list)
-    realism: Realism | None = None
     turns_shown: ShownTurns | None = None
     seconds: tuple[float, ...] = ()
 
@@ -133,7 +129,6 @@ class Attempt:
             for tape in go.tapes:
                 spending += tape.spending
                 shared = shared or tape.shared
-        spending = sum((tape.spending for tape in self.questions), spending)
         result = case_result(
             self.spec,
             self.case,
@@ -151,7 +146,6 @@ class Attempt:
             judge_spending=judge_spending if self.spec.judge is not None else None,
             shared=shared,
             base_scores=self.base_scores,
-            realism=self.realism,
             turns_shown=self.turns_shown if judgment is not None else None,
             seconds=self.seconds if judgment is not None else (),
             verdicts=result.verdicts or self.earlier_verdicts,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
-from pytest_jrh.core.citations import steps_cited
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import (
     CaseResult,
@@ -483,7 +482,6 @@ class _Maker:
             outcome = "invalid_response"
             detail = f"{self._table.file}:{case.line}: the verdict of {judge} is empty"
         reasoning = case.reasonings.get(judge, "")
-        is_found = not self._table.scale and expected == 1 == score
         return CaseResult(
             spec,
             case_id(spec),
@@ -498,7 +496,6 @@ class _Maker:
             scores=scores if len(scores) > 1 else (),
             labelled_by="people",
             seconds=case.seconds_of(judge),
-            cites=steps_cited(reasoning, case.steps) if is_found and case.steps else None,
         )
 
     def unlabelled(self, case: TableCase, judge: str) -> CaseResult:

@@ -25,12 +25,11 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.redact import read_dotenv
-from pytest_jrh.core.stages import EDITOR, REALISM
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
 from pytest_jrh.stats.metrics import metric_problem
-from pytest_jrh.store.labels import Grounds, are_kin, grounds_of, provider_of, read_people
+from pytest_jrh.store.labels import Grounds, grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.results import SuiteCases, rejected_results
 from pytest_jrh.store.reuse import MadeCases, made_before, misfits, without_cases
@@ -53,12 +52,9 @@ if TYPE_CHECKING:
         Preprocessor,
         RecordMode,
         Rubric,
-        StageName,
         TestName,
     )
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.core.stages import StageSpec
-    from pytest_jrh.core.templates import Template
     from pytest_jrh.engine.generate import Pipeline
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
@@ -82,7 +78,6 @@ class ReadySuite:
     made: Mapping[str, MadeCases] = field(default_factory=dict)
     labels: Mapping[LabelKey, Label] = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
-    questions: Mapping[StageName, Template] = field(default_factory=dict)
     """The prompts of what is asked about made cases, by stage."""
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
@@ -248,13 +243,6 @@ class ReadySuite:
         if not (self.suite.judges_unlabelled and KINDS[spec.test].natural):
             return False
         return self.label(spec) is None
-
-    def asks(self, question: StageSpec, spec: CaseSpec) -> bool:
-        """Whether the suite asks this about the case, which is made by stages, or about the verdict
-        on it; of a panel the first judge's case stands for those of all.
-        """
-        asks_of_judge = question.of_verdict or spec.judge == self.suite.judges[0].name
-        return question.name in self.questions and asks_of_judge and KINDS[spec.test].is_made
 
     def read(self, spec: CaseSpec) -> AgentRun:
         """Read a case's run and preprocess it; raises `Unscored` (input_error) where that fails."""
@@ -494,41 +482,14 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 
 
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add the prompts of the tests whose cases models make, and of what is asked about these."""
+    """Add the prompts of the tests whose cases models make."""
     pipelines: dict[TestName, Pipeline] = {}
     if tests := ready.suite.made_by_stages:
         from pytest_jrh.engine.generate import build_pipelines
 
         with collecting(problems):
             pipelines = build_pipelines(ready.suite, tests)
-    ready = replace(ready, pipelines=pipelines)
-    return _with_questions(ready, problems) if ready.suite.questions else ready
-
-
-def _with_questions(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
-    """Add the prompts of what is asked about made cases, and say whose model is the editor's."""
-    from pytest_jrh.llm.prompts import load_template
-
-    suite = ready.suite
-    templates: dict[StageName, Template] = {}
-    notices: list[str] = []
-    editor = suite.stages[EDITOR.name].model
-    for name, stage in suite.questions.items():
-        path = Path(stage.prompt_path) if stage.prompt_path else None
-        with collecting(problems):
-            templates[name] = load_template(
-                name, mode=suite.mode, objective="fail", prompt_path=path
-            )
-        if name != REALISM.name:
-            continue
-        provider = provider_of(stage.model)
-        if are_kin(stage.model, editor) or (provider and provider == provider_of(editor)):
-            notices.append(
-                f"suite {suite.name}: {name} asks {stage.model}, of the editor's provider "
-                f"({editor}): it may not notice what one of its own family writes; a model of "
-                "another provider is a better check."
-            )
-    return ready.noting(notices, questions=templates)
+    return replace(ready, pipelines=pipelines)
 
 
 def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:

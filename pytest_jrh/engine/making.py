@@ -15,28 +15,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_jrh.cases.acts import edited_turns
 from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.citations import steps_cited, turns_cited
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.model import (
     UNSCORED,
     Case,
     Judgment,
     PerturbationOutcome,
-    Realism,
-    RealismAnswer,
-    ReasonCheck,
 )
-from pytest_jrh.core.stages import REALISM, REASONS
-from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import assistant_indices
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import SharedWork
-from pytest_jrh.llm.calls import Stage, make_complete
+from pytest_jrh.llm.calls import make_complete
 from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
@@ -45,7 +38,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.cases.acts import Tool
     from pytest_jrh.cases.probes.probe import Derived
-    from pytest_jrh.core.model import AgentRun, CaseSpec, CitedTurns, Message, Verdict
+    from pytest_jrh.core.model import AgentRun, CaseSpec, Verdict
     from pytest_jrh.engine.attempts import Attempt, EngineSettings
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.wiring import Calls
@@ -130,74 +123,6 @@ class CaseMaker:
         if case.expected is not None:
             self._settings.on_case(case)
         return case
-
-
-async def asked_realism(
-    attempt: Attempt, ready: ReadySuite, calls: Calls, settings: EngineSettings
-) -> Realism | None:
-    """Ask a model whether a made case, and its run, was altered; None if not asked here."""
-    from pytest_jrh.cases.questions import ask_realism
-
-    case = attempt.case
-    if not ready.asks(REALISM, attempt.spec) or case is None or not case.outcome.edits:
-        return None
-    async with calls.tape(attempt, ready, judging=False, question=REALISM.name) as tape:
-        model = ready.suite.questions[REALISM.name]
-        prompt = Stage(model, ready.questions[REALISM.name], make_complete(tape))
-
-        async def answer(messages: Sequence[Message]) -> RealismAnswer:
-            try:
-                return await renewing(tape, settings, lambda: ask_realism(prompt, messages))
-            except Unscored as trouble:
-                # Of this question alone: the case has its verdict, whatever is asked beside it.
-                reason = settings.redactor.of_code(trouble.cause)
-                return RealismAnswer(None, reason=one_line(reason), trouble=trouble.outcome)
-
-        of_run = await answer(case.run.messages)
-        # All that is shared is the question about the run, which comes first.
-        shared = tape.shared
-        of_case = await answer(case.messages)
-        if _is_final(of_run) and _is_final(of_case):
-            await tape.finish()
-    await tape.settle(completed=True)
-    edits = case.outcome.edits
-    kinds = dict.fromkeys(edit.kind for edit in edits)
-    return Realism(of_case, of_run, tuple(sorted(edited_turns(edits))), tuple(kinds), shared)
-
-
-async def asked_reasons(
-    attempt: Attempt,
-    judgment: Judgment,
-    ready: ReadySuite,
-    calls: Calls,
-    settings: EngineSettings,
-) -> ReasonCheck | None:
-    """Ask a model whether a made violation was found for the right reason; None if not found."""
-    case = attempt.case
-    if not ready.asks(REASONS, attempt.spec) or case is None or not case.outcome.edits:
-        return None
-    if case.mode != "binary" or not case.expected == 1 == judgment.score:
-        return None
-    from pytest_jrh.cases.questions import ask_reasons
-
-    async with calls.tape(attempt, ready, judging=False, question=REASONS.name) as tape:
-        model = ready.suite.questions[REASONS.name]
-        prompt = Stage(model, ready.questions[REASONS.name], make_complete(tape))
-        try:
-            reasoning = judgment.shown.reasoning
-            check = await renewing(tape, settings, lambda: ask_reasons(prompt, case, reasoning))
-        except Unscored as trouble:
-            # Of this question alone: the verdict stands.
-            reason = settings.redactor.of_code(trouble.cause)
-            check = ReasonCheck(None, one_line(reason), trouble.outcome)
-        if _is_final(check):
-            await tape.finish()
-    await tape.settle(completed=True)
-    return check
-
-
-def _is_final(answer: RealismAnswer | ReasonCheck) -> bool:
-    return not answer.trouble or UNSCORED[answer.trouble].final
 
 
 @dataclass(frozen=True, slots=True)
@@ -412,30 +337,6 @@ async def judgment_of(
     if missing:
         raise missing[0]
     return Judgment(tuple(verdicts))
-
-
-def cited_by(judgment: Judgment, case: Case, *, numbered: bool, asked: bool) -> CitedTurns | None:
-    """What a right verdict on a violation cites, where the turns are known; None for any other.
-    `numbered` says that the judge saw turn numbers; one not `asked` is a table.
-    """
-    is_found = case.mode == "binary" and case.expected == 1 == judgment.score
-    if not is_found or case.spec.derived:
-        return None
-    reasoning, edits = judgment.shown.reasoning, case.outcome.edits
-    if case.label is not None and case.label.steps and not asked:
-        return steps_cited(reasoning, case.label.steps)
-    marked = {*edited_turns(edits)} if case.label is None else {*case.label.steps}
-    for edit in edits:
-        if edit.kind == "omit":
-            # Between these two something is missing.
-            marked |= {edit.message_index - 1, edit.message_index}
-    if not marked:
-        return None
-    cites = turns_cited(reasoning, marked, case.messages, numbered=numbered)
-    if cites == "another" and any(edit.kind == "omit" for edit in edits):
-        # What was left out is blamed at any later act that it was needed for.
-        return "none"
-    return cites
 
 
 async def _verdict(

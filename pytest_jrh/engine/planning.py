@@ -9,7 +9,7 @@ as lines of text.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -93,9 +93,8 @@ class Survey:
     `renewed` that such are asked again; `unreadable` says what of its input cannot be read.
     `scores` are those that are recorded, where none is missing. `beside` is a case that is no
     item of the session, and that a probe changes. `asks` are the calls with which a probe makes
-    the case, once it has begun, and `questions` those that are still to be made of what is
-    asked about the case. `most_following` is how many edits may follow from those of a plan of
-    acts.
+    the case, once it has begun. `most_following` is how many edits may follow from those of a plan
+    of acts.
     """
 
     spec: CaseSpec
@@ -118,7 +117,6 @@ class Survey:
     scores: tuple[int, ...] = ()
     beside: bool = False
     asks: Mapping[StageName, CallRange] | None = None
-    questions: Mapping[StageName, CallRange] = field(default_factory=dict)
     most_following: int = 0
 
     @property
@@ -154,10 +152,6 @@ class Survey:
 
     def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
-        questions = {stage: Bounds(*calls) for stage, calls in self.questions.items()}
-        return {**self._to_make_and_judge(), **questions}
-
-    def _to_make_and_judge(self) -> dict[StageName, Bounds]:
         if self.ended:
             return {}
         if not self.made and not self.records_making:
@@ -323,7 +317,7 @@ def session_plan(
     models: dict[tuple[str, StageName, str | None], StageModel] = {}
     by_code: dict[str, None] = {}
     for ready in suites:
-        for stage, model in (*ready.suite.stages.items(), *ready.suite.questions.items()):
+        for stage, model in ready.suite.stages.items():
             models[ready.suite.name, stage, None] = model
         for name, judge in ready.judges.items():
             for model in judge.models:

@@ -24,9 +24,6 @@ from pytest_jrh.engine.attempts import Attempt, PanelGoes
 from pytest_jrh.engine.making import (
     Bases,
     CaseMaker,
-    asked_realism,
-    asked_reasons,
-    cited_by,
     judgment_of,
     to_its_end,
 )
@@ -205,7 +202,7 @@ class CaseRunner:
         spec = attempt.spec
         try:
             async with _settled(attempt, self._panel(spec)):
-                judgment = await self._judged_and_asked(attempt)
+                judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
             return attempt.result("no_case", skip=skip, rejected=reason.rejected)
@@ -248,22 +245,6 @@ class CaseRunner:
         # Before the text is wrapped: a secret that is spread over two lines would not be found.
         trouble.cause = self._settings.redactor.of_code(trouble.cause)
         return unscored_text(trouble, command=command, earlier=attempt.earlier_verdicts)
-
-    async def _judged_and_asked(self, attempt: Attempt) -> Judgment | None:
-        """The verdict; and what models say of the case, also where the judge gives none."""
-        ready = self._suites[attempt.spec.suite]
-        if not ready.questions:
-            return await self._judged(attempt)
-        try:
-            judgment = await self._judged(attempt)
-        except Unscored:
-            attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
-            raise
-        attempt.realism = await asked_realism(attempt, ready, self.calls, self._settings)
-        if judgment is None:
-            return None
-        check = await asked_reasons(attempt, judgment, ready, self.calls, self._settings)
-        return replace(judgment, reason_check=check)
 
     async def _judged(self, attempt: Attempt) -> Judgment | None:
         spec = attempt.spec
@@ -365,9 +346,7 @@ class CaseRunner:
         tape.sent.requests.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
-        asked = bool(judge.models or judge.runs_code)
-        numbered = asked and not judge.runs_code
-        return replace(judgment, cites=cited_by(judgment, case, numbered=numbered, asked=asked))
+        return judgment
 
     async def _without_replaced(self, tape: Tape, spec: CaseSpec) -> None:
         """Remove earlier judges' verdicts only if asked to: another config may use them."""
@@ -427,7 +406,7 @@ class CaseRunner:
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
         attempt, ready = Attempt(spec), self._suites[spec.suite]
-        survey = await surveyed(attempt, ready, self._judged_and_asked, self.calls, self._say)
+        survey = await surveyed(attempt, ready, self._judged, self.calls, self._say)
         return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
 
     def beside(self, specs: Iterable[CaseSpec]) -> list[CaseSpec]:

@@ -23,11 +23,7 @@ from pytest_jrh.core.stages import (
     JUDGE,
     MOST_FOLLOWING_EDITS,
     NO_CALL,
-    REALISM,
-    REASONS,
-    STAGES,
     VERIFIER,
-    CallRange,
 )
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import has_media, render_transcript
@@ -163,16 +159,13 @@ class Calls:
         if self._client is not None:
             await self._client.aclose()
 
-    def tape(
-        self, attempt: Attempt, ready: ReadySuite, *, judging: bool, question: str = ""
-    ) -> Tape:
-        """The tape that a case's calls of one kind go through, or of one `question` about it."""
+    def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
+        """The tape that a case's calls of one kind go through."""
         folder = self._settings.cassette_dir or ready.suite.cassette_dir
-        of_verdict = judging or (question != "" and STAGES[question].of_verdict)
-        mode = self._settings.mode(ready, judging=of_verdict)
-        path = cassette_path(folder, attempt.spec, judging=judging, question=question)
+        mode = self._settings.mode(ready, judging=judging)
+        path = cassette_path(folder, attempt.spec, judging=judging)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-        check = partial(self._check, attempt.spec, ready, judging=judging, question=question)
+        check = partial(self._check, attempt.spec, ready, judging=judging)
         recording = self._recording(ready, mode, None if runs_code else check)
         tape = Tape(
             folder,
@@ -180,10 +173,10 @@ class Calls:
             mode,
             recording,
             case=case_id(attempt.spec),
-            shared=not question and attempt.spec in ready.bases,
+            shared=attempt.spec in ready.bases,
             former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
         )
-        (attempt.questions if question else attempt.tapes).append(tape)
+        attempt.tapes.append(tape)
         if judging:
             attempt.judging = tape
         return tape
@@ -198,17 +191,13 @@ class Calls:
             self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
         return self._former_of[ready.suite.name](spec)
 
-    async def _check(
-        self, spec: CaseSpec, ready: ReadySuite, *, judging: bool, question: str = ""
-    ) -> None:
+    async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
         """End the session where a model or judge that a case needs cannot be asked."""
-        judged = not question and (ready.test(spec.test).evaluate or spec in ready.bases)
+        judged = ready.test(spec.test).evaluate or spec in ready.bases
         judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
         stages: tuple[StageModel, ...] = ()
-        if self._asks(ready, judging=False):
-            stages = tuple(ready.suite.questions.values())
-        if not (judging or question):
-            stages = (*ready.suite.stages.values(), *stages)
+        if not judging:
+            stages = tuple(ready.suite.stages.values())
         if judge is not None:
             stages = (*stages, *judge.models)
         failures = [await self._failure(stage) for stage in stages]
@@ -232,7 +221,7 @@ class Calls:
         judges: list[SuiteJudge] = []
         stages: list[StageModel] = []
         if self._asks(ready, judging=False):
-            stages += (*suite.stages.values(), *suite.questions.values())
+            stages += suite.stages.values()
         if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
             judges += ready.judges.values()
         for judge in judges:
@@ -420,14 +409,13 @@ async def surveyed(
     except InputError as error:
         unreadable = str(error)
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
-    tapes = (*attempt.tapes, *attempt.questions)
     probe = PROBES.get(spec.test)
     asks = probe.calls if probe is not None and probe.asks else None
     # A judge that has not been reached is asked through a tape of its own.
     judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
     return Survey(
         spec=spec,
-        lookups=tuple(lookup for tape in tapes for lookup in tape.lookups),
+        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
         ended=ended,
         made=attempt.case is not None,
         most_edits=ready.suite.generation.max_edit_rounds,
@@ -447,28 +435,7 @@ async def surveyed(
         renewed=any(tape.renewed for tape in attempt.tapes),
         scores=judgment.scores if judgment is not None else (),
         asks=asks,
-        questions=_questions(attempt, ready, settled=ended),
     )
-
-
-def _questions(attempt: Attempt, ready: ReadySuite, *, settled: bool) -> dict[StageName, CallRange]:
-    """The calls still to be made of questions about a case whose verdict is `settled` or not."""
-    questions: dict[StageName, CallRange] = {}
-    for question, most in ((REALISM, _ASKED), (REASONS, 1)):
-        if not ready.asks(question, attempt.spec):
-            continue
-        begun = False
-        missing = 0
-        for tape in attempt.questions:
-            for lookup in tape.lookups:
-                if lookup.stage == question.name:
-                    begun = True
-                    missing += tape.records and lookup.answer is None
-        # Without a case or a verdict so far, or with a case that needed no edit.
-        may_come = not settled and (attempt.case is None or question.of_verdict)
-        not_begun = CallRange(0, most) if may_come else NO_CALL
-        questions[question.name] = CallRange(missing, missing) if begun else not_begun
-    return questions
 
 
 def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:

@@ -651,8 +651,6 @@ class UnusedCassettes:
         for spec in ready.specs_with_recordings():
             paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
             used.update(paths)
-            for question in ready.suite.questions:
-                used.add(cassette_path(folder, spec, judging=False, question=question))
             if not exists(paths[1]):
                 # Its judge may be answered from what it recorded under another name.
                 used.update(former(spec))

@@ -309,8 +309,7 @@ class SuiteSession:
             return
         models: set[str] = set()
         for ready in filter(self.suites.asks, self.suites):
-            stages = (*ready.suite.stages.values(), *ready.suite.questions.values())
-            models |= {stage.model for stage in stages}
+            models |= {stage.model for stage in ready.suite.stages.values()}
             models |= ready.judge_models
         from pytest_jrh.llm.budget import unpriced_reason
 

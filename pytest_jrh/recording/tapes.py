@@ -44,9 +44,7 @@ def side_file(folder: Path, cassette: Path, ending: str) -> Path:
 
 
 def is_shared(request: CallRequest, sequence: int) -> bool:
-    """Whether every case of the run makes this call alike: it summarizes the run before any edit,
-    or is a question about it.
-    """
+    """Whether all cases of the run make this call: it summarizes the run before any edit."""
     stage = STAGES.get(request.stage.stage)
     return stage is not None and sequence <= stage.shared_calls
 

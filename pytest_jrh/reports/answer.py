@@ -26,7 +26,6 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import trust_sentence
-from pytest_jrh.reports.made_cases import reason_sentences
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
 from pytest_jrh.reports.upgrade import differing_results, next_sentence, upgrade_blocks
 from pytest_jrh.stats import figures
@@ -230,7 +229,6 @@ def suite_blocks(
     if session.upgrade is not None:
         blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
         return [*blocks, *upgrade_blocks(session.upgrade)]
-    blocks += map(Sentence, reason_sentences(session, suite))
     if decision is not None and decision.is_reported and not brief:
         blocks += map(Sentence, _other_reasons(decision))
         blocks += map(Sentence, unseen_sentences(decision))

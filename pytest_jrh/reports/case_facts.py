@@ -15,7 +15,7 @@ from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import review_text
-from pytest_jrh.reports.made_cases import not_shown_line, state_text
+from pytest_jrh.reports.shown import not_shown_line, state_text
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.ids import RESULTS_FILE
-from pytest_jrh.core.citations import cited_turns
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
@@ -39,7 +38,7 @@ from pytest_jrh.reports.evidence import (
     label_votes,
     meant,
 )
-from pytest_jrh.reports.made_cases import turns_text
+from pytest_jrh.reports.shown import turns_text
 from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def disagreement_text(
     if unchanged:
         lines += _probed(case, unchanged, width)
     else:
-        lines += _edits(case, width) or _turns(case, judgment, width)
+        lines += _edits(case, width) or _turns(case, width)
     lines.append("")
     files = {"debug bundle:": debug_bundle, "transcript:": transcript, "cassette:": cassette}
     for title, path in files.items():
@@ -315,17 +314,14 @@ def _edit_heading(case: Case, edit: Edit) -> str:
     return ", ".join(facts)
 
 
-def _turns(case: Case, judgment: Judgment, width: int) -> list[str]:
-    """The turns that reasoning or labels cite and those beside them, or else the last ones."""
+def _turns(case: Case, width: int) -> list[str]:
+    """The turns that the label is about and those beside them, or else the last ones."""
     messages = case.messages
-    texts = [judgment.shown.reasoning]
-    if case.label is not None:
-        texts += [source.note for source in case.label.sources]
-    cited = cited_turns("\n".join(texts), len(messages))
-    wanted = [*cited]
-    for index in cited:
+    labelled = case.label.steps if case.label is not None else ()
+    wanted = [*labelled]
+    for index in labelled:
         wanted += [index - 1, index + 1]
-    if not cited:
+    if not labelled:
         wanted += range(len(messages) - 1, -1, -1)
     shown_turns: dict[int, list[str]] = {}
     room = _MOST_TURN_LINES
@@ -339,7 +335,7 @@ def _turns(case: Case, judgment: Judgment, width: int) -> list[str]:
         shown_turns[index] = turn_lines
     numbers = ", ".join(f"[{index}]" for index in sorted(shown_turns))
     lines = ["no edits: the judge saw the transcript as it was recorded"]
-    why = "around what is cited" if cited else "the last"
+    why = "around those of the label" if labelled else "the last"
     lines += wrapped(f"turns {numbers} of {len(messages):,}, {why}:", width)
     for index, turn_lines in sorted(shown_turns.items()):
         if index - 1 not in shown_turns and index > min(shown_turns):

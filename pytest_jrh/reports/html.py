@@ -57,18 +57,11 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
-from pytest_jrh.reports.made_cases import (
-    cited_blocks,
-    cited_doubts,
-    not_shown_blocks,
-    reason_blocks,
-    reason_sentences,
-    shown_folds,
-)
 from pytest_jrh.reports.probes import finding_blocks, probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle, suite_names
+from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
@@ -299,7 +292,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
         "sections": [section_values(section, listed.link) for section in every_section],
         "probes": block_values(probe_blocks(session.probes)),
-        "panels": block_values([*topics.panel_blocks(session), *topics.realism_blocks(session)]),
+        "panels": block_values(topics.panel_blocks(session)),
         "columns": listed.columns(),
         "cases": listed.rows(),
         "filters": listed.filters(),
@@ -344,7 +337,6 @@ def _head(session: Session) -> list[Block]:
         *topics.model_change_blocks(session),
         *not_shown_blocks(session),
         *topics.unsettled_blocks(session),
-        *cited_doubts(session),
         *_read_first(session),
         *next_blocks(session),
     ]
@@ -387,17 +379,8 @@ def _remarks(session: Session) -> list[Block]:
         *topics.left_out_blocks(session),
         *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
-        *cited_blocks(session),
         *shown_folds(session),
-        *_right_reasons(session),
     ]
-
-
-def _right_reasons(session: Session) -> Iterable[Block]:
-    """What the card of the other reports says of reasons, and the cases."""
-    for suite in suite_names(session):
-        yield from map(Sentence, reason_sentences(session, suite))
-    yield from reason_blocks(session)
 
 
 def _listed(session: Session, listed_session: Session) -> list[Block]:

@@ -59,17 +59,11 @@ from pytest_jrh.reports.gate import (
     gate_cases,
 )
 from pytest_jrh.reports.grounds import label_sentences
-from pytest_jrh.reports.made_cases import (
-    cited_blocks,
-    cited_doubts,
-    not_shown_blocks,
-    reason_blocks,
-    shown_folds,
-)
 from pytest_jrh.reports.probes import finding_blocks, grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle
+from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
@@ -258,7 +252,6 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         *topics.model_change_blocks(session),
         *not_shown_blocks(session),
         *topics.unsettled_blocks(session),
-        *cited_doubts(session),
     ]
     write_blocks(page, doubts)
     with session.records.reading() as read:
@@ -286,10 +279,9 @@ def _folds(session: Session) -> list[Block]:
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
-    blocks += [*shown_folds(session), *cited_blocks(session), *reason_blocks(session)]
+    blocks += shown_folds(session)
     for title, folded in (
         ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
-        ("Made cases", topics.realism_blocks(session)),
         ("Panels", topics.panel_blocks(session)),
     ):
         if folded:

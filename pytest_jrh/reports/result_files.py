@@ -28,11 +28,11 @@ from pytest_jrh.reports.json_values import (
     panel_data,
     table_data,
 )
-from pytest_jrh.reports.made_cases import cited_data, reason_data, shown_count, shown_data
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
 from pytest_jrh.reports.report import CaseTable, Report
 from pytest_jrh.reports.session import scales
+from pytest_jrh.reports.shown import shown_count, shown_data
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
 from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
@@ -115,22 +115,9 @@ def judge_report(
         "reworded": reworded,
         "altered": _ids(altered_cases(results)),
         "contradicting": list(map(_ids, contradicting_cases(results))),
-        **cited_data(plain),
         **shown_data(plain),
-        **reason_data(plain),
-        **_realism(run.results),
         "session": material.session,
     }
-
-
-def _realism(results: Sequence[CaseResult]) -> dict[str, Any]:
-    """Whether made cases look real, as a key of the report; nothing where no suite asks."""
-    if not any(result.realism is not None for result in results):
-        return {}
-    from pytest_jrh.reports.realism import realism_data
-
-    # Of a panel the first judge's cases stand for those of all.
-    return {"realism": realism_data(results)}
 
 
 def _ids(results: Iterable[CaseResult]) -> list[str]:

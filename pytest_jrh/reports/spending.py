@@ -35,9 +35,8 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     shared_calls = []
     for result in results:
         total += result.spending
-        of_run = result.realism.shared if result.realism is not None else None
-        for call in filter(None, (result.shared, of_run)):
-            shared_calls.append((result.spec.suite, call))
+        if result.shared is not None:
+            shared_calls.append((result.spec.suite, result.shared))
     made_now = {(suite, call.fingerprint) for suite, call in shared_calls if call.spending.calls}
     # The case that made the call comes first, so that what was paid now is never left out.
     shared_calls.sort(key=lambda suite_call: not suite_call[1].spending.calls)

@@ -48,15 +48,9 @@ from pytest_jrh.reports.gate import (
     update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
-from pytest_jrh.reports.made_cases import (
-    cited_blocks,
-    cited_doubts,
-    not_shown_blocks,
-    reason_blocks,
-    shown_folds,
-)
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import (
@@ -317,11 +311,9 @@ def _short_blocks(session: Session) -> list[Block]:
     if overall.counts.n and len(left_out(overall)) > bool(overall.counts.no_case):
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
-    blocks += topics.realism_blocks(session, brief=True)
     blocks += topics.model_change_blocks(session)
     blocks += not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
-    blocks += cited_doubts(session)
     for suite, decision in session.decisions.items():
         if decision.is_reported:
             blocks += _decided_blocks(decision, cards_of_suites[suite], session)
@@ -377,12 +369,10 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
-    blocks += topics.realism_blocks(session)
     blocks += topics.model_change_blocks(session)
     blocks += not_shown_blocks(session)
     blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
-    blocks += [*cited_doubts(session), *cited_blocks(session), *reason_blocks(session)]
     for name, decision in session.decisions.items():
         if gate := gate_blocks(decision, session):
             title = f"suite {name}" if len(session.decisions) > 1 else ""

@@ -275,16 +275,6 @@ def _with_interval(share: Estimate) -> str:
     return percent(share.value) + ("" if interval == NONE else f", 95% interval {interval}")
 
 
-def realism_blocks(session: Session, *, brief: bool = False) -> list[Block]:
-    """Whether made cases look real, where suites ask: of each of these a sentence, or all."""
-    if not any(result.realism is not None for result in session.results):
-        return []
-    # A session that asks nothing takes no import.
-    from pytest_jrh.reports import realism
-
-    return realism.realism_blocks(session, brief=brief)
-
-
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
 
 

@@ -29,7 +29,6 @@ from pytest_jrh.sources.label_files import (
     mapped,
     read_cells,
     read_objects,
-    step_numbers,
     table_text,
     whole_number,
 )
@@ -74,7 +73,6 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("reasoning", "rationale", "explanation", "reason"),
     "annotator": ("annotator", "rater", "labeler", "labeller"),
     "split": ("split", "drawn"),
-    "step": ("step", "label_step"),
     "seconds": ("seconds", "latency_s", "latency_seconds"),
 }
 """What columns are taken for, each with the names that it may have, whatever their case."""
@@ -233,7 +231,6 @@ class Columns:
     reasoning: str = ""
     annotator: str = ""
     split: str = ""
-    step: str = ""
     seconds: str = ""
 
     def taken(self) -> dict[str, str]:
@@ -249,7 +246,7 @@ class Columns:
         return {*self.verdicts, *single} - {""}
 
 
-_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "step", "seconds")
+_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "seconds")
 _SINGLE_ROLES = ("case", "rubric", "cluster", *_FREE_ROLES)
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
@@ -589,9 +586,8 @@ class CaseKey(NamedTuple):
 class TableCase:
     """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
 
-    A verdict is None where its cell is empty. `line` is that of its first row. `steps` are the
-    turns that its label is about, and `seconds` what each verdict of a judge took, where its row
-    says so.
+    A verdict is None where its cell is empty. `line` is that of its first row. `seconds` are
+    what each verdict of a judge took, where its row says so.
     """
 
     key: CaseKey
@@ -601,7 +597,6 @@ class TableCase:
     labels: dict[str, int] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], int | None] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
-    steps: dict[int, None] = field(default_factory=dict)
     seconds: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def seconds_of(self, judge: str) -> tuple[float, ...]:
@@ -873,8 +868,6 @@ def _add_row(
     annotator = as_text(row.get(columns.annotator)) if columns.annotator else ""
     repeat = as_text(row.get(columns.repeat)) if columns.repeat else ""
     label = scores.score(row.get(columns.label)) if columns.label else None
-    if columns.step:
-        case.steps.update(dict.fromkeys(step_numbers(row.get(columns.step)) or ()))
     is_new_vote = label is not None and annotator not in case.labels
     # Without a column of annotators all rows are of one.
     if label is not None and case.labels.setdefault(annotator, label) != label:

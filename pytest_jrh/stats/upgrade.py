@@ -184,7 +184,6 @@ def exchanged(pair: Pair) -> Pair:
         scores=before.scores,
         reasoning="",
         minority=None,
-        cites=None,
     )
     return Pair(line, result)
 

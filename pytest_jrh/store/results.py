@@ -29,8 +29,6 @@ from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
     CaseSpec,
-    Realism,
-    ReasonCheck,
     Rejection,
     SharedCall,
     ShownTurns,
@@ -49,8 +47,6 @@ from pytest_jrh.store.reuse import rejected_cases
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    from pydantic import TypeAdapter
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment, Skip
@@ -121,14 +117,6 @@ def result_of(data: Mapping[str, Any]) -> CaseResult:
     return _of_values(values)
 
 
-@lru_cache(maxsize=1)
-def _realism_type() -> TypeAdapter[Realism]:
-    # Imported where a suite asks.
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Realism)
-
-
 def _of_values(values: Mapping[str, Any]) -> CaseResult:
     """The result of the values of a line; those of its spec stand beside the others."""
     of_spec = {name: values[name] for name in _OF_SPEC if name in values}
@@ -159,7 +147,7 @@ def result_from(text: str) -> CaseResult:
 
 
 def _fields(
-    value: ReasonCheck | Rejection | SharedCall | Spending | Usage | Verdict,
+    value: Rejection | SharedCall | Spending | Usage | Verdict,
 ) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
@@ -184,9 +172,6 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "rejected": _fields,
     "skip_kind": str,
     "edit_note": str,
-    "cites": str,
-    "reason_check": _fields,
-    "realism": lambda realism: _realism_type().dump_python(realism, mode="json"),
     "turns_shown": _shown_data,
     "verdicts": lambda verdicts: [*map(_fields, verdicts)],
     "seconds": list,
@@ -200,8 +185,6 @@ _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
     "base_scores": tuple,
     "minority": lambda verdict: Verdict(**verdict),
     "rejected": lambda rejection: Rejection(**rejection),
-    "reason_check": lambda check: ReasonCheck(**check),
-    "realism": lambda realism: _realism_type().validate_python(realism),
     "turns_shown": lambda shown: ShownTurns(
         **{**shown, "missing": tuple(shown.get("missing", ()))}
     ),
@@ -309,9 +292,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
         yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
     yield from _odd_rejection(result)
-    yield from _odd_realism(result)
     yield from _odd_turns(result)
-    yield from _odd_reasons(result)
     yield from _odd_scores(result)
     yield from _odd_seconds(result)
     yield from _odd_verdicts(result)
@@ -353,27 +334,6 @@ def _odd_rejection(result: CaseResult) -> Iterator[str]:
         yield f"rejected must be absent where outcome is {result.outcome}"
     if not _HEX.fullmatch(digest := result.rejected.case_digest):
         yield f"rejected.case_digest must be 64 hexadecimal digits, got {shown(digest)}"
-
-
-def _odd_reasons(result: CaseResult) -> Iterator[str]:
-    check = result.reason_check
-    if check is not None:
-        yield from _odd_answer("reason_check", check.same, check.trouble)
-        if result.outcome != "agree":
-            yield f"reason_check must be absent where outcome is {result.outcome}"
-
-
-def _odd_realism(result: CaseResult) -> Iterator[str]:
-    if result.realism is not None:
-        for answer in (result.realism.case, result.realism.run):
-            yield from _odd_answer("realism", answer.altered, answer.trouble)
-
-
-def _odd_answer(name: str, answer: object, trouble: str) -> Iterator[str]:
-    if (answer is None) != bool(trouble):
-        yield f"{name} says why there is no answer exactly where there is none"
-    elif trouble and trouble not in UNSCORED:
-        yield f"a trouble of {name} must be one of {', '.join(UNSCORED)}, got {shown(trouble)}"
 
 
 def _odd_turns(result: CaseResult) -> Iterator[str]:
@@ -432,9 +392,8 @@ def _odd_verdicts(result: CaseResult) -> Iterator[str]:
 def _amounts(result: CaseResult) -> Iterator[float]:
     yield from result.seconds
     spendings = [result.spending, result.judge_spending]
-    of_run = result.realism.shared if result.realism is not None else None
-    for shared in (result.shared, of_run):
-        spendings.append(None if shared is None else shared.spending)
+    if result.shared is not None:
+        spendings.append(result.shared.spending)
     for spending in spendings:
         if spending is not None:
             yield from (
@@ -496,8 +455,6 @@ def case_result(
         rejected=None if rejected is None else _rejection(rejected),
         content=content_digest(case) if case else "",
         edit_note=_edit_note(spec, case or rejected),
-        cites=judgment.cites if judgment else None,
-        reason_check=judgment.reason_check if judgment else None,
     )
 
 

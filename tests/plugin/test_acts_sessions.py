@@ -259,39 +259,3 @@ def test_a_secret_in_a_call_is_in_no_file_and_the_case_stays_usable(
     case = record(files)
     assert not case.altered
     assert undone(case.messages, case.outcome.edits) == case.run.messages
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
-def test_it_is_asked_whether_cases_of_acts_look_real(
-    pytester: pytest.Pytester, server: ModelServer, files: SuiteFiles, workers: tuple[str, ...]
-) -> None:
-    """Of two runs; the model knows a case by an amount that no run has, and where it is."""
-
-    def looks(request: Request) -> dict[str, Any]:
-        altered = "96.5" in request.text
-        return {"reason": "So.", "turns": [1, 5] if altered else [], "altered": altered}
-
-    server.answer = override(server.answer, realism=looks)
-    other = [{**RUN[0], "content": "It came broken. I want my money back."}, *RUN[1:]]
-    log = built_log([run(1, messages=RUN), run(2, messages=other)])
-    shutil.copyfile(log, files.data / "runs.eval")
-    config = files.config.read_text("utf-8")
-    files.config.write_text(f"{config}\nrealism: {{model: openai/looker}}\n", "utf-8")
-    pytester.runpytest_inprocess(files.option, RECORD, *workers).assert_outcomes(failed=2)
-    assert server.count("realism") == 2 + 2
-    asked = server.count()
-    for again in ("--jrh-record-mode=none", "--jrh-frozen"):
-        pytester.runpytest_inprocess(files.option, again, *workers).assert_outcomes(failed=2)
-        (path,) = files.results.glob("*_report.json")
-        realism = json.loads(path.read_text("utf-8"))["realism"]
-        kinds = [(row["name"], row["right"]["count"], row["right"]["n"]) for row in realism["rows"]]
-        assert kinds == [("all", 4, 4), ("omit", 4, 4), ("call", 4, 4), ("say", 4, 4)]
-        for case in realism["cases"].values():
-            assert (case["edited_turns"], case["edit_kinds"]) == (
-                [1, 2, 3],
-                ["omit", "call", "say"],
-            )
-        named = realism["named_turns"]
-        # There is no turn 5 in what was made: it is dropped.
-        assert (named["count"], named["n"]) == (2, 2)
-    assert server.count() == asked

@@ -182,10 +182,6 @@ SUITES: dict[str, dict[str, Any]] = {
         "tests": ["agent_labels"],
         "overrides": {"synthetic_data_params": REMOVED, AGENT: {"labels": LABELS}},
     },
-    "asked": {
-        "tests": ["agent_perturbation"],
-        "overrides": {"realism": {"model": MODEL}, "reasons": {"model": MODEL}},
-    },
     "probes": {
         "tests": ["agent_perturbation", "format_invariance", "prompt_injection"],
         "overrides": {

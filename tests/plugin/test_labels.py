@@ -103,11 +103,11 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
     pytester: pytest.Pytester, labelled: Labelled
 ) -> None:
     labelled.labels(
-        "run_id,label,annotator,note",
-        "run-1,satisfied,ann,",
-        "run-2,violated,ann,see [1]",
-        "run-2,violated,bob,",
-        "run-4,satisfied,ann,",
+        "run_id,label,annotator,note,step",
+        "run-1,satisfied,ann,,",
+        "run-2,violated,ann,see [1],1",
+        "run-2,violated,bob,,",
+        "run-4,satisfied,ann,,",
     )
     reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
     done = pytester.runpytest(labelled.suite.option, *reports)
@@ -120,7 +120,7 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
             "expected: 1 (violated), labelled by people (2 of 2)",
             f"    {vote.replace('[', '[[]')}",
             f"    1 (violated) by bob, {file}:4",
-            "turns [[]0], [[]1], [[]2] of 5, around what is cited:",
+            "turns [[]0], [[]1], [[]2] of 5, around those of the label:",
             "    [[]0] system",
             "    [[]1] user",
             "      Where is order 1002?",
@@ -445,41 +445,3 @@ def test_init_refuses_labels_that_are_none(
     assert main(arguments) == 4
     assert "given.csv:1: has no column run_id or id; its columns are run" in capsys.readouterr().err
     assert not (tmp_path / "inputs").exists()
-
-
-@pytest.fixture(scope="session")
-def stepped_once(tmp_path_factory: pytest.TempPathFactory) -> Labelled:
-    """All runs are violated, each at a turn that the labels name; the judge blames [2] in all."""
-    labels = 'run_id,label,step\nrun-1,1,2\nrun-2,1,4\nrun-3,1,\nrun-4,1,"1, 4"\n'
-    return record_labelled(
-        tmp_path_factory.mktemp("stepped"),
-        labels,
-        judge={"reasoning": "It is wrong to look it up in [2].", "score": 1},
-    )
-
-
-@WORKERS
-def test_turns_that_right_verdicts_cite_are_held_against_those_of_the_labels(
-    pytester: pytest.Pytester, stepped_once: Labelled, workers: list[str]
-) -> None:
-    stepped = stepped_once.copied(pytester.path)
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
-    done = pytester.runpytest(stepped.suite.option, "-v", *reports, *workers)
-    done.assert_outcomes(passed=4)
-    told = (
-        "What 3 right verdicts on violations cite: a turn of the violation in 1, another one in 2, "
-        "none that can be told in 0."
-    )
-    assert told in " ".join(done.stdout.str().split())
-    assert told in (stepped.folder / "r.md").read_text("utf-8")
-    assert told in " ".join((stepped.folder / "r.html").read_text("utf-8").split())
-    results = lines(stepped.suite.results / "state" / "case_results.jsonl")
-    assert [line.get("cites") for line in results] == ["cited", "another", None, "another"]
-    [file] = stepped.suite.results.glob("*_report.json")
-    report = json.loads(file.read_text("utf-8"))
-    assert report["cited_turns"]["cases"] == [results[1]["case_id"], results[3]["case_id"]]
-    made = lines(
-        stepped.folder / "outputs" / "agent_labels" / "natural" / "agent_perturbations.jsonl"
-    )
-    kept = [record["label"]["sources"][0].get("steps") for record in made]
-    assert kept == [[2], [4], None, [1, 4]]

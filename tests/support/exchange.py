@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-STAGES = ("planner", "editor", "summary", "verifier", "judge", "realism", "reasons")
+STAGES = ("planner", "editor", "summary", "verifier", "judge")
 UNKNOWN = "unknown"
 _OBJECT = re.compile(r"^\{", re.MULTILINE)
 _TITLE = re.compile(rf'"title":\s*"({"|".join(STAGES)})"')

@@ -50,8 +50,6 @@ class Obedient:
             "summary": _summarize,
             "verifier": self._verify,
             "judge": self._judge,
-            "realism": _notice,
-            "reasons": _agree,
         }
         if request.stage not in answers:
             return "Understood."
@@ -138,24 +136,6 @@ def _summarize(_request: Request) -> Mapping[str, Any]:
         "outstanding_items": [],
         "risks": ["None seen"],
     }
-
-
-def _notice(request: Request) -> dict[str, Any]:
-    """Call every transcript altered that has a marker, which runs do not have, and no other."""
-    shown = _TRANSCRIPT.search(request.text)
-    lines = (shown[0] if shown else "").splitlines()
-    turns: list[int] = []
-    header = -1
-    for line in lines:
-        if turn := _TURN.match(line):
-            header = int(turn[1])
-        elif _MARKER.search(line):
-            turns.append(header)
-    return {"altered": bool(turns), "turns": turns, "reason": "It closes with odd words."}
-
-
-def _agree(_request: Request) -> dict[str, Any]:
-    return {"same": True, "reason": "It names the closing words."}
 
 
 def _wanted_marker(prompt: str) -> str:

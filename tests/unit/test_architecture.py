@@ -224,7 +224,7 @@ def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
 
 # Stages and judges whose names are other things as well, such as keys of a report, or a way to
 # replay.
-COLUMNS = {"http", "judge", "prompt", "realism", "reasons", "summary"}
+COLUMNS = {"http", "judge", "prompt", "summary"}
 
 
 @pytest.mark.parametrize("name", sorted(STAGES.keys() - COLUMNS))

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from pytest_jrh.core import text
-from pytest_jrh.core.citations import turns_cited
 from pytest_jrh.core.diffs import differences, unified
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
@@ -53,9 +52,6 @@ WORK: dict[str, Callable[[str], object]] = {
     "one_line": text.one_line,
     "wrapped": lambda words: text.wrapped(words, 80),
     "markdown": lambda words: (markdown.prose(words), markdown.preformatted(words)),
-    "turns_cited": lambda words: turns_cited(
-        words, {1}, [{"role": "assistant", "content": words}], numbered=True
-    ),
 }
 
 

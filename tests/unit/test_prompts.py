@@ -15,7 +15,6 @@ from pytest_jrh.cases.pipeline import (
     response_for,
     verifier_response,
 )
-from pytest_jrh.cases.questions import RealismResponse, ReasonsResponse
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
 from pytest_jrh.core.stages import STAGES
@@ -50,8 +49,6 @@ SINGLE_BRACE = {
     'Return {{"new_content": "...", "reason": "..."}}',
     "summary": 'Log:\n{chronological_log}\nReturn {{"summary": "...", "risks": []}}',
     "verifier": '{rubric_instruction}\n{summary}\n{transcript}\nReturn {{"verdict": "PASS"}}',
-    "realism": "{transcript}\nAltered?",
-    "reasons": "{rubric}\n{edits}\n{reasoning}\nThe same?",
     "judge": "{instruction}\n{rubric_id}: {rubric}\n{score_levels_table} "
     "{lowest_score}-{highest_score}\n{transcript}",
 }
@@ -73,8 +70,6 @@ def response_model(stage: StageName, mode: Mode) -> type[Response]:
         "planner": response_for((2, 4)),
         "editor": EditorResponse,
         "summary": SummaryResponse,
-        "realism": RealismResponse,
-        "reasons": ReasonsResponse,
         "verifier": verifier_response(scores),
         "judge": judge_response(scores or BINARY_SCORES),
     }

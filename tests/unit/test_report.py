@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.core.citations import cited_turns
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import (
     CaseResult,
@@ -159,15 +158,15 @@ def test_of_a_case_without_edits_the_last_turns_are_shown_that_fit() -> None:
     assert "answer 13" not in text
 
 
-def test_the_turns_that_reasoning_and_notes_cite_are_shown_with_those_beside_them() -> None:
+def test_the_turns_that_a_label_is_about_are_shown_with_those_beside_them() -> None:
     label = Label(
-        (1,), "people", sources=(VoteSource("labels.csv:7", "ann", "see turns 9 and 12"),)
+        (1,), "people", sources=(VoteSource("labels.csv:7", "ann", "rude", (3, 9, 12, 99)),)
     )
     contents = [f"answer {number}" for number in range(20)]
-    text = unedited(*contents, reasoning="In [3] it is rude; [99] is none.", label=label)
+    text = unedited(*contents, reasoning="It is rude.", label=label)
     assert ", labelled by people\n" in text
-    assert "\n    1 (violated) by ann, labels.csv:7: see turns 9 and 12\n" in text
-    assert "\nturns [2], [3], [4], [8], [9], [12] of 20, around what is cited:\n" in text
+    assert "\n    1 (violated) by ann, labels.csv:7: rude\n" in text
+    assert "\nturns [2], [3], [4], [8], [9], [12] of 20, around those of the label:\n" in text
     assert "      answer 4\n    ...\n    [8] assistant\n      answer 8\n" in text
 
 
@@ -180,19 +179,6 @@ def test_a_long_turn_is_cut_and_forges_no_header() -> None:
     assert [line for line in text.splitlines() if line.startswith("run it again")] == [
         "run it again: pytest 'a::b[c]'"
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "turns"),
-    [
-        ("[3] and [3], then turn 4", [3, 4]),
-        ("Turns 5-7 and [0]", [5, 6, 7, 0]),
-        ("step 3, [x], [10], turn ten, overturn 2", []),
-        ("[٣] [00004]", [3, 4]),
-    ],
-)
-def test_turns_are_cited_by_their_number(text: str, turns: list[int]) -> None:
-    assert cited_turns(text, 10) == turns
 
 
 def test_panel_member_is_named() -> None:
