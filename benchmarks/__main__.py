@@ -13,7 +13,6 @@ from pathlib import Path
 from benchmarks import (
     acts,
     anchoring,
-    compare,
     live,
     offline,
     reports,
@@ -38,7 +37,6 @@ BENCHMARKS: dict[str, Callable[[], list[Line]]] = {
     "reports": reports.html,
     "review": review.lines,
     "validity": validity.lines,
-    "compare": compare.lines,
     "labels": anchoring.lines,
     "tables": tables.lines,
     "acts": acts.lines,

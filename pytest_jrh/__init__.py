@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.engine.checking import CheckedTable, check_table
-    from pytest_jrh.engine.comparing import ComparedJudges, compare_judges
     from pytest_jrh.engine.generate import (
         Pipeline,
         Reliability,
@@ -54,7 +53,6 @@ _HOMES = {
     "Case": "core.model",
     "CaseResult": "core.model",
     "CheckedTable": "engine.checking",
-    "ComparedJudges": "engine.comparing",
     "Completion": "core.model",
     "ConversationPerturber": "cases.pipeline",
     "ConversationSummarizer": "cases.pipeline",
@@ -74,7 +72,6 @@ _HOMES = {
     "Verdict": "core.model",
     "apply_single_edit": "cases.pipeline",
     "check_table": "engine.checking",
-    "compare_judges": "engine.comparing",
     "generate_agent_perturbations": "engine.generate",
     "generate_single_edit": "cases.pipeline",
     "judge_cases": "engine.generate",
@@ -92,7 +89,6 @@ __all__ = [
     "Case",
     "CaseResult",
     "CheckedTable",
-    "ComparedJudges",
     "Completion",
     "ConversationPerturber",
     "ConversationSummarizer",
@@ -112,7 +108,6 @@ __all__ = [
     "Verdict",
     "apply_single_edit",
     "check_table",
-    "compare_judges",
     "generate_agent_perturbations",
     "generate_single_edit",
     "judge_cases",

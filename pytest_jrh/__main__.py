@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pytest_jrh import __version__
-from pytest_jrh.cli.check import check_file, compare_files, declare_check, declare_compare
+from pytest_jrh.cli.check import check_file, declare_check
 from pytest_jrh.config import removed
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
 
@@ -40,11 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     declare_check(
         commands.add_parser(
             "check", help="check a table of verdicts against its labels: figures, gate, reports"
-        )
-    )
-    declare_compare(
-        commands.add_parser(
-            "compare", help="compare two judges on the same cases: is the new one as good?"
         )
     )
     schema = commands.add_parser(
@@ -243,7 +238,6 @@ def _merge(arguments: argparse.Namespace) -> int:
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "check": check_file,
-    "compare": compare_files,
     "init": _init,
     "merge": _merge,
 }

@@ -1,5 +1,5 @@
 """`python -m pytest_jrh check`: from a table of labels and verdicts to figures, a decision and
-reports. `python -m pytest_jrh compare`: whether one judge can take the place of another.
+reports.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import shlex
 import shutil
 import sys
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_jrh.engine.checking import CheckedTable, CheckSettings
-    from pytest_jrh.engine.comparing import ComparedJudges
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
 
@@ -51,15 +49,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "runs, whose columns are scorer:NAME and metadata:FIELD, and as labels `edits`: scores "
         "that people edited",
     )
-    columns = _declare_columns(check)
-    columns.add_argument(
-        "--verdict",
-        metavar="COL",
-        action="append",
-        default=[],
-        help="what a judge said; several: give it once for each judge",
-    )
-    _declare_values(check)
+    _declare_columns(check)
     check.add_argument(
         "--baseline",
         metavar="COL_OR_FILE",
@@ -77,35 +67,32 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         action="store_true",
         help="pass only where a larger drop than --max-drop is excluded",
     )
-    _declare_reports(check)
     check.add_argument(
-        "-v", "--verbose", action="count", default=0, help="print the figures of each rubric, too"
-    )
-
-
-def _declare_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """The options about the columns of a table, but for that of verdicts."""
-    columns = parser.add_argument_group(
-        "columns", "found by common names where they are not named here"
-    )
-    for name, help_text in _COLUMNS.items():
-        columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
-    return columns
-
-
-def _declare_reports(parser: argparse.ArgumentParser) -> None:
-    """The option about reports."""
-    parser.add_argument(
         "--report",
         metavar="FILE",
         action="append",
         default=[],
         help="write a report: FILE.html, FILE.md or FILE.json; may be given several times",
     )
+    check.add_argument(
+        "-v", "--verbose", action="count", default=0, help="print the figures of each rubric, too"
+    )
 
 
-def _declare_values(check: argparse.ArgumentParser) -> None:
-    """The options about what people said, and about what values mean."""
+def _declare_columns(check: argparse.ArgumentParser) -> None:
+    """The options about the columns of a table, and about what values mean."""
+    columns = check.add_argument_group(
+        "columns", "found by common names where they are not named here"
+    )
+    for name, help_text in _COLUMNS.items():
+        columns.add_argument(f"--{name}", metavar="COL", default="", help=help_text)
+    columns.add_argument(
+        "--verdict",
+        metavar="COL",
+        action="append",
+        default=[],
+        help="what a judge said; several: give it once for each judge",
+    )
     check.add_argument(
         "--labels",
         metavar="FILE",
@@ -190,28 +177,21 @@ def _nothing_to_count(checked: CheckedTable) -> str:
 
 
 def _settings(options: argparse.Namespace) -> CheckSettings:
+    from pytest_jrh.engine.checking import CheckSettings
+
     if options.max_drop is not None and not options.baseline:
         raise _mistake("--max-drop", "needs a baseline to hold the verdicts against", "--baseline")
     if options.proof and options.max_drop is None:
         raise _mistake("--proof", "needs a drop to exclude", "--max-drop")
-    return replace(
-        _table_settings(options),
-        verdicts=tuple(options.verdict),
-        baseline=options.baseline,
-        max_drop=_drop_of(options.max_drop),
-        proof=options.proof,
-    )
-
-
-def _table_settings(options: argparse.Namespace) -> CheckSettings:
-    """How a table is read, by the options about columns and values."""
-    from pytest_jrh.engine.checking import CheckSettings
-
     return CheckSettings(
         columns={name: getattr(options, name) for name in _COLUMNS},
+        verdicts=tuple(options.verdict),
         labels=options.labels,
         map=_mapping(options.map),
         scale=_scale(options.scale),
+        baseline=options.baseline,
+        max_drop=_drop_of(options.max_drop),
+        proof=options.proof,
     )
 
 
@@ -435,82 +415,3 @@ def _next_step(checked: CheckedTable) -> str:
         f"To judge the runs anew, where RUNS is their Inspect log or conversations: "
         f"{shlex.join(init)} --log RUNS"
     )
-
-
-def declare_compare(compare: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    compare.add_argument(
-        "old",
-        metavar="OLD",
-        help="verdicts of the old judge: a table, as `check` takes it; a baseline; or the results "
-        "of a session (case_results.jsonl, or the folder with it)",
-    )
-    compare.add_argument(
-        "new",
-        metavar="NEW",
-        nargs="?",
-        default="",
-        help="verdicts of the new judge on the same cases: a table, or results (default: OLD)",
-    )
-    for name in ("old", "new"):
-        compare.add_argument(
-            f"--{name}",
-            dest=f"{name}_judge",
-            metavar="JUDGE",
-            default="",
-            help=f"the {name} judge, where there are several: a column of the table, or a name",
-        )
-    _declare_columns(compare)
-    _declare_values(compare)
-    compare.add_argument(
-        "--max-drop",
-        metavar="X",
-        help="how far apart judges may be that are equivalent: 0.05 is 5 points (the default)",
-    )
-    _declare_reports(compare)
-    compare.add_argument(
-        "-v", "--verbose", action="count", default=0, help="print the figures of the new judge, too"
-    )
-
-
-@_uncollected()
-def compare_files(options: argparse.Namespace) -> int:
-    """Compare and write the reports; returns 1 for a worse judge or no report, 4 for a mistake."""
-    from pytest_jrh.engine.comparing import compare_judges
-    from pytest_jrh.reports.ending import Concluded, ending_lines
-    from pytest_jrh.stats.upgrade import MAX_DROP
-
-    try:
-        inputs = (options.old, options.new, options.labels)
-        reports = _report_paths(options.report, inputs)
-        settings = _table_settings(options)
-        compared = compare_judges(
-            options.old,
-            options.new,
-            old_judge=options.old_judge,
-            new_judge=options.new_judge,
-            max_drop=MAX_DROP if options.max_drop is None else _drop_of(options.max_drop),
-            map=settings.map,
-            scale=settings.scale,
-            labels=settings.labels,
-            **settings.columns,
-        )
-    except InputError as error:
-        return _refuse(error)
-    session, is_good = compared.session, compared.upgrade.passed is not False
-    written, problems = _write_files(reports, session, lambda: _compared_data(compared))
-    display, lines = _display(options), []
-    if compared.checked is not None:
-        lines = [*_columns_lines(compared.checked, display.width), ""]
-    concluded = Concluded(session, is_good, tuple(written))
-    lines += [line.text for line in ending_lines(concluded, display, notices=problems)]
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0 if is_good and not problems else 1
-
-
-def _compared_data(compared: ComparedJudges) -> dict[str, Any]:
-    """What was found, as values: of a table what `check` writes, too."""
-    from pytest_jrh.reports.upgrade import upgrade_data
-
-    data = {"format": 1} if compared.checked is None else _check_data(compared.checked)
-    return {**data, "compare": upgrade_data(compared.upgrade)}

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 OPTIONS: dict[str, str] = {
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
     "eval-log": "docs/library.md writes an Inspect log from case_results.jsonl",
+    "history": "commit the baseline, and see its git log",
     "max-workers": "set admin.evaluation_config.max_workers in the suite's config",
 }
 """Options by their names without `--jrh-`; their ini keys are these names, too."""
@@ -28,6 +29,8 @@ the judge stands.
 """
 
 COMMANDS: dict[str, str] = {
+    "compare": "`check NEW --baseline OLD` answers the same question",
+    "history": "see the git log of the baseline",
     "mutate": "edit the judge's prompt, and run the suite with --jrh-baseline=FILE",
 }
 """Commands of `python -m pytest_jrh`."""

@@ -763,8 +763,7 @@ class CaseResult:
     decides; None where it was not asked, has its verdicts from a table, or judged a probe's case,
     and where an earlier version wrote the result. `verdicts` are those of all repeats where there
     are several; of a case without a verdict those before the repeat that `detail` is about. They
-    are empty where an earlier version wrote the result. `seconds` are those that each verdict took
-    which was asked for in the session; no recording has them.
+    are empty where an earlier version wrote the result.
     """
 
     spec: CaseSpec
@@ -793,8 +792,6 @@ class CaseResult:
     edit_note: str = ""
     turns_shown: ShownTurns | None = None
     verdicts: tuple[Verdict, ...] = ()
-    # That it took longer makes it no other result.
-    seconds: tuple[float, ...] = field(default=(), compare=False)
 
     @property
     def judge(self) -> str:

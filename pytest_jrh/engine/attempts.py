@@ -65,7 +65,6 @@ class Attempt:
     `base` is the go at the case that it changes, and of one that probes change `waits` says that
     its askers hold the places among the cases at work. `counted` is False where what it took counts
     for another case. `shared_tapes` are those that its case was made with by another judge's go.
-    `seconds` are those that its verdicts took, where they were asked for now.
     """
 
     spec: CaseSpec
@@ -82,7 +81,6 @@ class Attempt:
     base_scores: tuple[int, ...] = ()
     shared_tapes: tuple[Tape, ...] = ()
     turns_shown: ShownTurns | None = None
-    seconds: tuple[float, ...] = ()
 
     @property
     def renews_case(self) -> bool:
@@ -104,7 +102,7 @@ class Attempt:
         """Be what another go at the same spec has come to."""
         self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
         self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
-        self.earlier_verdicts, self.seconds = other.earlier_verdicts, other.seconds
+        self.earlier_verdicts = other.earlier_verdicts
         self.tapes, self.judging = other.tapes, other.judging
         self.turns_shown = other.turns_shown
         self.counted = counted
@@ -147,7 +145,6 @@ class Attempt:
             shared=shared,
             base_scores=self.base_scores,
             turns_shown=self.turns_shown if judgment is not None else None,
-            seconds=self.seconds if judgment is not None else (),
             verdicts=result.verdicts or self.earlier_verdicts,
         )
 

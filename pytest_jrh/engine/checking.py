@@ -60,9 +60,6 @@ class CheckSettings:
     for words, and `scale` the lowest and the highest score of an ordinal table; None where its
     values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
     none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
-    `baseline_verdict` is the column of verdicts in that file, empty where it says it itself.
-    `comparing` says that the baseline is a judge like the other one (see
-    `choose_columns`), and that the gate is asked elsewhere.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -73,8 +70,6 @@ class CheckSettings:
     baseline: str = ""
     max_drop: float = 0.0
     proof: bool = False
-    baseline_verdict: str = ""
-    comparing: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,10 +78,8 @@ class CheckedTable:
 
     `session` is what reports are made of; `judge_names` are the judges, without that of the
     baseline; `unlabelled` are the cases without a label, which count in no figure of accuracy.
-    `baseline` is the column or file of the earlier verdicts, and `before` has these by case id,
-    also of cases without a label, and `seconds_before` what these took, where it is known; `lines`
-    are those of the baseline that the gate goes by, and `absent` counts its verdicts on cases that
-    are not in the table.
+    `baseline` is the column or file of the earlier verdicts, and `absent` counts its verdicts on
+    cases that are not in the table.
     """
 
     table: VerdictTable
@@ -94,10 +87,7 @@ class CheckedTable:
     judge_names: tuple[str, ...]
     unlabelled: tuple[TableCase, ...] = ()
     baseline: str = ""
-    before: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    lines: Mapping[str, BaselineCase] = field(default_factory=dict)
     absent: int = 0
-    seconds_before: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
@@ -202,11 +192,9 @@ def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSetti
     return table, replace(settings, columns={**settings.columns, "label": label})
 
 
-def check(
-    table: RawTable, settings: CheckSettings, earlier_table: RawTable | None = None
-) -> CheckedTable:
-    """Check a table that was read; `earlier_table` is that of the baseline, if read already."""
-    source = earlier_table or _baseline_source(table, settings)
+def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
+    """Check a table that was read."""
+    source = _baseline_source(table, settings)
     column = source if isinstance(source, str) and source in table.columns else ""
     columns = choose_columns(
         table,
@@ -214,7 +202,6 @@ def check(
         verdicts=settings.verdicts,
         baseline=column,
         mapping=settings.map,
-        comparing="--new" if settings.comparing else "",
     )
     scale = settings.scale
     scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
@@ -248,11 +235,6 @@ class _Earlier(NamedTuple):
         judge = self._judge(case, judge)
         return case.scores(judge), case.reasonings.get(judge, "")
 
-    def seconds(self, key: CaseKey, judge: str) -> tuple[float, ...]:
-        """What the verdicts that the baseline has of a case of a judge took."""
-        case = self.cases.get(key)
-        return () if case is None else case.seconds_of(self._judge(case, judge))
-
     def _judge(self, case: TableCase, judge: str) -> str:
         """The judge of the baseline whose verdicts are held against those of a judge."""
         if self.judge:
@@ -277,7 +259,7 @@ def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str
     # Unlike a path's own question, false of a name that is too long for a file.
     if os.path.exists(name):  # noqa: PTH110
         return read_table(Path(name), name)
-    judges = judges_of_rows(table, settings)
+    judges = _judges_of_rows(table, settings)
     if name in judges:
         return name
     hint = nearest_hint(name, [*table.columns, *judges], "column")
@@ -285,15 +267,10 @@ def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str
     raise InputError(Problem(message, table.file, key="--baseline", hint=hint))
 
 
-def judge_column(table: RawTable, settings: CheckSettings) -> str:
-    """The column that names the judge of each row; empty where none does."""
-    named = settings.columns.get("judge", "")
-    return named or next((name for name in table.columns if name.casefold() == "judge"), "")
-
-
-def judges_of_rows(table: RawTable, settings: CheckSettings) -> list[str]:
+def _judges_of_rows(table: RawTable, settings: CheckSettings) -> list[str]:
     """The judges that a column names, each once; none where no column does."""
-    column = judge_column(table, settings)
+    column = settings.columns.get("judge", "")
+    column = column or next((name for name in table.columns if name.casefold() == "judge"), "")
     return list(dict.fromkeys(map(str, table.values(column)))) if column else []
 
 
@@ -307,15 +284,12 @@ def _columns_of_baseline(
         if role != "verdict" and getattr(columns, role) in earlier_table.columns
     }
     verdicts = [name for name in columns.verdicts if name in earlier_table.columns]
-    if settings.baseline_verdict:
-        verdicts = [settings.baseline_verdict]
     return choose_columns(
         earlier_table,
         named=named,
         verdicts=verdicts,
         mapping=settings.map,
         labelled=False,
-        comparing="--old" if settings.comparing else "",
     )
 
 
@@ -350,8 +324,7 @@ def _checked(
     results = [result for _, _, result in judged]
     before = _before(judged, earlier)
     decisions = {}
-    # Two judges have a decision of their own, under other rules.
-    if earlier is not None and not settings.comparing:
+    if earlier is not None:
         scope = Scope.of(result.case_id for result in results)
         rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
         decisions[suite] = decide(results, Baseline(before.lines), rules, scope)
@@ -372,10 +345,7 @@ def _checked(
     )
     absent = _absent(table, judges, earlier)
     cases, baseline = tuple(unlabelled), settings.baseline
-    checked = CheckedTable(
-        table, session, judges, cases, baseline, before.scores, before.lines, absent
-    )
-    return replace(checked, seconds_before=before.seconds)
+    return CheckedTable(table, session, judges, cases, baseline, absent)
 
 
 def _with_rows(judges: Sequence[str], case: TableCase, table: VerdictTable) -> Sequence[str]:
@@ -401,26 +371,19 @@ def _absent(table: VerdictTable, judges: Iterable[str], earlier: _Earlier | None
 
 
 class _Before(NamedTuple):
-    """The baseline's scores, lines, reasonings and spending by case id, where they are known."""
+    """The baseline's lines and reasonings by case id, of cases with a label."""
 
-    scores: dict[str, tuple[int, ...]]
     lines: dict[str, BaselineCase]
     verdicts: dict[str, KeptVerdict]
-    seconds: dict[str, tuple[float, ...]]
 
 
 def _before(judged: Iterable[tuple[CaseKey, str, CaseResult]], earlier: _Earlier | None) -> _Before:
-    before = _Before({}, {}, {}, {})
+    before = _Before({}, {})
     if earlier is None:
         return before
     for key, judge, result in judged:
         scores, reasoning = earlier.verdict(key, judge)
-        if not scores:
-            continue
-        before.scores[result.case_id] = scores
-        if seconds := earlier.seconds(key, judge):
-            before.seconds[result.case_id] = seconds
-        if result.expected is not None:
+        if scores and result.expected is not None:
             line = _line(result, scores, earlier.label(key))
             before.lines[result.case_id] = line
             before.verdicts[result.case_id] = KeptVerdict(
@@ -495,7 +458,6 @@ class _Maker:
             judge_fingerprint=_NOW,
             scores=scores if len(scores) > 1 else (),
             labelled_by="people",
-            seconds=case.seconds_of(judge),
         )
 
     def unlabelled(self, case: TableCase, judge: str) -> CaseResult:

@@ -293,9 +293,6 @@ class Bases:
             del self._verdicts[spec]
 
 
-_SECONDS_DIGITS = 3
-
-
 async def judgment_of(
     judge: SuiteJudge,
     case: Case,
@@ -312,16 +309,13 @@ async def judgment_of(
     One repeat after another: cases are judged side by side already, and what comes after a repeat
     without a verdict is not worth its cost; a cassette is the same whatever answers first, and
     providers answer what they have just read from their cache. Raises `Unscored` for the first
-    repeat without a verdict; those before it stay recorded, and `attempt` keeps their verdicts, and
-    the seconds of those that were asked for now, and of which nothing was replayed.
+    repeat without a verdict; those before it stay recorded, and `attempt` keeps their verdicts.
     Where a session only looks what is recorded, it looks at every repeat, and `attempt` counts
     those that are not.
     """
     verdicts: list[Verdict] = []
     missing: list[Unrecorded] = []
-    seconds: list[float] = []
     for repeat in range(1, repeats + 1):
-        replayed, seconds_before = tape.spending.replayed, tape.seconds
         try:
             verdicts.append(await _verdict(judge, case, repeat, calls, tape, settings))
         except Unscored as trouble:
@@ -329,10 +323,6 @@ async def judgment_of(
                 attempt.earlier_verdicts = tuple(verdicts)
                 raise
             missing.append(trouble)
-        else:
-            if tape.seconds > seconds_before and tape.spending.replayed == replayed:
-                seconds.append(round(tape.seconds - seconds_before, _SECONDS_DIGITS))
-    attempt.seconds = tuple(seconds)
     attempt.missing_repeats = len(missing)
     if missing:
         raise missing[0]

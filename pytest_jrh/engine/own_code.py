@@ -84,11 +84,7 @@ class TapedCalls:
         clean = contextvars.copy_context()
 
         async def work() -> Verdict:
-            run = _Run(code, runner, clean)
-            try:
-                return _verdict(code, await run.value())
-            finally:
-                self.tape.code_seconds += run.seconds
+            return _verdict(code, await _Run(code, runner, clean).value())
 
         async with runner.places:
             return await runner.kept(self.tape).verdict(judging, work)
@@ -107,10 +103,7 @@ def _verdict(code: OwnCode, value: object) -> Verdict:
 
 @dataclass(slots=True)
 class _Run:
-    """One run of a judge's own code; `clean` is the context without its exchanges.
-
-    `seconds` is how long it took, without what it waited for: calls of ours, and other code.
-    """
+    """One run of a judge's own code; `clean` is the context without its exchanges."""
 
     code: OwnCode
     runner: CodeRunner
@@ -118,7 +111,6 @@ class _Run:
     trouble: BaseException | None = None
     asking: dict[int, float] = field(default_factory=dict)
     asked_for: float = 0.0
-    seconds: float = 0.0
 
     async def value(self) -> object:
         """What the code returns; raises `Unscored` where it does not."""
@@ -136,14 +128,14 @@ class _Run:
         )
         waiter = asyncio.wrap_future(running.ended)
         while not waiter.done():
-            self.seconds = time.monotonic() - began - self._excused() - running.waited
-            seconds_left = self.code.timeout - self.seconds
+            # Without what it waited for: calls of ours, and other code.
+            seconds = time.monotonic() - began - self._excused() - running.waited
+            seconds_left = self.code.timeout - seconds
             if seconds_left <= 0:
                 running.cancel()
                 waiter.cancel()
                 raise self._late()
             await asyncio.wait([waiter], timeout=seconds_left)
-        self.seconds = time.monotonic() - began - self._excused() - running.waited
         return self._read(waiter.result())
 
     async def _counted(self, work: Coroutine[Any, Any, Any]) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +85,6 @@ class SuppliedExchange:
         """Make and count one attempt: what a failed client has sent may be billed."""
         attempts = request.attempts
         attempts.sent += 1
-        began = time.monotonic()
         try:
             text = await self._in_time(request, timeout)
         except Unscored as trouble:
@@ -94,8 +92,6 @@ class SuppliedExchange:
             attempts.sent -= not UNSCORED[trouble.outcome].asked
             attempts.lost += trouble.outcome == "model_error"
             raise
-        finally:
-            attempts.seconds += time.monotonic() - began
         attempts.lost += text is None
         return text
 

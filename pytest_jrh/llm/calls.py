@@ -182,14 +182,13 @@ _UNSTABLE_SCHEMA_KEYS = frozenset({"title", "description", "default", "examples"
 @dataclass
 class Attempts:
     """The attempts at one call: how often it was `sent`, and how many of these had no answer
-    (`lost`), and the `seconds` that they took, without those in which none was under way.
+    (`lost`).
 
     `refused` names what the provider rejected: "temperature", or a way to send the schema.
     """
 
     sent: int = 0
     lost: int = 0
-    seconds: float = 0.0
     refused: set[str] = field(default_factory=set)
 
 

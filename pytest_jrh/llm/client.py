@@ -338,7 +338,6 @@ class LiteLLMExchange:
         actual = most
         request.attempts.sent += 1
         self._in_flight += 1
-        began = time.monotonic()
         try:
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
@@ -380,7 +379,6 @@ class LiteLLMExchange:
                 actual = 0.0
             return failure
         finally:
-            request.attempts.seconds += time.monotonic() - began
             self._in_flight -= 1
             if self._ledger is not None:
                 self._ledger.correct(most, actual)

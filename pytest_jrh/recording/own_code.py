@@ -207,7 +207,6 @@ class KeptRequests:
             room=tape.room,
         )
         verdict: Verdict | None = None
-        seconds_before = tape.code_seconds
         try:
             with self.http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
                 worked = self._worked(work) if live else self._worked_without_keys(work)
@@ -224,7 +223,6 @@ class KeptRequests:
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
             stale = judging.code.from_head or entry is None or _verdict(entry) is None
             if live and (exchanges.sent or (verdict is not None and stale)):
-                tape.seconds += tape.code_seconds - seconds_before
                 self._keep(judging, exchanges, sequence, verdict)
         return verdict
 

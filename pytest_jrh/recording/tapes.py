@@ -151,8 +151,6 @@ class Tape:
     session records it anew. A cassette that is recorded anew is written beside the old one, and
     takes its place when the tape is settled: until then a session that ends early loses nothing.
     What it does not hold is answered from a `former` cassette that does, which stays as it is.
-    `seconds` are those that the calls of this session took, which no cassette holds; in
-    `code_seconds` a judge's own code ran, also where its requests were replayed.
     """
 
     def __init__(
@@ -173,7 +171,6 @@ class Tape:
         self._case = case
         self._folder = folder
         self.spending = Spending()
-        self.seconds = self.code_seconds = 0.0
         self.shared: SharedCall | None = None
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
@@ -498,7 +495,6 @@ class Tape:
             finally:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
-                self.seconds += attempts.seconds
         entry = RecordedCall(
             request.fingerprint,
             request.stage.stage,

@@ -27,7 +27,6 @@ from pytest_jrh.reports.gate import (
 )
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
-from pytest_jrh.reports.upgrade import differing_results, next_sentence, upgrade_blocks
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.panels import made_case_id
 
@@ -44,15 +43,11 @@ _WEIGHTS: Mapping[Word, Weight] = {
     "PASS": "good",
     "FAIL": "bad",
     "INCONCLUSIVE": "bad",
-    "EQUIVALENT": "good",
-    "BETTER": "good",
-    "WORSE": "bad",
-    "DIFFERENT": "strong",
-    "UNDECIDED": "strong",
     "": "strong",
 }
 
 
+WORST_TITLE = "wrong, worst first"
 MOST_WORST = 3
 # More than a person reads at once.
 _MOST_READ = 30
@@ -65,8 +60,6 @@ def worst_results(session: Session) -> list[CaseResult]:
     wrong, and how many repeats; of many cases those of the rubric with the most mistakes. Cases of
     probes are left out.
     """
-    if session.upgrade is not None:
-        return differing_results(session.upgrade)
     news: set[str] = set()
     flickered: set[str] = set()
     for decision in session.decisions.values():
@@ -97,11 +90,6 @@ def worst_results(session: Session) -> list[CaseResult]:
         )
 
     return sorted(wrong, key=order)
-
-
-def worst_title(session: Session) -> str:
-    """What the cases to read first are."""
-    return "wrong, worst first" if session.upgrade is None else "judged otherwise, worst first"
 
 
 def answer_blocks(
@@ -226,9 +214,6 @@ def suite_blocks(
     else:
         for card in cards:
             blocks += map(Sentence, card.sentences)
-    if session.upgrade is not None:
-        blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
-        return [*blocks, *upgrade_blocks(session.upgrade)]
     if decision is not None and decision.is_reported and not brief:
         blocks += map(Sentence, _other_reasons(decision))
         blocks += map(Sentence, unseen_sentences(decision))
@@ -297,7 +282,7 @@ def worst_cases(session: Session) -> list[Cases]:
             case = replace(case, title=session.title(made))
             why = f"{counted(len(results), 'judge')}, {why}"
         named.append(replace(case, why=shortened(why, _LONGEST_REASON)))
-    return [Cases(worst_title(session), tuple(named), "bad", MOST_WORST)] if named else []
+    return [Cases(WORST_TITLE, tuple(named), "bad", MOST_WORST)] if named else []
 
 
 def mistake(result: CaseResult) -> str:
@@ -314,8 +299,6 @@ def next_blocks(session: Session) -> list[Block]:
     that are judged wrong, to probe the judge again; to check labels, or keep the verdicts, where
     nothing is wrong.
     """
-    if session.upgrade is not None:
-        return [Sentence(next_sentence(session.upgrade))]
     if recording := topics.recording_blocks(session):
         return recording
     return _next_of_session(session)

@@ -14,7 +14,6 @@ from pytest_jrh.reports.gate import (
     threshold_text,
 )
 from pytest_jrh.reports.grounds import rest_counts
-from pytest_jrh.reports.upgrade import upgrade_title
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
@@ -22,7 +21,6 @@ from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import estimate_bias
 from pytest_jrh.stats.people import FEWEST_LABELS
 from pytest_jrh.stats.statistics import accuracy_of, sums_by_cluster
-from pytest_jrh.stats.upgrade import UpgradeWord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
 
 # So many rows still fit a glance.
 MOST_ROWS = 8
-Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""] | UpgradeWord
+Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +259,6 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
     word = decision_word(decision)
     flaw = _flaw_title(section, session)
     title = _title(section, total, word, flaw, session)
-    if session.upgrade is not None:
-        word, title = session.upgrade.word, upgrade_title(session.upgrade)
     return JudgeCard(
         suite=section.suite,
         judge=section.judge,

@@ -349,8 +349,7 @@ def _read_first(session: Session) -> list[Block]:
         shown, more = worst.first(worst.most)
         title = worst.title
         if more:
-            are = "wrong" if session.upgrade is None else "otherwise"
-            title = f"The {len(shown)} worst of {len(worst.cases):,} cases that are judged {are}."
+            title = f"The {len(shown)} worst of {len(worst.cases):,} cases that are judged wrong."
         blocks.append(replace(worst, title=title, cases=shown))
     return blocks
 

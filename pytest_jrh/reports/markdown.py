@@ -19,6 +19,7 @@ from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
+    WORST_TITLE,
     cards_by_suite,
     headline,
     mistake,
@@ -28,7 +29,6 @@ from pytest_jrh.reports.answer import (
     suite_title,
     trust_blocks,
     worst_results,
-    worst_title,
 )
 from pytest_jrh.reports.blocks import (
     MOST_IN_MARKDOWN,
@@ -120,8 +120,7 @@ class CaseBlocks:
     def worst(self) -> None:
         """Add the cases to read first, of those that are judged wrong."""
         if self._wrong:
-            title = worst_title(self._session)
-            head = [f"### {title[0].upper()}{title[1:]} ({len(self._wrong):,})\n"]
+            head = [f"### {WORST_TITLE.capitalize()} ({len(self._wrong):,})\n"]
             self._page.block(head, map(self._whole, self._wrong[:_MOST_OPEN]), [""])
 
     def others(self) -> None:
@@ -129,8 +128,7 @@ class CaseBlocks:
         if more := self._wrong[_MOST_OPEN:]:
             whole = _MOST_WHOLE - _MOST_OPEN
             lines = chain(map(self._whole, more[:whole]), map(self._short, more[whole:]))
-            are = "wrong" if self._session.upgrade is None else "judged otherwise"
-            self._page.block([_opening(f"{len(more):,} more {are}")], lines, ["</details>\n"])
+            self._page.block([_opening(f"{len(more):,} more wrong")], lines, ["</details>\n"])
         self._odd()
 
     def _odd(self) -> None:
@@ -175,9 +173,7 @@ class CaseBlocks:
         parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
         earlier = earlier_verdict(result, self._session)
         if earlier is not None:
-            upgrade = self._session.upgrade
-            judge = "the judge of the baseline" if upgrade is None else upgrade.old
-            title = f"Why {judge} gave {earlier.given}"
+            title = f"Why the judge of the baseline gave {earlier.given}"
             parts.append(self._quote(title, earlier.reasoning))
         return self._details(result, parts)
 
@@ -269,7 +265,7 @@ def _folds(session: Session) -> list[Block]:
     for suite, decision in session.decisions.items():
         if decision.is_reported:
             blocks += _gate_folds(suite, decision, session)
-    if worst_results(session) and session.upgrade is None:
+    if worst_results(session):
         blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
     changes = Changes.since_baseline(session)
     for section in sections(session.table):

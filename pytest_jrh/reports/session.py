@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.reports.provenance import SuiteOrigin
-    from pytest_jrh.stats.upgrade import Upgrade
     from pytest_jrh.store.baseline import JudgePrompt
     from pytest_jrh.store.results import SuiteCases
 
@@ -102,8 +101,7 @@ class Session:
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
     `model_changes` are, by suite, the models that answered as what its recordings do not have.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
-    no case was made and no call, so that nothing is said of what they cost. `upgrade` is what comes
-    of putting the judge of the results in the place of another one, where two are compared.
+    no case was made and no call, so that nothing is said of what they cost.
     """
 
     results: Sequence[CaseResult]
@@ -125,7 +123,6 @@ class Session:
     folder: Path | None = None
     model_changes: Mapping[str, Sequence[ModelChange]] = field(default_factory=dict)
     is_table: bool = False
-    upgrade: Upgrade | None = None
 
     @cached_property
     def table(self) -> StatisticsTable:
@@ -154,11 +151,7 @@ class Session:
 
     @property
     def passed(self) -> bool | None:
-        """Whether every gate passed, of two judges whether the new one is as good; None where there
-        is none to pass, and nothing is missing, or that is open.
-        """
-        if self.upgrade is not None:
-            return self.upgrade.passed
+        """Whether every gate passed; None where there is none to pass, and nothing is missing."""
         if not all(decision.passed for decision in self.decisions.values()):
             return False
         if any(decision.active for decision in self.decisions.values()):

@@ -240,9 +240,6 @@ class TerminalReport(Report):
     name = "terminal"
 
     def lines(self, session: Session, display: Display) -> Iterable[Styled]:
-        if session.upgrade is not None and display.verbosity < 1:
-            # The answer says it all.
-            return ()
         if session.results and display.verbosity < 0:
             return quiet_lines(session, display.width)
         if session.results:

@@ -73,7 +73,6 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "reasoning": ("reasoning", "rationale", "explanation", "reason"),
     "annotator": ("annotator", "rater", "labeler", "labeller"),
     "split": ("split", "drawn"),
-    "seconds": ("seconds", "latency_s", "latency_seconds"),
 }
 """What columns are taken for, each with the names that it may have, whatever their case."""
 _NAMES = tuple(name for names in ROLES.values() for name in names)
@@ -81,8 +80,6 @@ MAX_TABLE_BYTES = 128 * 2**20
 _LONGEST_CELL = 131_072
 """Characters of one value: as many as Python's reader of CSV takes."""
 _MOST_LEVELS = 101
-_MOST_SECONDS = 10**9
-_LONGEST_NUMBER = 40
 _LOOKED_AT = 50
 _SEVERAL = re.compile(r"(?:verdict|judge|score)_.+")
 VERDICT_WORDS: Mapping[str, int] = {**WORDS, "no": 0, "yes": 1}
@@ -217,7 +214,6 @@ class Columns:
     """Which column is taken for what; empty where none is.
 
     `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
-    `seconds` is looked for where judges are compared: how long a verdict took.
     """
 
     label: str = ""
@@ -231,7 +227,6 @@ class Columns:
     reasoning: str = ""
     annotator: str = ""
     split: str = ""
-    seconds: str = ""
 
     def taken(self) -> dict[str, str]:
         """Each role with its column, in the order in which they are told."""
@@ -246,7 +241,7 @@ class Columns:
         return {*self.verdicts, *single} - {""}
 
 
-_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split", "seconds")
+_FREE_ROLES = ("epoch", "repeat", "reasoning", "annotator", "split")
 _SINGLE_ROLES = ("case", "rubric", "cluster", *_FREE_ROLES)
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
@@ -269,12 +264,8 @@ class _Choice:
         table: RawTable,
         named: Mapping[str, str],
         verdicts: Sequence[str],
-        *,
-        comparing: str = "",
     ) -> None:
         self._table = table
-        self._comparing = bool(comparing)
-        self._verdict_option = comparing or "--verdict"
         self._named = {role: column for role, column in named.items() if column}
         self._verdicts = tuple(dict.fromkeys(verdicts))
         self.problems: list[Problem] = []
@@ -296,18 +287,16 @@ class _Choice:
             names = f"the column {shown(judge)} names the judge"
             self._add(
                 f"{names}, and there are several of verdicts",
-                hint=f"name one: {self._verdict_option} COL",
+                hint="name one: --verdict COL",
             )
         single = {role: self._named.get(role) or self._one(role, taken) for role in _SINGLE_ROLES}
         if not self._named.get("cluster"):
             single["cluster"] = self._cluster(taken)
         if single["epoch"] and not _are_epochs(self._table, single["epoch"]):
             single["epoch"] = ""
-        if len(verdicts) > 1 or (baseline and self._comparing):
-            # Of which judge they are, the columns do not say.
-            single["reasoning"] = single["seconds"] = ""
-        if not self._comparing:
-            single["seconds"] = ""
+        if len(verdicts) > 1:
+            # Of which judge it is, the column does not say.
+            single["reasoning"] = ""
         self._stop_at_problems()
         columns = Columns(label=label, verdicts=verdicts, judge=judge, **single)
         if labelled and not label:
@@ -368,8 +357,7 @@ class _Choice:
         self._stop_at_problems()
 
     def _ambiguous(self, role: str, candidates: Sequence[str]) -> None:
-        option = self._verdict_option if role == "verdict" else f"--{role}"
-        ways = " or ".join(f"{option} {printable(column)}" for column in candidates)
+        ways = " or ".join(f"--{role} {printable(column)}" for column in candidates)
         self._add(
             f"several columns may be the {role}: {listed(candidates)}; {self._there_are}",
             hint=f"say which: {ways}",
@@ -406,14 +394,11 @@ class _Choice:
         if several:
             return tuple(several), judge
         options = [column for column in self._table.columns if column in readable]
-        # Of a comparison, one file has one judge.
-        between = " or " if self._comparing else " "
-        option = self._verdict_option
-        ways = between.join(f"{option} {printable(column)}" for column in options[:_MOST_WAYS])
+        ways = " ".join(f"--verdict {printable(column)}" for column in options[:_MOST_WAYS])
         names = " or ".join(ROLES["verdict"][:3])
         self._add(
             f"has no column {names}; {self._there_are}",
-            hint=f"name those of the judges: {ways or f'{option} COL'}",
+            hint=f"name those of the judges: {ways or '--verdict COL'}",
         )
         return (), judge
 
@@ -478,16 +463,13 @@ def choose_columns(
     baseline: str = "",
     mapping: Mapping[str, Any] | None = None,
     labelled: bool = True,
-    comparing: str = "",
 ) -> Columns:
     """Say which column of a table is what.
 
     `named` are columns by role, `verdicts` those of judges, `baseline` is the one of earlier
-    verdicts. `comparing` is empty, or the option of `compare` that names the judge: then a column
-    of seconds counts, and where the baseline is a column, too, neither seconds nor reasonings, as
-    they may be of either judge. Raises `InputError` where one is not there, or not clear.
+    verdicts. Raises `InputError` where one is not there, or not clear.
     """
-    choice = _Choice(table, named or {}, verdicts, comparing=comparing)
+    choice = _Choice(table, named or {}, verdicts)
     return choice.columns(baseline, mapping or {}, labelled=labelled)
 
 
@@ -586,8 +568,7 @@ class CaseKey(NamedTuple):
 class TableCase:
     """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
 
-    A verdict is None where its cell is empty. `line` is that of its first row. `seconds` are
-    what each verdict of a judge took, where its row says so.
+    A verdict is None where its cell is empty. `line` is that of its first row.
     """
 
     key: CaseKey
@@ -597,11 +578,6 @@ class TableCase:
     labels: dict[str, int] = field(default_factory=dict)
     verdicts: dict[tuple[str, str], int | None] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
-    seconds: dict[tuple[str, str], float] = field(default_factory=dict)
-
-    def seconds_of(self, judge: str) -> tuple[float, ...]:
-        """What the verdicts of a judge took, as far as that is known."""
-        return tuple(seconds for (name, _), seconds in self.seconds.items() if name == judge)
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
@@ -891,36 +867,7 @@ def _add_row(
         reasoning = row.get(columns.reasoning) if has_reasoning else None
         if isinstance(reasoning, str) and reasoning and judge not in case.reasonings:
             case.reasonings[judge] = reasoning
-    return _add_seconds(case, table, columns, line, row) if columns.seconds else None
-
-
-def _add_seconds(
-    case: TableCase, table: RawTable, columns: Columns, line: int, row: Mapping[str, Any]
-) -> Problem | None:
-    """Add what the verdict of a row took; the problem where that is no number of seconds."""
-    text = as_text(row.get(columns.seconds))
-    if not text:
-        return None
-    seconds = _seconds(text)
-    if seconds is None:
-        must = f"must be seconds, a number from 0 to {_MOST_SECONDS:,}"
-        return table.problem(f"got {shown(text)}; {must}", line, columns.seconds)
-    judge = as_text(row.get(columns.judge)) if columns.judge else columns.verdicts[0]
-    repeat = as_text(row.get(columns.repeat)) if columns.repeat else ""
-    if case.verdicts.get((judge, repeat)) is not None:
-        case.seconds.setdefault((judge, repeat), seconds)
     return None
-
-
-def _seconds(text: str) -> float | None:
-    """How long something took; None for what is no such number."""
-    try:
-        seconds = float(text[:_LONGEST_NUMBER])
-    except ValueError:
-        return None
-    # Not a number is not within any bounds.
-    is_seconds = 0 <= seconds <= _MOST_SECONDS and len(text) <= _LONGEST_NUMBER
-    return seconds if is_seconds else None
 
 
 def _differs(what: str, case: TableCase, table: RawTable, line: int, column: str) -> Problem:

@@ -109,42 +109,6 @@ def compare_sets(
     return [SetTest(p_value, adjusted[p_value]) for p_value in p_values]
 
 
-def differing_p(cases: Sequence[CaseErrors]) -> float | None:
-    """The probability that verdicts before and now differ as much as these, or more, whichever way,
-    if they were exchanged at random inside of each case; verdicts may be scores, too.
-
-    The differences of the means are added up over cases, each without its sign, so that those of a
-    case which was judged once before and once now are the same however they are exchanged. None
-    where there are only such cases.
-    """
-    repeated = [case for case in cases if len(case.before) + len(case.now) > _ONCE_EACH]
-    if not repeated:
-        return None
-    moved = [case for case in repeated if case.may_move]
-    if not moved:
-        return 1.0
-    unit = _unit(moved)
-    observed = sum(abs(_observed(case, unit)) for case in moved)
-    exchanges = [_exchanges(case, unit) for case in moved]
-    # What is alike is added up at once.
-    sizes = {id(exchange): _without_sign(exchange) for exchange in exchanges}
-    sums = _sums([sizes[id(exchange)] for exchange in exchanges])
-    return float(sums.shares[sums.rises >= observed].sum())
-
-
-_ONCE_EACH = 2
-
-
-def _without_sign(exchanges: _Exchanges) -> _Exchanges:
-    """How far from nothing the rises are."""
-    import numpy as np
-
-    sizes, places = np.unique(np.abs(exchanges.rises), return_inverse=True)
-    shares = np.zeros(len(sizes))
-    np.add.at(shares, places, exchanges.shares)
-    return _Exchanges(sizes, shares)
-
-
 def _unit(moved: Sequence[CaseErrors]) -> Fraction:
     """In how many parts an error of 1 is counted: so many that each mean error is a whole number of
     them, unless the table of all sums would be too long.

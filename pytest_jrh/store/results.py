@@ -174,14 +174,12 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "edit_note": str,
     "turns_shown": _shown_data,
     "verdicts": lambda verdicts: [*map(_fields, verdicts)],
-    "seconds": list,
 }
 _FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
     "spending": _spending_of,
     "judge_spending": _spending_of,
     "shared": lambda shared: SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
     "scores": tuple,
-    "seconds": tuple,
     "base_scores": tuple,
     "minority": lambda verdict: Verdict(**verdict),
     "rejected": lambda rejection: Rejection(**rejection),
@@ -286,7 +284,7 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
         )
     if result.spec.epoch < 0 or not all(map(_is_amount, _amounts(result))):
         yield (
-            "epoch, seconds and the figures of spending, judge_spending and shared must be "
+            "epoch and the figures of spending, judge_spending and shared must be "
             "numbers from 0 to 2**53"
         )
     if outcome in MADE and not _HEX.fullmatch(result.case_digest):
@@ -294,7 +292,6 @@ def _contradictions(result: CaseResult) -> Iterator[str]:
     yield from _odd_rejection(result)
     yield from _odd_turns(result)
     yield from _odd_scores(result)
-    yield from _odd_seconds(result)
     yield from _odd_verdicts(result)
     if outcome not in JUDGED:
         return
@@ -367,14 +364,6 @@ def _odd_scores(result: CaseResult) -> Iterator[str]:
         yield f"minority has the score {result.minority.score}, which is not in scores"
 
 
-def _odd_seconds(result: CaseResult) -> Iterator[str]:
-    number, most = len(result.seconds), len(result.scores) or 1
-    if number and result.outcome not in (*JUDGED, "unlabelled"):
-        yield f"seconds must be absent where outcome is {result.outcome}"
-    elif number > most:
-        yield f"seconds must be at most {most}, one for each verdict, got {number}"
-
-
 def _odd_verdicts(result: CaseResult) -> Iterator[str]:
     """Say where the verdicts of repeats are not those of the scores, or no repeat can have failed
     after them.
@@ -390,7 +379,6 @@ def _odd_verdicts(result: CaseResult) -> Iterator[str]:
 
 
 def _amounts(result: CaseResult) -> Iterator[float]:
-    yield from result.seconds
     spendings = [result.spending, result.judge_spending]
     if result.shared is not None:
         spendings.append(result.shared.spending)

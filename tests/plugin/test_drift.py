@@ -307,17 +307,13 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
     assert shown in week.printed
     assert len(week.texts) == 1
     [commands] = re.findall(r"    ```bash\n(.*?)    ```", page, re.DOTALL)
-    download, replay, compare, update = map(shlex.split, commands.splitlines())
+    download, replay, update = map(shlex.split, commands.splitlines())
     assert download[:3] == ["gh", "run", "download"]
     shutil.copytree(demo.folder / "drift-cassettes", demo.folder / download[-1], dirs_exist_ok=True)
     replayed = run_pytest(demo.folder, *replay[1:])
     assert replayed.code == 1
     assert "0 calls made, 288 replayed" in replayed.stdout
     assert "FAIL: The judge misses 6 violations, more than before (0)" in replayed.lines
-    compared = subprocess.run(
-        [*python(), *compare[1:]], cwd=demo.folder, capture_output=True, text=True, check=False
-    )
-    assert compared.stdout.startswith("WORSE: "), compared
     updated = run_pytest(demo.folder, *update[1:])
     assert updated.code == 1
     assert "6 changed, 0 removed." in updated.stdout

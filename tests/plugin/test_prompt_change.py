@@ -7,21 +7,14 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
-from pytest_jrh.cases.ids import case_id
-from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Spending
-from pytest_jrh.engine.comparing import compare_judges
-from pytest_jrh.store.results import read_results, result_text
 from tests.plugin.gated import section
 from tests.plugin.recorded import run_pytest
 from tests.support.page_reader import Page, bodies
-from tools import upgrade
 
 ROOT = Path(__file__).parents[2]
 DEMO = "inputs/configs/refund_agent.yml"
@@ -327,52 +320,3 @@ def test_what_is_kept_beside_the_baseline_is_what_an_update_writes(
     done = run_pytest(project, *options, *workers)
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert path.read_bytes() == committed
-
-
-def test_two_judges_are_compared_from_whatever_a_session_has_left(project: Path) -> None:
-    """As in docs/upgrade.md (where the text fails: python -m tools.upgrade): a baseline and
-    results, two files of results, and the two members of a panel.
-    """
-    run_pytest(project, f"--jrh-config={DEMO}", "-q", "--tb=no")
-    run_pytest(project, f"--jrh-config={CHANGED}", "-q", "--tb=no")
-    shown = upgrade.prompt_change(project)
-    assert shown in (ROOT / "docs/upgrade.md").read_text("utf-8")
-    assert "WORSE: The new judge misses more violations than the old judge\n" in shown
-    before, now = "outputs/refund_agent", "outputs/examples/prompt_change/refund_agent"
-    _, of_results = upgrade.printed_in(project, [before, now])
-    lines = of_results.splitlines()
-    [cost] = [number for number, line in enumerate(lines) if "tokens" in line]
-    assert of_results.splitlines()[0] == shown.splitlines()[1]
-    gate = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no")
-    # A call that cases share counts once, as in the session.
-    [tokens] = re.findall(r"\| ([\d,]+) tokens", gate.stdout)
-    assert lines[cost + 2].split()[3] == tokens
-    compared = compare_judges(project / BASELINE, project / now).upgrade
-    lost = sorted(pair.now.case_id for pair in compared.pairs if pair.now.outcome == "disagree")
-    assert list(compared.decision.regressions) == lost
-    assert f"54 cases compared with the baseline: {len(lost)} regressions" in gate.stdout
-    panel = project / "panel.jsonl"
-    write_panel(panel, {"mild": project / now, "strict": project / before})
-    upgraded = compare_judges(panel, old_judge="mild", new_judge="strict").upgrade
-    assert (upgraded.word, upgraded.old, upgraded.new) == ("BETTER", "mild", "strict")
-    assert compare_judges(panel).upgrade.word == "BETTER"
-    lines = panel.read_text("utf-8").splitlines(keepends=True)
-    panel.write_text("".join(lines[:-10]), "utf-8")
-    of_part = compare_judges(panel, old_judge="mild", new_judge="strict").upgrade
-    assert of_part.absent == upgraded.compared - of_part.compared > 0
-    assert of_part.word == "UNDECIDED"
-    with pytest.raises(InputError, match="strict is the nearest judge"):
-        compare_judges(panel, old_judge="mild", new_judge="stric")
-    with pytest.raises(InputError, match=r"add --new with mild, strict"):
-        compare_judges(project / before, panel)
-
-
-def write_panel(path: Path, folders: Mapping[str, Path]) -> None:
-    """Write the results of several suites with one judge each as those of a panel."""
-    lines = []
-    for judge, folder in folders.items():
-        for stored in read_results(folder / "state/case_results.jsonl").values():
-            spec = replace(stored.result.spec, judge=judge)
-            result = replace(stored.result, spec=spec, case_id=case_id(spec))
-            lines.append(result_text(replace(result, judge_spending=Spending())))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -115,6 +115,41 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     capsys.readouterr()
 
 
+def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Path) -> None:
+    rows = [(f"c{case}", case % 2, case % 2) for case in range(40)]
+    new = "".join(f"{name},{label},{score}\n" for name, label, score in rows)
+    other = "".join(f"{name},{1 - label},{1 - score}\n" for name, label, score in rows[:5])
+    same = "".join(f"{name},{label},{score}\n" for name, label, score in rows[5:])
+    path = written(tmp_path, f"case,label,verdict\n{new}")
+    old = written(tmp_path, f"case,label,verdict\n{other}{same}", "old.csv")
+    decision = check_table(path, baseline=str(old)).decision
+    assert decision is not None
+    assert decision.comparison is not None
+    assert len(decision.comparison.pairs) == 35
+    reasons = set(decision.not_comparable.values())
+    assert reasons == {"the case has changed: another rubric text, transcript or label"}
+
+
+def test_verdicts_of_the_baseline_without_a_row_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"c{case},{case % 2},{case % 2}\n" for case in range(40)]
+    path = written(tmp_path, "case,label,verdict\n" + "".join(rows[:33]))
+    old = written(tmp_path, "case,label,verdict\n" + "".join(rows), "old.csv")
+    assert main(["check", str(path), "--baseline", str(old)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "7 verdicts of the baseline not compared: no row here is about it." in printed
+
+
+def test_two_tables_on_two_scales_are_refused(tmp_path: Path) -> None:
+    binary = "".join(f"c{case},{case % 2},{case % 2}\n" for case in range(40))
+    levels = "".join(f"c{case},{1 + case % 5},{1 + case % 5}\n" for case in range(40))
+    path = written(tmp_path, f"case,label,verdict\n{binary}")
+    old = written(tmp_path, f"case,label,verdict\n{levels}", "old.csv")
+    with pytest.raises(InputError, match="two scales"):
+        check_table(path, baseline=str(old))
+
+
 def test_an_empty_verdict_is_counted_and_never_a_verdict(tmp_path: Path) -> None:
     checked = check_table(written(tmp_path, ROWS + "e,1,\nf,,1\n"))
     outcomes = [result.outcome for result in checked.results]

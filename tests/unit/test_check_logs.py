@@ -69,17 +69,6 @@ def test_edited_scores_are_labels_and_what_was_there_before_the_verdict(
 
 
 @pytest.mark.usefixtures("log")
-def test_two_scorers_of_a_log_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--label=metadata:human", "--map=0.0=1", "--map=1.0=0"]
-    judges = ["--old=scorer:judge", "--new=scorer:number"]
-    assert main(["compare", "runs.eval", *judges, *options]) == 1
-    assert "WORSE: scorer:number is wrong more often than scorer:judge" in capsys.readouterr().out
-    shutil.copy("runs.eval", "other.eval")
-    assert main(["compare", "other.eval", "runs.eval", *judges, *options]) == 1
-    assert "Next: read the 5 cases that are judged otherwise" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("log")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

@@ -25,8 +25,6 @@ from pytest_jrh.core.model import (
 from pytest_jrh.store.results import (
     read_results,
     result_data,
-    result_from,
-    result_text,
     stored_data,
 )
 from tests.support.made_cases import DIGESTS, make_result, make_spec
@@ -112,22 +110,15 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"spending": None}, "spending: not a case result:"),
         (
             {"spending": {"usage": {"input_tokens": -1}}},
-            "epoch, seconds and the figures of spending",
+            "epoch and the figures of spending",
         ),
-        ({"spending": {"cost": float("nan")}}, "epoch, seconds and the figures of spending"),
+        ({"spending": {"cost": float("nan")}}, "epoch and the figures of spending"),
         (
             {"spending": {"usage": {"input_tokens": 10**400}}},
-            "epoch, seconds and the figures of spending",
+            "epoch and the figures of spending",
         ),
-        ({"spending": {"calls": 2**53 + 1}}, "epoch, seconds and the figures of spending"),
-        ({"spending": {"cost": 1e308}}, "epoch, seconds and the figures of spending"),
-        *(
-            ({"seconds": [seconds]}, "epoch, seconds and the figures of spending")
-            for seconds in (float("nan"), float("inf"), -0.1, 1e300)
-        ),
-        ({"seconds": ["0.1"]}, "seconds.0: not a case result: input should be a valid number"),
-        ({"seconds": 0.1}, "seconds: not a case result: input should be a valid"),
-        ({"seconds": [0.1, 0.2]}, "seconds must be at most 1, one for each verdict, got 2"),
+        ({"spending": {"calls": 2**53 + 1}}, "epoch and the figures of spending"),
+        ({"spending": {"cost": 1e308}}, "epoch and the figures of spending"),
         ({"turns_shown": {"turns": 1, "missing": [1, 2]}}, "turns_shown has more missing and"),
         ({"turns_shown": {"turns": 9, "missing": [5, 5]}}, "turns_shown.missing: not a case"),
         ({"turns_shown": {"turns": 9, "missing": [-5]}}, "turns_shown.missing.0: not a case"),
@@ -180,7 +171,6 @@ def test_the_keys_of_a_line() -> None:
         scores=(0, 1, 0),
         minority=verdicts[1],
         verdicts=verdicts,
-        seconds=(0.25, 0.5, 0.25),
         reworded=True,
         altered=True,
         rejected=Rejection("c" * 64, 1, 0),
@@ -193,7 +183,7 @@ def test_the_keys_of_a_line() -> None:
     )
     line = stored_data(probed, config="inputs/configs/demo.yml", kept=True)
     assert line.keys() == ALWAYS | {
-        *("base", "variant", "base_scores", "minority", "verdicts", "seconds", "reworded"),
+        *("base", "variant", "base_scores", "minority", "verdicts", "reworded"),
         *("altered", "rejected", "skip_kind", "edit_note", "turns_shown", "config", "kept"),
     }
     assert line["spending"].keys() == SPENT
@@ -206,17 +196,6 @@ def test_the_keys_of_a_line() -> None:
 
 def test_a_case_that_was_judged_once_has_no_verdicts_of_repeats() -> None:
     assert all("verdicts" not in result_data(result) for result in RESULTS[:-2])
-
-
-def test_seconds_are_kept_and_without_them_the_line_is_as_it_was(tmp_path: Path) -> None:
-    timed = replace(RESULTS[0], seconds=(0.25,))
-    plain = result_data(RESULTS[0])
-    assert "seconds" not in plain
-    assert result_data(timed) == {**plain, "seconds": [0.25]}
-    [stored] = read_results(written(tmp_path / "r.jsonl", result_data(timed))).values()
-    assert stored.result.seconds == result_from(result_text(timed)).seconds == (0.25,)
-    # That it took longer makes it no other result.
-    assert stored.result == RESULTS[0]
 
 
 def test_two_results_of_one_case_are_refused(tmp_path: Path) -> None:
