@@ -92,6 +92,9 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         settings: dict[str, Any] = {"dest": option.sets, "help": option.help}
         if option.kind == "bool":
             merge.add_argument(option.flag, action="store_true", **settings)
+        elif option.kind == "paths":
+            settings |= {"type": _from_here, "action": "append", "default": []}
+            merge.add_argument(option.flag, metavar=option.metavar, **settings)
         elif option.kind == "string":
             merge.add_argument(option.flag, metavar=option.metavar, **settings)
         else:
@@ -199,7 +202,6 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.loading import make_ready, with_subset
     from pytest_jrh.judges import judge_function
-    from pytest_jrh.reports.writing import asked
     from pytest_jrh.store.baseline import BaselineFile
 
     folder = Path.cwd()
@@ -217,8 +219,7 @@ def _merge(arguments: argparse.Namespace) -> int:
         folder=folder,
         width=shutil.get_terminal_size().columns,
         verbosity=arguments.verbose,
-        reports=asked(options),
-        pages=options.report is None,
+        reports=options.reports,
         judge=arguments.judge or "",
         subset_asked=options.subset is not None,
     )

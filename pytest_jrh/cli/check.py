@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
 
 
-_REPORTS = {".html": "report", ".md": "summary", ".json": ""}
-"""What a report is by the end of its name, as `Report.option`; empty for JSON."""
+_SUFFIXES = (".html", ".md", ".json")
 _COLUMNS = {
     "label": "what people said",
     "case": "what names a case",
@@ -243,8 +242,8 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     paths = [Path(name) for name in dict.fromkeys(names)]
     input_paths = {Path(name).resolve() for name in inputs if name}
     for path in paths:
-        if path.suffix.lower() not in _REPORTS:
-            message = f"got {shown(str(path))}; must end in {', '.join(_REPORTS)}"
+        if path.suffix.lower() not in _SUFFIXES:
+            message = f"got {shown(str(path))}; must end in {', '.join(_SUFFIXES)}"
             raise _mistake("--report", message)
         if path.resolve() in input_paths:
             raise _mistake("--report", f"got {shown(str(path))}, which is the table itself")
@@ -258,14 +257,14 @@ def _write_files(
     from pytest_jrh.reports.writing import REPORTS
     from pytest_jrh.store.outputs import cause
 
-    by_option = {report.option: report for report in REPORTS if report.option}
+    by_suffix = {report.suffix: report for report in REPORTS if report.suffix}
     written = []
     problems = []
     for path in paths:
-        option = _REPORTS[path.suffix.lower()]
+        report = by_suffix.get(path.suffix.lower())
         try:
-            if option:
-                by_option[option].write(path, session)
+            if report is not None:
+                report.write(path, session)
             else:
                 atomic_write(path, json.dumps(data(), indent=2) + "\n")
         except OSError as error:

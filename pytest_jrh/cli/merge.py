@@ -8,7 +8,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.loading import ReadySuite
-    from pytest_jrh.reports.report import AskedFiles
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import BaselineFile
     from pytest_jrh.store.spools import RecordEntry
@@ -62,7 +61,7 @@ _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:F
 @dataclass(frozen=True, slots=True)
 class MergeSettings:
     """What a merge is held against and what it writes beside the suite's own files, as pytest's
-    options say it. With `pages` a suite that is not green has an HTML report in its results folder.
+    options say it.
 
     `folder` is where it was started: paths are named relative to it. `judge` names the function
     that the project's code supplied to the shards, if it did. `subset_asked` says that the merge
@@ -71,11 +70,10 @@ class MergeSettings:
 
     baseline: BaselineFile
     folder: Path
-    reports: AskedFiles = field(default_factory=dict)
+    reports: Sequence[Path] = ()
     width: int = 80
     verbosity: int = 0
     judge: str = ""
-    pages: bool = False
     subset_asked: bool = False
 
 
@@ -126,7 +124,6 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         EndSettings(
             baseline=settings.baseline,
             reports=settings.reports,
-            pages=settings.pages,
             redactor=_redactor(ready),
             folder=settings.folder,
             origin=session_origin([run], settings.folder, recordings_of([ready])),

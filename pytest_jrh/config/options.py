@@ -24,6 +24,8 @@ _MODES = ("none", "once", "new_episodes", "all")
 _REVIEWS = ("decide", "blind")
 ALONE = "alone"
 """What a `choice` is that was given without a value."""
+NO_PAGE = "none"
+"""What `--jrh-report` names where no page is to be written."""
 _UNSET: dict[OptionKind, object] = {"bool": False, "paths": (), "names": frozenset()}
 
 
@@ -185,18 +187,13 @@ class Options:
         "against the reference in the file",
         merged=True,
     )
-    report: Path | None = _option(
-        "path",
-        "write a report as one HTML file (default: report.html in the results folder of a suite "
-        "that is not green; none: no file)",
-        "FILE.html",
-        merged=True,
-        daily=True,
-    )
-    summary: Path | None = _option(
-        "path",
-        "write a report in Markdown (it also goes to $GITHUB_STEP_SUMMARY where that is set)",
-        "FILE.md",
+    reports: tuple[Path, ...] = _option(
+        "paths",
+        "write a report: FILE.html as a page (default: report.html in the results folder of a "
+        "suite that is not green; none: no page), FILE.md in Markdown (which also goes to "
+        "$GITHUB_STEP_SUMMARY where that is set); may be given several times",
+        "FILE",
+        name="report",
         merged=True,
         daily=True,
     )
@@ -215,11 +212,9 @@ OPTIONS = tuple(sorted(_DECLARED, key=lambda option: not option.daily))
 def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
     """Say what is wrong with the options; `ini` are the keys that the ini file sets."""
     for option in OPTIONS:
-        value = getattr(options, option.sets)
-        if (problem := _problem(option, value)) is not None:
-            setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
-            file = value.name if option.kind == "path" and not _is_folder(value) else value
-            yield f"{setting}{file}: {problem}"
+        setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
+        for value, problem in _problems(option, getattr(options, option.sets)):
+            yield f"{setting}{value}: {problem}"
     modes = (options.record_mode, options.judge_record_mode)
     if options.disable_recording and any(modes):
         yield (
@@ -247,12 +242,14 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _problem(option: Option, value: Any) -> str | None:
+def _problems(option: Option, value: Any) -> Iterator[tuple[object, str]]:
     """What is wrong with the value of one option, whatever the others are."""
-    if value is None:
-        return None
-    if option.sets in ("max_calls", "max_cost") and not (math.isfinite(value) and value >= 0):
-        return "must be a number >= 0"
-    if (option.metavar or "").startswith("FILE.") and _is_folder(value):
-        return "this is a folder; name a file in it"
-    return None
+    if option.sets in ("max_calls", "max_cost") and value is not None:
+        if not (math.isfinite(value) and value >= 0):
+            yield value, "must be a number >= 0"
+    elif option.sets == "reports":
+        for path in value:
+            if _is_folder(path):
+                yield path, "this is a folder; name a file in it"
+            elif path.suffix.lower() not in (".html", ".md") and path.name != NO_PAGE:
+                yield path.name, f"must be FILE.html or FILE.md ({NO_PAGE}: no page)"

@@ -9,6 +9,7 @@ import argparse
 from typing import Any, NoReturn
 
 OPTIONS: dict[str, str] = {
+    "summary": "name it with --jrh-report=FILE.md",
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
     "eval-log": "docs/library.md writes an Inspect log from case_results.jsonl",
     "history": "commit the baseline, and see its git log",

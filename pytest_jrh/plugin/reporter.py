@@ -22,6 +22,7 @@ from _pytest._code.code import TerminalRepr
 
 from pytest_jrh.cases.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.model import UNSCORED, CaseResult
@@ -40,12 +41,17 @@ from pytest_jrh.plugin.session import (
 )
 from pytest_jrh.recording.cassettes import prune, unused_cassettes
 from pytest_jrh.reports.answer import worst_results
-from pytest_jrh.reports.ending import Concluded, EndSettings, conclude, ending_lines
+from pytest_jrh.reports.ending import (
+    Concluded,
+    EndSettings,
+    conclude,
+    ending_lines,
+    named_page,
+)
 from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
 from pytest_jrh.reports.grounds import label_properties
 from pytest_jrh.reports.provenance import header_line, provenance_properties
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.writing import asked
 from pytest_jrh.stats.diagnosis import properties
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.results import result_from
@@ -295,8 +301,7 @@ class Reporter:
             runs,
             EndSettings(
                 baseline=self._baseline,
-                reports=asked(self._options),
-                pages=self._options.report is None,
+                reports=self._options.reports,
                 redactor=self._session.redactor,
                 folder=folder,
                 origin=session_origin(
@@ -326,14 +331,17 @@ class Reporter:
         """Whether a report is written beside the terminal's."""
         from _pytest.junitxml import xml_key
 
-        is_asked = bool(asked(self._options)) or xml_key in self._config.stash
+        files = [path for path in self._options.reports if path.name != NO_PAGE]
+        is_asked = bool(files) or xml_key in self._config.stash
         return is_asked or self._has_page(results)
 
     def _has_page(self, results: Iterable[CaseResult]) -> bool:
         """Whether an HTML report is asked for, or may be written because something has failed."""
-        if self._options.report is None:
-            return not all(result.outcome in _WENT_WELL for result in results)
-        return "report" in asked(self._options)
+        if named_page(self._options.reports) is not None:
+            return True
+        if any(path.name == NO_PAGE for path in self._options.reports):
+            return False
+        return not all(result.outcome in _WENT_WELL for result in results)
 
     def _add_to_junit(self, session: Session) -> None:
         """Add the figures to the file of `--junitxml`, which pytest has written by now."""

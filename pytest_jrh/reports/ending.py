@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE, UNSCORED
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.report import AskedFiles, Display
+    from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.gate import GateDecision
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
@@ -52,12 +53,12 @@ class EndSettings:
     `folder` is where it was started: paths are named relative to it. `stopped` says that it was
     ended before its time; `unreported` are cases that took calls and whose items did not run.
     `update_command` gives the command that updates the baseline of a suite.
-    `origin` says where the figures come from. With `pages` what failed has an HTML report in its
-    results folder, unless `reports` names another file.
+    `origin` says where the figures come from. What failed has an HTML report in its results folder,
+    unless `reports` names another file, or none.
     """
 
     baseline: BaselineFile
-    reports: AskedFiles
+    reports: Sequence[Path]
     redactor: Redactor
     folder: Path
     update_command: Callable[[Suite], str]
@@ -66,7 +67,6 @@ class EndSettings:
     stopped: bool = False
     unreported: Sequence[CaseResult] = ()
     origin: SessionOrigin = NO_ORIGIN
-    pages: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,13 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     written: Sequence[Path] = ()
     page = None
     if session.results or settings.stopped:
-        asked = dict(settings.reports)
-        if settings.pages and HtmlReport.option not in asked:
-            problems += _ask_for_page(asked, runs, session)
-        page = asked.get(HtmlReport.option)
+        page, reports = named_page(settings.reports), settings.reports
+        if page is None and NO_PAGE not in [path.name for path in reports]:
+            page, others = _own_page(runs, session)
+            problems += others
+            reports = reports if page is None else [page, *reports]
         problems += remove_old_pages(page, runs, session)
-        written, missing = write_reports(asked, session)
+        written, missing = write_reports(reports, session)
         problems += missing
         unwritten = unwritten or bool(missing)
     updates, refused = _accepted(runs, session, settings)
@@ -192,23 +193,26 @@ def _records(ends: Sequence[Written]) -> RecordIndex:
     return RecordIndex(entries)
 
 
-def _ask_for_page(
-    asked: dict[str, Path], runs: Iterable[SuiteRun], session: Session
-) -> Iterator[str]:
-    """Ask for the HTML report in the folder of the first suite that is not green; gives what could
-    not be done, as what no session wrote there stays.
+def named_page(reports: Iterable[Path]) -> Path | None:
+    """The HTML report among the files that are asked for."""
+    return next((path for path in reports if path.suffix.lower() == HtmlReport.suffix), None)
+
+
+def _own_page(runs: Iterable[SuiteRun], session: Session) -> tuple[Path | None, list[str]]:
+    """The HTML report in the folder of the first suite that is not green, where one is to be
+    written that nobody named; and what could not be done, as what no session wrote there stays.
     """
+    problems: list[str] = []
     for run in runs:
         path = run.suite.results_dir / PAGE
-        if HtmlReport.option in asked or not _is_red(run, session):
-            continue
-        if _is_of_others(path):
-            yield (
+        if _is_red(run, session):
+            if not _is_of_others(path):
+                return path, problems
+            problems.append(
                 f"{path} is no HTML report of pytest-jrh, and was left as it is: name another "
                 "file with --jrh-report."
             )
-        else:
-            asked[HtmlReport.option] = path
+    return None, problems
 
 
 def remove_old_pages(

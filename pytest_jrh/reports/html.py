@@ -91,7 +91,7 @@ class HtmlReport(Report):
     """Everything, to be opened in a browser."""
 
     name = "HTML"
-    option = "report"
+    suffix = ".html"
 
     def write(self, path: Path, session: Session) -> None:
         write_html(path, session)

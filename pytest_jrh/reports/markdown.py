@@ -1,6 +1,6 @@
-"""A session as GitHub Markdown, bounded in size, for `--jrh-summary` and a step's summary: what
-matters most first, disagreements with all that tells judge and label apart, and why others have no
-verdict.
+"""A session as GitHub Markdown, bounded in size, for `--jrh-report=FILE.md` and a step's summary:
+what matters most first, disagreements with all that tells judge and label apart, and why others
+have no verdict.
 
 Text of models, logs and configs stands in code spans, or as entities on one line of an HTML block,
 where nothing of it is read as Markdown, HTML, a mention or a link.
@@ -86,7 +86,7 @@ class MarkdownReport(Report):
     """What matters most, for a pull request or a step's summary."""
 
     name = "Markdown"
-    option = "summary"
+    suffix = ".md"
     variable = "GITHUB_STEP_SUMMARY"
 
     def text(self, session: Session) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pytest_jrh.core.files import atomic_write
 
@@ -80,13 +80,13 @@ class Display:
 class Report:
     """One way to say what a session came to, registered in `writing.REPORTS`.
 
-    A subclass overrides what it has: a file that an option names, lines at the end of the session,
+    A subclass overrides what it has: a file of its own, lines at the end of the session,
     or files beside a suite's results. Whatever it needs much code for, it imports when it is asked.
     """
 
     name: ClassVar[str]
-    option: ClassVar[str] = ""
-    """The option that names its file: `report` for `--jrh-report`."""
+    suffix: ClassVar[str] = ""
+    """How the names of its files end that `--jrh-report` names."""
     variable: ClassVar[str] = ""
     """An environment variable that names a file which `text` is appended to."""
 
@@ -120,7 +120,3 @@ class Report:
     def documents(self, suite: SuiteMaterial) -> Iterable[tuple[Path, Any]]:  # noqa: ARG002
         """Its JSON files beside a suite's results, as values."""
         return ()
-
-
-AskedFiles: TypeAlias = Mapping[str, "Path"]
-"""The files that were asked for, by `Report.option`."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import atomic_write, encoded
+from pytest_jrh.core.files import encoded
 from pytest_jrh.reports.annotations import Annotations
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.markdown import MarkdownReport
@@ -18,7 +18,9 @@ from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.store.outputs import cause
 
 if TYPE_CHECKING:
-    from pytest_jrh.reports.report import AskedFiles, Report
+    from collections.abc import Sequence
+
+    from pytest_jrh.reports.report import Report
     from pytest_jrh.reports.session import Session
 
 
@@ -33,15 +35,6 @@ REPORTS: tuple[Report, ...] = (
 )
 
 
-def asked(options: object) -> AskedFiles:
-    """The files of reports that options name, each under the name of its option."""
-    named = {report.option: getattr(options, report.option, None) for report in REPORTS}
-    files = {option: path for option, path in named.items() if option and path is not None}
-    return {option: path for option, path in files.items() if path.name != NO_FILE}
-
-
-NO_FILE = "none"
-"""What an option names in place of a report that is not to be written."""
 PAGE = "report.html"
 """The HTML report in a results folder, of a session that was not told where to write one."""
 
@@ -52,29 +45,24 @@ PAGE_HEAD = (
 """What an HTML report begins with, and no page of another tool."""
 
 
-def write_reports(asked: AskedFiles, session: Session) -> tuple[list[Path], list[str]]:
-    """Write the files that were asked for, and what environment variables ask for; gives the files
-    and what went wrong.
+def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:
+    """Write a report into each of the files, by the end of its name, and what environment variables
+    ask for; gives the files and what went wrong.
 
     A report that cannot be written is a sentence, and the others are written all the same.
     """
     written, problems = [], []
     for report in REPORTS:
-        path, shared = asked.get(report.option), os.environ.get(report.variable)
-        # Once, where it goes into two files.
-        text = report.text(session) if shared else None
-        if path is not None:
-            try:
-                if text is None:
+        for path in paths:
+            if report.suffix and path.suffix.lower() == report.suffix:
+                try:
                     report.write(path, session)
-                else:
-                    atomic_write(path, text)
-                written.append(path)
-            except (OSError, InputError) as error:
-                problems.append(f"{path} was not written: {cause(error)}.")
-        if shared and text is not None:
+                    written.append(path)
+                except (OSError, InputError) as error:
+                    problems.append(f"{path} was not written: {cause(error)}.")
+        if shared := os.environ.get(report.variable):
             try:
-                _append(Path(shared), text)
+                _append(Path(shared), report.text(session))
             except OSError as error:
                 problems.append(f"The step summary was not written: {cause(error)}.")
     return written, problems

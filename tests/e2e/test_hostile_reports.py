@@ -58,7 +58,7 @@ def session(
         ],
         overrides={"admin": {"output_file_format": request.param}},
     )
-    options = ["--jrh-report=report.html", "--jrh-summary=summary.md"]
+    options = ["--jrh-report=report.html", "--jrh-report=summary.md"]
     options += ["--junitxml=junit.xml", "-rA", "-v"]
     accepting = ["--jrh-baseline=baseline.json", "--jrh-update-baseline"]
     command = [

@@ -311,7 +311,7 @@ def reported(make_bench: MakeBench, server: ModelServer) -> SuiteFiles:
         server,
         "--jrh-record-mode=once",
         "--jrh-report=report.html",
-        "--jrh-summary=summary.md",
+        "--jrh-report=summary.md",
         "--junitxml=junit.xml",
     )
     return files

@@ -171,9 +171,8 @@ def test_no_file_beside_the_reports_holds_a_secret(
     suite.config.write_text(f"{config}\njudge:\n  prompt_path: judge.md\n", encoding="utf-8")
     given = {path for path in pytester.path.rglob("*") if path.is_file()}
     reports = ("report.html", "summary.md")
-    options = ("report", "summary")
     arguments = (
-        *(f"--jrh-{name}={file}" for name, file in zip(options, reports, strict=True)),
+        *(f"--jrh-report={file}" for file in reports),
         "--jrh-baseline=baseline.json",
         "--junitxml=results.xml",
     )

@@ -27,7 +27,7 @@ DEMO = "inputs/configs/refund_agent.yml"
 ORDINAL = "inputs/configs/refund_agent_ordinal.yml"
 REPORTS = (
     "--jrh-report=reports/report.html",
-    "--jrh-summary=reports/summary.md",
+    "--jrh-report=reports/summary.md",
     "--junitxml=reports/junit.xml",
 )
 
@@ -62,7 +62,7 @@ _BASELINE = (f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-baseline=
 _HALVES = ("angry or damaged or double", "not (angry or damaged or double)")
 
 RESULTS = (".csv", "case_results.jsonl")
-SUMMARY = "--jrh-summary=reports/summary.md"
+SUMMARY = "--jrh-report=reports/summary.md"
 SMALL = "--jrh-config=small/refund_agent.yml"
 
 # Judges without a model: `counts` takes an odd number of one word for a violation, and `moody`

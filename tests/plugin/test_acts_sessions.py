@@ -94,7 +94,7 @@ def record(files: SuiteFiles) -> Any:
 def test_acts_are_made_shown_replayed_and_frozen(
     pytester: pytest.Pytester, server: ModelServer, files: SuiteFiles, workers: tuple[str, ...]
 ) -> None:
-    reports = ("--jrh-report=report.html", "--jrh-summary=summary.md")
+    reports = ("--jrh-report=report.html", "--jrh-report=summary.md")
     done = pytester.runpytest_inprocess(files.option, "-v", RECORD, *reports, *workers)
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
@@ -246,7 +246,7 @@ def test_a_secret_in_a_call_is_in_no_file_and_the_case_stays_usable(
         verifier={**VERDICT, "rationale": SECRET},
         judge={"reasoning": f"All is well in [1]: {SECRET}.", "score": 0},
     )
-    reports = ("--jrh-report=report.html", "--jrh-summary=summary.md", "--junitxml=junit.xml")
+    reports = ("--jrh-report=report.html", "--jrh-report=summary.md", "--junitxml=junit.xml")
     for mode in (RECORD, "--jrh-record-mode=none", "--jrh-frozen"):
         done = pytester.runpytest_inprocess(files.option, "-vv", mode, *reports)
         done.assert_outcomes(failed=1)

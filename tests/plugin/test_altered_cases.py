@@ -20,7 +20,7 @@ from tests.support.suites import SuiteFiles
 BY_MARKER = "def judge(case):\n    return 'ok-marker-violation' in case.transcript\n"
 FROZEN = "--jrh-frozen"
 NODE = "inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-1[e1]"
-REPORTS = ("--jrh-report=report.html", "--jrh-summary=summary.md")
+REPORTS = ("--jrh-report=report.html", "--jrh-report=summary.md")
 CHANGED = "1 case was changed on the disk after being made"
 
 

@@ -660,7 +660,7 @@ def test_reports_are_written_where_they_are_asked_for(
     step.write_text("before\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(step))
     names = ("out/report.html", "out/summary.md")
-    options = [f"--jrh-report={names[0]}", f"--jrh-summary={names[1]}"]
+    options = [f"--jrh-report={names[0]}", f"--jrh-report={names[1]}"]
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *options, *workers)
     assert [line for line in result.outlines if line.lower().startswith("report: ")] == [
         *(f"report: {name}" for name in names[1:]),
@@ -684,7 +684,7 @@ def test_a_report_that_cannot_be_written_is_told_and_the_others_are(
 ) -> None:
     (project.folder / "taken").write_text("a file", encoding="utf-8")
     result = pytester.runpytest(
-        project.suite.option, BASELINE, "--jrh-report=taken/report.html", "--jrh-summary=summary.md"
+        project.suite.option, BASELINE, "--jrh-report=taken/report.html", "--jrh-report=summary.md"
     )
     result.stdout.fnmatch_lines(
         ["report: summary.md", "note: *taken/report.html was not written: *"]
@@ -784,7 +784,7 @@ def test_a_drop_is_decided_over_runs_and_leaves_single_regressions_to_the_sessio
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
     option = project.rules(LAX, "{max_drop: 0.05, proof: true}")
-    result = pytester.runpytest(option, BASELINE, "-v", "-rx", "--jrh-summary=s.md", *workers)
+    result = pytester.runpytest(option, BASELINE, "-v", "-rx", "--jrh-report=s.md", *workers)
     result.assert_outcomes(passed=4, xfailed=4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = " ".join(result.outlines)

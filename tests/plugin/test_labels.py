@@ -109,7 +109,7 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
         "run-2,violated,bob,,",
         "run-4,satisfied,ann,,",
     )
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
+    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
     done = pytester.runpytest(labelled.suite.option, *reports)
     done.assert_outcomes(passed=2, failed=1)
     file = "inputs/data/natural/labels.csv"
@@ -150,7 +150,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     pytester: pytest.Pytester, unlabelled: Labelled, workers: list[str]
 ) -> None:
     assert "4 calls made, 0 replayed" in unlabelled.output
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
+    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
     done = pytester.runpytest(unlabelled.suite.option, *reports, *workers)
     done.assert_outcomes(passed=3, failed=1, skipped=1)
     printed = " ".join(" ".join(done.outlines).split())
@@ -293,7 +293,7 @@ def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: La
 
 
 def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-summary=r.md")
+    done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-report=r.md")
     assert {"Report: r.html", "report: r.md"} <= set(done.outlines)
     resolved = yaml.safe_load(
         (labelled.suite.results / "state" / "config_resolved.yml").read_text("utf-8")

@@ -231,7 +231,7 @@ def test_what_is_recorded_from_a_subfolder_is_replayed_from_the_root(
 def test_what_the_ini_file_names_is_made_in_its_folder(
     pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytester.makeini(f"[pytest]\njrh_config = {TINY}\njrh_summary = summary.md\n")
+    pytester.makeini(f"[pytest]\njrh_config = {TINY}\njrh_report = summary.md\n")
     pytester.mkdir("sub")
     monkeypatch.chdir(project.folder / "sub")
     pytester.runpytest("-k", "run-1 and agent_positives")

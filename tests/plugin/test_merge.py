@@ -200,7 +200,7 @@ def test_reports_and_annotations_tell_of_all_shards(
     merge(
         BASELINE,
         "--jrh-report=all.html",
-        "--jrh-summary=all.md",
+        "--jrh-report=all.md",
         *shards,
     )
     assert [line for line in merge.lines if line.lower().startswith("report: ")] == [
@@ -400,7 +400,7 @@ def test_models_that_changed_are_named_once_of_all_shards(
         data = json.loads(report.read_text("utf-8"))
         data["session"]["model_changes"] = [change]
         report.write_text(json.dumps(data), encoding="utf-8")
-    assert merge("--jrh-summary=all.md", *shards) == 0
+    assert merge("--jrh-report=all.md", *shards) == 0
     sentence = "judge: m answered as m-2; the recordings have m-1."
     assert " ".join(merge.lines).count(sentence) == 1
     assert Path("all.md").read_text("utf-8").count(sentence) == 1

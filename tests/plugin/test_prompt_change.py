@@ -78,7 +78,7 @@ def test_the_demo_runs_frozen_with_the_cases_that_its_replay_left(project: Path)
 
 def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> None:
     options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no"]
-    run_pytest(project, *options, "--jrh-summary=summary.md")
+    run_pytest(project, *options, "--jrh-report=summary.md")
     markdown = (project / "summary.md").read_text("utf-8")
     shown = unfolded(markdown)
     words = [word for word in shown.split() if re.search(r"\w", word)]
@@ -258,7 +258,7 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
         f"--jrh-config={CHANGED}",
         f"--jrh-baseline={BASELINE}",
         "--tb=no",
-        "--jrh-summary=summary.md",
+        "--jrh-report=summary.md",
         "--jrh-report=report.html",
     )
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
@@ -301,7 +301,7 @@ def test_a_kept_prompt_that_was_edited_hides_no_change(
     lines[at] = json.dumps({**kept, "prompt": edit(kept["prompt"], now)})
     path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no"]
-    files = ["--jrh-summary=summary.md", "--jrh-report=report.html"]
+    files = ["--jrh-report=summary.md", "--jrh-report=report.html"]
     run_pytest(project, *options, *files)
     for name in ("summary.md", "report.html"):
         text = html.unescape((project / name).read_text("utf-8"))

@@ -14,7 +14,7 @@ from tests.support.drifting import Versioned
 from tests.support.model_server import ModelServer
 from tests.unit.test_json_report import SCHEMA
 
-REPORTS = ("--jrh-report=r.html", "--jrh-summary=s.md", "--junitxml=j.xml")
+REPORTS = ("--jrh-report=r.html", "--jrh-report=s.md", "--junitxml=j.xml")
 JUDGE = "openai/gpt-4.1-mini, lax/judge.md"
 
 
@@ -88,7 +88,7 @@ def test_a_model_that_changed_behind_its_name_is_named(
     with ModelServer(Versioned()) as server:
         for name, value in server.environment.items():
             pytester._monkeypatch.setenv(name, value)
-        result = pytester.runpytest(config, *recording, "--jrh-summary=s.md")
+        result = pytester.runpytest(config, *recording, "--jrh-report=s.md")
     assert server.count() == server.count("judge") == 8
     assert " ".join(result.outlines).count(CHANGED) == 1
     assert CHANGED in (pytester.path / "s.md").read_text("utf-8")

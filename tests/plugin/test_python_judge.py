@@ -401,7 +401,7 @@ def test_a_recorded_verdict_that_is_not_on_the_scale_is_no_verdict(
     text = made.cassette.read_text("utf-8")
     assert '\\"score\\": 1' in text
     made.cassette.write_text(text.replace('\\"score\\": 1', f'\\"score\\": {score}'), "utf-8")
-    options = [made.suite.option, "--jrh-summary=summary.md", *TWO]
+    options = [made.suite.option, "--jrh-report=summary.md", *TWO]
     done = run_pytest(pytester.path, *options)
     assert summary(done) == "1 passed, 6 deselected, 1 error", done.stdout
     assert "answers from its recorded verdict, whose score is" in words(done)

@@ -193,7 +193,7 @@ def test_the_ini_keys_have_the_types_of_toml(
         ("jrh_max_calls = true", "jrh_max_calls: must be an integer"),
         ("jrh_max_cost = [1]", "jrh_max_cost: must be a number"),
         ('jrh_free_model = "a"', "jrh_free_model: must be names, as a list in TOML"),
-        ("jrh_summary = 5", "jrh_summary: must be a string"),
+        ("jrh_report = 5", "jrh_report: must be names of files, as a list in TOML"),
         ('jrh_prune = "yes"', "jrh_prune: must be true or false"),
     ],
 )

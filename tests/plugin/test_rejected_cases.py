@@ -136,7 +136,7 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
         project,
         CONFIG,
         "--jrh-report=r.html",
-        "--jrh-summary=r.md",
+        "--jrh-report=r.md",
         "--junitxml=r.xml",
         env={"GITHUB_ACTIONS": "true"},
     )

@@ -57,7 +57,7 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     suite: SuiteFiles, pytester: pytest.Pytester, server: ModelServer, workers: tuple[str, ...]
 ) -> None:
     before, asked = cases_file(suite), server.count()
-    reports = ("--jrh-report=report.html", "--jrh-summary=summary.md")
+    reports = ("--jrh-report=report.html", "--jrh-report=summary.md")
     frozen = pytester.runpytest_inprocess(
         suite.option, "--jrh-frozen", JUDGE_ANEW, BASELINE, "-v", *reports, *workers
     )

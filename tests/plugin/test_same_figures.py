@@ -22,7 +22,7 @@ AS_TEXT = "70.1-100.0"
 def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, Done]:
     """A session of nine runs whose judge is right on every violation, with every report."""
     suite = write_suite(tmp_path_factory.mktemp("nine"), runs=9, tests=["agent_perturbation"])
-    reports = ["--jrh-report=r.html", "--jrh-summary=r.md"]
+    reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
     with ModelServer(Obedient()) as server:
         done = run_pytest(
             suite.folder,

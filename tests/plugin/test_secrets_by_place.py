@@ -153,7 +153,7 @@ def test_what_a_judge_sends_gets_and_says_is_kept_without_secrets(
     arguments = (
         judged.suite.option,
         *("-rA", "--junitxml=results.xml", "--log-file=all.log", "--log-level=DEBUG"),
-        *("-o", "junit_logging=all", "--jrh-report=report.html", "--jrh-summary=summary.md"),
+        *("-o", "junit_logging=all", "--jrh-report=report.html", "--jrh-report=summary.md"),
         *ONE,
     )
     with JudgeService(reply=reply) as service:

@@ -47,9 +47,7 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     before, whole = counts(folder), report(folder)
     summary = (project.suite.negatives / "agent_perturbations_summary.json").read_bytes()
     assert whole["session"] == {"cases": 8, "kept": 0, "of": 8, "interrupted": False}
-    done = pytester.runpytest(
-        project.suite.option, "-k", "run-1", "--jrh-summary=part.md", *workers
-    )
+    done = pytester.runpytest(project.suite.option, "-k", "run-1", "--jrh-report=part.md", *workers)
     assert "! 2 of 8 cases in this session." in done.outlines
     assert "2 of 8 cases in this session." in (project.folder / "part.md").read_text("utf-8")
     assert counts(folder) == before
@@ -143,7 +141,7 @@ def test_an_interrupted_session_says_so_in_every_report(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     pytester.runpytest(f"--jrh-config={LAX}", "-k", "not agent_perturbation")
-    names = ["--jrh-report=part.html", "--jrh-summary=part.md"]
+    names = ["--jrh-report=part.html", "--jrh-report=part.md"]
     done = pytester.runpytest(f"--jrh-config={LAX}", "-x", *names)
     said = "Interrupted: this session did not run to its end; 1 of 8 cases have a result."
     assert f"! {said}" in " ".join(" ".join(done.outlines).split())

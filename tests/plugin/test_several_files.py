@@ -60,7 +60,7 @@ def several(recorded_folder: SuiteFiles, tmp_path: Path) -> SuiteFiles:
 def test_runs_of_all_files_are_replayed_compared_and_reported(
     several: SuiteFiles, workers: list[str]
 ) -> None:
-    outputs = ("--jrh-report=r.html", "--jrh-summary=s.md")
+    outputs = ("--jrh-report=r.html", "--jrh-report=s.md")
     done = run_pytest(several.folder, several.option, "-rA", *GATE, *outputs, *workers)
     assert done.code == pytest.ExitCode.OK, done.stdout
     names = sorted(line.rpartition("::")[2] for line in done.lines if line.startswith("PASSED"))

@@ -94,7 +94,7 @@ def test_a_judge_that_sends_all_is_said_to_in_folds_alone(judged: MakeJudged) ->
         done = run_pytest(suite.folder, suite.option, RECORD, *RUNS)
     assert "not shown" not in done.stdout, done.stdout
     assert turns_shown(suite)["agent_perturbation run-1"] == {"turns": 1}
-    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-summary=report.md", "-v")
+    whole = run_pytest(suite.folder, suite.option, *RUNS, "--jrh-report=report.md", "-v")
     assert "shown: 2 of 2 edited turns" in words(whole), whole.stdout
     text = (suite.folder / "report.md").read_text("utf-8")
     assert "shown: 8 of 8 turns of runs as they are (100.0%)" in text, text

@@ -110,7 +110,7 @@ def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
         server.faults.add(fault=hang, times=None, stage="verifier")
         asked = [
             f"--jrh-report={page}",
-            f"--jrh-summary={summary}",
+            f"--jrh-report={summary}",
             f"--junitxml={tmp_path / 'junit.xml'}",
             *workers,
         ]

@@ -64,7 +64,7 @@ def test_a_baseline_of_all_cases_is_compared_on_these_alone(
     rules = "{min_compared: 1, min_cases: 9, max_drop: 0.1, proof: true}"
     option = project.rules(TINY, f"{rules}\nsubset: {{smoke: 4}}")
     before = (project.folder / FILE).read_bytes()
-    result = pytester.runpytest(option, BASELINE, SMOKE, "--jrh-summary=part.md")
+    result = pytester.runpytest(option, BASELINE, SMOKE, "--jrh-report=part.md")
     assert result.ret == pytest.ExitCode.OK
     assert "(subset smoke)" in (project.folder / "part.md").read_text("utf-8")
     text = " ".join(result.stdout.str().split())

@@ -239,6 +239,10 @@ def test_nothing_is_asked_after_an_error_of_collection(
         (["--jrh-max-calls=-1"], "*--jrh-max-calls=-1: must be a number >= 0*"),
         (["--jrh-report=."], "*--jrh-report=/*: this is a folder; name a file in it*"),
         (
+            ["--jrh-report=r.html", "--jrh-report=r.pdf"],
+            "*--jrh-report=r.pdf: must be FILE.html or FILE.md (none: no page)*",
+        ),
+        (
             ["-o", "jrh_record_mode=new_episode"],
             "*jrh_record_mode = new_episode: *did you mean new_episodes?*",
         ),
@@ -432,7 +436,7 @@ def test_files_in_a_folder_that_nobody_may_look_into_are_named(
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-baseline=closed/base.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["closed/base.json: cannot be read: Permission denied"])
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-summary=closed/jrh.md")
+    result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-report=closed/jrh.md")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*closed/jrh.md was not written: Permission denied."])
 

@@ -1,4 +1,4 @@
-"""The Markdown report, read back with an independent reader (rules I: `--jrh-summary`)."""
+"""The Markdown report, read back with an independent reader (rules I: `--jrh-report`)."""
 
 from __future__ import annotations
 

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 import pytest_jrh.reports
-from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.reports import writing as report_files
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.writing import REPORTS, asked
+from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.figures import COLUMNS
 from tests.support.judged_sessions import judged, right, session_of
 
@@ -29,22 +28,9 @@ def test_every_report_of_the_package_is_in_the_table() -> None:
     assert len({report.name for report in REPORTS}) == len(REPORTS)
 
 
-def test_an_option_that_names_a_reports_file_is_one_of_a_session_and_of_a_merge() -> None:
-    declared = {option.sets for option in OPTIONS if option.kind == "path" and option.merged}
-    assert {report.option for report in REPORTS if report.option} <= declared
-
-
-def test_only_files_that_options_name_are_asked_for(tmp_path: Path) -> None:
-    class Options:
-        report = tmp_path / "r.html"
-        summary = None
-
-    assert asked(Options()) == {"report": tmp_path / "r.html"}
-
-
 class Broken(Report):
     name = "broken"
-    option = "broken"
+    suffix = ".broken"
 
     def text(self, session: Session) -> str:
         raise InputError(Problem("cannot be told"))
@@ -52,7 +38,7 @@ class Broken(Report):
 
 class Told(Report):
     name = "told"
-    option = "told"
+    suffix = ".md"
     variable = "TOLD_FILE"
 
     def text(self, session: Session) -> str:
@@ -67,10 +53,10 @@ def test_a_report_in_the_table_is_written_where_it_is_asked_for(
     monkeypatch.setenv("TOLD_FILE", str(shared))
     monkeypatch.setattr(report_files, "REPORTS", (Broken(), Told()))
     session = session_of(judged(right))
-    files = {"broken": tmp_path / "broken.md", "told": own}
-    written, problems = report_files.write_reports(files, session)
+    broken = tmp_path / "told.broken"
+    written, problems = report_files.write_reports([broken, own], session)
     assert written == [own]
-    assert problems == [f"{tmp_path / 'broken.md'} was not written: cannot be told."]
+    assert problems == [f"{broken} was not written: cannot be told."]
     said = f"{session.table.overall.counts.n} verdicts\n"
     assert (own.read_text(), shared.read_text()) == (said, f"before\n{said}")
 
