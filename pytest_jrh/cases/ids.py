@@ -127,16 +127,15 @@ class Recorded:
     variants: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folders: Iterable[Path]) -> Recorded:
-        """What the cassettes of these folders are of."""
+    def read(cls, folder: Path) -> Recorded:
+        """What the cassettes of a folder are of."""
         runs: set[str] = set()
         variants: dict[str, set[str]] = {}
-        for folder in dict.fromkeys(folders):
-            for path in folder.glob("*/*/*.yaml"):
-                stem = _stem(path)
-                if of_run := _RUN_OF_STEM.match(stem.name):
-                    runs.add(of_run[0])
-                variants.setdefault(_of_any_variant(stem, folder), set()).add(stem.suffix[1:])
+        for path in folder.glob("*/*/*.yaml"):
+            stem = _stem(path)
+            if of_run := _RUN_OF_STEM.match(stem.name):
+                runs.add(of_run[0])
+            variants.setdefault(_of_any_variant(stem, folder), set()).add(stem.suffix[1:])
         return cls(frozenset(runs), {case: frozenset(names) for case, names in variants.items()})
 
     def has_run(self, run_id: str, epoch: int) -> bool:

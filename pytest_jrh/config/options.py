@@ -17,26 +17,24 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import RecordMode
 
 
-OptionKind: TypeAlias = Literal[
-    "bool", "choice", "string", "int", "float", "path", "paths", "names"
-]
+OptionKind: TypeAlias = Literal["bool", "choice", "string", "int", "float", "path", "paths"]
 _MODES = ("none", "once", "new_episodes", "all")
 _REVIEWS = ("decide", "blind")
 ALONE = "alone"
 """What a `choice` is that was given without a value."""
 NO_PAGE = "none"
 """What `--jrh-report` names where no page is to be written."""
-_UNSET: dict[OptionKind, object] = {"bool": False, "paths": (), "names": frozenset()}
+_UNSET: dict[OptionKind, object] = {"bool": False, "paths": ()}
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
     """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
 
-    `paths` and `names` may be given several times, and a `choice` alone or with one of its
-    `choices`. A merge of shards has those that are `merged`, too. Those that are `daily` come first
-    in `--help` and in the documentation. `default` is what the field holds where neither the
-    command line nor the ini file says anything.
+    `paths` may be given several times, and a `choice` alone or with one of its `choices`. A merge
+    of shards has those that are `merged`, too. Those that are `daily` come first in `--help` and in
+    the documentation. `default` is what the field holds where neither the command line nor the ini
+    file says anything.
     """
 
     kind: OptionKind
@@ -63,9 +61,7 @@ class Option:
         """What the field holds for a value that was given, or for None."""
         if text is None:
             return self.default
-        if self.kind == "paths":
-            return tuple(dict.fromkeys(text))
-        return frozenset(text) if self.kind == "names" else text
+        return tuple(dict.fromkeys(text)) if self.kind == "paths" else text
 
 
 def _option(
@@ -110,13 +106,10 @@ class Options:
     judge_record_mode: RecordMode | None = _option(
         "string", "the record mode of the judge's calls alone", "MODE", _MODES, daily=True
     )
-    cassette_dir: Path | None = _option(
-        "path", "where cassettes are (default: inputs/cassettes/SUITE)", "DIR"
-    )
-    disable_recording: bool = _option("bool", "call the models for everything, and record nothing")
-    report_unused: bool = _option("bool", "list unused cassettes")
     prune: bool = _option(
-        "bool", "remove unused cassettes, and verdicts of earlier judges from those of this session"
+        "bool",
+        "remove unused cassettes, and verdicts of earlier judges from those of this session; with "
+        "--jrh-plan, list unused cassettes",
     )
     frozen: bool = _option(
         "bool",
@@ -138,13 +131,6 @@ class Options:
     )
     max_cost: float | None = _option(
         "float", "spend at most this many US dollars; the rest is over_budget", "USD", daily=True
-    )
-    free_models: frozenset[str] = _option(
-        "names",
-        "count this model, whose price litellm does not know, as free of charge; may be given "
-        "several times",
-        "MODEL",
-        name="free-model",
     )
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
@@ -215,11 +201,6 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         setting = f"{option.key} = " if option.key in ini else f"{option.flag}="
         for value, problem in _problems(option, getattr(options, option.sets)):
             yield f"{setting}{value}: {problem}"
-    modes = (options.record_mode, options.judge_record_mode)
-    if options.disable_recording and any(modes):
-        yield (
-            "--jrh-disable-recording records nothing, so it cannot be combined with a record mode"
-        )
     if options.update_baseline and options.baseline is None:
         yield "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"
     if options.update_baseline and options.subset is not None:

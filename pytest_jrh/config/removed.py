@@ -11,9 +11,14 @@ from typing import Any, NoReturn
 OPTIONS: dict[str, str] = {
     "summary": "name it with --jrh-report=FILE.md",
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
+    "cassette-dir": "set replay.cassette_dir in the suite's config",
+    "disable-recording": "--jrh-record-mode=all asks everything again, and records it",
     "eval-log": "docs/library.md writes an Inspect log from case_results.jsonl",
+    "free-model": "a model whose `api_base` is this machine is free; for another one without a "
+    "known price, limit the calls with --jrh-max-calls",
     "history": "commit the baseline, and see its git log",
     "max-workers": "set admin.evaluation_config.max_workers in the suite's config",
+    "report-unused": "--jrh-prune --jrh-plan lists what --jrh-prune would remove",
 }
 """Options by their names without `--jrh-`; their ini keys are these names, too."""
 

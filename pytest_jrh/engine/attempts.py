@@ -179,7 +179,7 @@ class EngineSettings:
     """How a session's cases are run.
 
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
-    either, nothing is asked. `keep` is False where answers are asked for and not recorded.
+    either, nothing is asked.
     `on_case` gets every made case once, in the engine's thread, also those that the verifier
     rejected. `rerun_command` and
     `record_command` give the shell line that reruns, or records, a case; the latter takes the
@@ -205,8 +205,6 @@ class EngineSettings:
     record_command: Callable[[CaseSpec, str], str]
     record_mode: RecordMode | None = None
     judge_record_mode: RecordMode | None = None
-    cassette_dir: Path | None = None
-    keep: bool = True
     complete: Complete | None = None
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
@@ -225,8 +223,6 @@ class EngineSettings:
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""
-        if not self.keep:
-            return "all"
         modes = ready.suite.config.replay.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.

@@ -23,8 +23,9 @@ from pytest_jrh.config.probes import evenly, expand
 from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
-from pytest_jrh.core.model import RunSummary
+from pytest_jrh.core.model import RunSummary, StageModel
 from pytest_jrh.core.redact import read_dotenv
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
@@ -117,13 +118,13 @@ class ReadySuite:
         return read_dotenv({start, *(folder for folder in above if start in folder.parents)})
 
     @property
-    def judge_models(self) -> set[str]:
+    def judge_models(self) -> list[StageModel]:
         """The models that the judges ask; the label of one that is code, which may ask any."""
-        models: set[str] = set()
+        models: list[StageModel] = []
         for judge in self.judges.values():
-            models |= {stage.model for stage in judge.models}
+            models += judge.models
             if judge.runs_code:
-                models.add(judge.label)
+                models.append(StageModel(JUDGE.name, judge.label))
         return models
 
     @cached_property
@@ -275,12 +276,10 @@ def make_ready(
     frozen: bool = False,
     judge: Callable[..., object] | None = None,
     records: Callable[[Suite], bool] = lambda _suite: False,
-    more_cassettes: Path | None = None,
 ) -> ReadySuite:
     """Load a config and check everything it names; `judge` is code in place of its judge.
 
     `records` says whether a suite's judges may be asked, for which their code has to find its keys.
-    `more_cassettes` is a folder with recordings beside the suite's own.
 
     Raises `InputError` with every problem of config and rubrics, else of all that they name.
     """
@@ -294,7 +293,7 @@ def make_ready(
         own_judge=judge is not None,
     )
     places = Places(cwd, rootdir, path.parent)
-    _refuse_closed_folders(suite, more_cassettes or suite.cassette_dir)
+    _refuse_closed_folders(suite)
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
@@ -321,12 +320,12 @@ def make_ready(
             ready = _with_clusters(ready, suite.generation.cluster_key)
     if problems:
         raise _refusal(problems, suite, places)
-    return _with_recorded(ready, more_cassettes)
+    return _with_recorded(ready)
 
 
-def _refuse_closed_folders(suite: Suite, cassette_dir: Path) -> None:
+def _refuse_closed_folders(suite: Suite) -> None:
     """Refuse folders in which nothing can be looked at, before anything is asked for."""
-    folders = [suite.results_dir, *(test.output_dir for test in suite.tests), cassette_dir]
+    folders = [suite.results_dir, *(test.output_dir for test in suite.tests), suite.cassette_dir]
     problems = []
     for folder in dict.fromkeys(folders):
         try:
@@ -349,14 +348,11 @@ def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> Input
     )
 
 
-def _with_recorded(ready: ReadySuite, more_cassettes: Path | None) -> ReadySuite:
+def _with_recorded(ready: ReadySuite) -> ReadySuite:
     """Note once what is recorded, so that what the session records does not change its draw."""
     if ready.suite.generation.sampling != "kept":
         return ready
-    folders = [ready.suite.cassette_dir]
-    if more_cassettes is not None:
-        folders.append(more_cassettes)
-    return replace(ready, recorded=Recorded.read(folders))
+    return replace(ready, recorded=Recorded.read(ready.suite.cassette_dir))
 
 
 def _judges(
@@ -559,7 +555,6 @@ class LoadedSuites:
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
                 records=self._records_judging,
-                more_cassettes=self._options.cassette_dir,
             )
             self._refuse_shared_places(ready)
             _check_decisions(ready)
@@ -589,10 +584,6 @@ class LoadedSuites:
             # Read now, where what cannot be used is an error of the user's and not ours.
             _ = self._ready[path].grounds
 
-    def cassette_dir(self, ready: ReadySuite) -> Path:
-        """Where a suite's cassettes are in this session."""
-        return self._options.cassette_dir or ready.suite.cassette_dir
-
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
         return ready.suite.config.replay.record_modes(
@@ -601,7 +592,7 @@ class LoadedSuites:
 
     def asks(self, ready: ReadySuite) -> bool:
         """Whether models may be asked about a suite's cases in this session."""
-        return self._options.disable_recording or self.modes(ready) != ("none", "none")
+        return self.modes(ready) != ("none", "none")
 
     def _records_judging(self, suite: Suite) -> bool:
         """Whether the judges of a suite that is being loaded may be asked in this session."""
@@ -609,7 +600,7 @@ class LoadedSuites:
         if options.plan:
             return False
         modes = suite.config.replay.record_modes(options.record_mode, options.judge_record_mode)
-        return options.disable_recording or modes[1] != "none"
+        return modes[1] != "none"
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -630,7 +621,7 @@ class LoadedSuites:
                     )
                 )
             results, other_results = ready.suite.results_dir, earlier.suite.results_dir
-            cassettes, other_cassettes = self.cassette_dir(ready), self.cassette_dir(earlier)
+            cassettes, other_cassettes = ready.suite.cassette_dir, earlier.suite.cassette_dir
             if results == other_results:
                 shared, key = f"results folder {results}", "output.results_dir"
             elif cassettes == other_cassettes:

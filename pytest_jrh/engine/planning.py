@@ -19,13 +19,13 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
 from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, dollars, one_line
-from pytest_jrh.llm.budget import Price, price_of
+from pytest_jrh.llm.budget import price_for
 from pytest_jrh.reports.grounds import kin_sentence
 from pytest_jrh.reports.planner import prospect_sentences
 from pytest_jrh.stats.planning import PlannedCase, foreseen, prospects
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.core.model import CaseSpec, StageName
@@ -212,14 +212,13 @@ class CallPlan:
 def plan_of(
     surveys: Iterable[Survey],
     models: Mapping[tuple[str, StageName, str | None], StageModel],
-    prices: Callable[[str], Price | None],
 ) -> CallPlan:
-    """Add surveys up; `models` and `prices` are those of `plan_rows`."""
+    """Add surveys up; `models` are those of `plan_rows`."""
     all_cases = list(surveys)
     derived = [survey.spec for survey in all_cases if survey.spec.variant]
     new_cases = _of_new_runs(all_cases)
     return CallPlan(
-        rows=tuple(plan_rows(all_cases, models, prices)),
+        rows=tuple(plan_rows(all_cases, models)),
         cases=sum(not survey.beside for survey in all_cases),
         unrecorded=sum(survey.stays_unrecorded for survey in all_cases),
         unusable=sum(survey.unusable for survey in all_cases),
@@ -231,7 +230,7 @@ def plan_of(
         bases=len({spec.base_case for spec in derived}),
         beside=sum(survey.beside for survey in all_cases),
         new_runs=len(set(map(_run_of, new_cases))),
-        new_calls=_calls(plan_rows(new_cases, models, prices)),
+        new_calls=_calls(plan_rows(new_cases, models)),
         kept=sum(survey.is_recorded and survey.ended for survey in all_cases if not survey.beside),
     )
 
@@ -249,7 +248,6 @@ def _run_of(survey: Survey) -> tuple[str, str, int]:
 def plan_rows(
     surveys: Iterable[Survey],
     models: Mapping[tuple[str, StageName, str | None], StageModel],
-    prices: Callable[[str], Price | None],
 ) -> list[PlanRow]:
     """Add surveys up, per suite, stage and model, with shared calls once; `models` are by suite,
     stage and judge name (None but for the judge stage).
@@ -285,7 +283,7 @@ def plan_rows(
             )
     rows = []
     for key, model in stages.items():
-        rows.append(_row(key, model, recorded[key], calls[key], letters[key], prices))
+        rows.append(_row(key, model, recorded[key], calls[key], letters[key]))
     return rows
 
 
@@ -295,12 +293,11 @@ def _row(
     recorded: int,
     calls: Bounds,
     letters: Bounds,
-    prices: Callable[[str], Price | None],
 ) -> PlanRow:
     longest = model.max_tokens or _LONGEST_ANSWER
     read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
     written = calls.times(_SHORTEST_ANSWER, longest)
-    price = prices(model.model)
+    price = price_for(model)
     cost = promise = None
     if price is not None:
         promise = (model.max_tokens or price.longest) * price.written
@@ -326,20 +323,15 @@ def session_plan(
                 models[ready.suite.name, JUDGE.name, name] = StageModel(JUDGE.name, judge.label)
                 by_code[judge.label] = None
 
-    def price(model: str) -> Price | None:
-        if model in options.free_models:
-            return Price(0.0, 0.0)
-        return price_of(model)
-
     calls = plan_lines(
-        plan_of(surveyed, models, price),
-        _modes(suites, options),
+        plan_of(surveyed, models),
+        _modes(suites),
         max_calls=options.max_calls,
         max_cost=options.max_cost,
         by_code=tuple(by_code),
         width=width,
     )
-    calls += all_wrapped(chain.from_iterable(_left_out(suites, ready) for ready in suites), width)
+    calls += all_wrapped(chain.from_iterable(_left_out(ready) for ready in suites), width)
     kin_sentences: dict[str, None] = {}
     for ready in suites:
         kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
@@ -349,12 +341,12 @@ def session_plan(
     return calls
 
 
-def _left_out(suites: LoadedSuites, ready: ReadySuite) -> Iterator[str]:
+def _left_out(ready: ReadySuite) -> Iterator[str]:
     """Say of recorded runs that others are drawn in their place, since the log has grown."""
     suite = ready.suite
     if suite.frozen is not None or suite.source.sample_num is None:
         return
-    recorded = Recorded.read([suites.cassette_dir(ready)])
+    recorded = Recorded.read(suite.cassette_dir)
     drawn = {(spec.run_id, spec.epoch) for spec in ready.specs()}
     new = sum(not recorded.has_run(*run) for run in drawn)
     log = {(run.run_id, run.epoch) for run in ready.runs}
@@ -367,14 +359,9 @@ def _left_out(suites: LoadedSuites, ready: ReadySuite) -> Iterator[str]:
         )
 
 
-def _modes(suites: LoadedSuites, options: Options) -> dict[str, tuple[str, str]]:
+def _modes(suites: LoadedSuites) -> dict[str, tuple[str, str]]:
     """The record modes of each suite, as the plan has them."""
-    modes = {}
-    for ready in suites:
-        modes[ready.suite.name] = ("disabled", "disabled")
-        if not options.disable_recording:
-            modes[ready.suite.name] = suites.modes(ready)
-    return modes
+    return {ready.suite.name: suites.modes(ready) for ready in suites}
 
 
 def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80) -> list[str]:

@@ -226,9 +226,7 @@ class CaseRunner:
             judgment,
             debug_bundle=files.audit if has_edits else None,
             transcript=None if has_edits or spec.variant else files.original,
-            cassette=attempt.judging.answered_from
-            if attempt.judging and self._settings.keep
-            else None,
+            cassette=attempt.judging.answered_from if attempt.judging else None,
             command=self._settings.rerun_command(spec),
             unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)
             if spec.variant

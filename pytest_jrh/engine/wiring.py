@@ -161,7 +161,7 @@ class Calls:
 
     def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
         """The tape that a case's calls of one kind go through."""
-        folder = self._settings.cassette_dir or ready.suite.cassette_dir
+        folder = ready.suite.cassette_dir
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
@@ -284,8 +284,7 @@ class Calls:
         return replace(self._code, kept=kept)
 
     def _say(self, text: str) -> None:
-        if self._settings.keep:
-            self._said[text] = None
+        self._said[text] = None
 
     def _admit(self, ready: ReadySuite, judge: SuiteJudge) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
@@ -329,7 +328,6 @@ class Calls:
             live=live,
             http=self._recorder() if asks and not supplied else None,
             versions=self._versions_of(ready) if asks and not supplied else None,
-            keep=settings.keep,
             stopping=self._stopping,
             session=settings.session,
             shared=self._shared,
@@ -337,13 +335,12 @@ class Calls:
         )
 
     def _versions_of(self, ready: ReadySuite) -> ModelVersions:
-        """What keeps the model versions of a suite, in the session's folder and the suite's."""
+        """What keeps the model versions of a suite."""
         from pytest_jrh.recording.versions import ModelVersions
 
         suite = ready.suite
         if suite.name not in self._versions:
-            folders = (self._settings.cassette_dir or suite.cassette_dir, suite.cassette_dir)
-            self._versions[suite.name] = ModelVersions(folders)
+            self._versions[suite.name] = ModelVersions(suite.cassette_dir)
         return self._versions[suite.name]
 
     async def _late_live(self, request: CallRequest) -> Answer:

@@ -12,11 +12,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.llm.calls import CallRequest
@@ -132,16 +135,30 @@ def price_of(model: str) -> Price | None:
     return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
 
 
-def unpriced_reason(limit: float, models: Collection[str], free: Collection[str]) -> str | None:
-    """Why a limit in US dollars cannot be enforced for these models; None where it can.
-
-    Those in `free` are declared free of charge.
+def price_for(stage: StageModel) -> Price | None:
+    """What a stage's model costs; None if unknown. One that this machine serves is free, unless it
+    has a price, as behind a proxy.
     """
-    unpriced = sorted(model for model in {*models} - {*free} if price_of(model) is None)
+    price = price_of(stage.model)
+    if price is None and stage.api_base is not None and _is_loopback(stage.api_base):
+        return Price(0.0, 0.0)
+    return price
+
+
+def _is_loopback(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def unpriced_reason(limit: float, stages: Iterable[StageModel]) -> str | None:
+    """Why a limit in US dollars cannot be enforced for these models; None where it can."""
+    unpriced = sorted({stage.model for stage in stages if price_for(stage) is None})
     if not unpriced:
         return None
     return (
         f"--jrh-max-cost={limit:g}: no known price for {', '.join(unpriced)}, so the limit cannot "
-        "be enforced; limit the calls with --jrh-max-calls, or declare it free of charge: "
-        f"--jrh-free-model={unpriced[0]}"
+        "be enforced; limit the calls with --jrh-max-calls"
     )

@@ -222,11 +222,10 @@ def _replace(session: SuiteSession, role: str, argument: str, path: Path) -> Non
 def _refuse_pruning(session: SuiteSession) -> None:
     """Refuse to call recordings unused where another log or rubric file stands in."""
     options, stand_in = session.options, session.suites.log_path or session.suites.rubric_file
-    if stand_in is not None and (options.prune or options.report_unused):
-        option = "--jrh-prune" if options.prune else "--jrh-report-unused"
+    if stand_in is not None and options.prune:
         raise pytest.UsageError(
-            f"{option}: not supported with {stand_in.name} in place of the suite's own file, whose "
-            "recordings would all be unused; run without it"
+            f"--jrh-prune: not supported with {stand_in.name} in place of the suite's own file, "
+            "whose recordings would all be unused; run without it"
         )
 
 

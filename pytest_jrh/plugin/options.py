@@ -42,7 +42,6 @@ _INI_KINDS = {
     "float": "a number",
     "bool": "true or false",
     "paths": "names of files, as a list in TOML",
-    "names": "names, as a list in TOML",
 }
 
 
@@ -64,7 +63,7 @@ def add_options(parser: pytest.Parser) -> None:
             settings |= {"action": "store_true"}
         elif option.kind != "choice":
             settings |= {"metavar": option.metavar}
-        if option.kind in ("paths", "names"):
+        if option.kind == "paths":
             settings |= {"action": "append"}
         if option.kind in _NUMBERS:
             settings |= {"type": _NUMBERS[option.kind]}
@@ -81,7 +80,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 def _ini_type(option: Option) -> Any:
     """The type of an ini key for the installed pytest: TOML has numbers and booleans."""
-    if option.kind in ("bool", "paths", "names"):
+    if option.kind in ("bool", "paths"):
         return "bool" if option.kind == "bool" else "args"
     if pytest.version_tuple >= (9, 2):
         if option.kind == "choice":
@@ -105,7 +104,6 @@ def read_options(config: pytest.Config) -> Options:
     _refuse_removed_keys(config)
     values = {option.key: _value(config, option) for option in OPTIONS}
     on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
-    _settle(values, on_command_line)
     options = Options(**{option.sets: option.value(values[option.key]) for option in OPTIONS})
     for mistake in mistakes(options, values.keys() - on_command_line):
         raise pytest.UsageError(mistake)
@@ -150,18 +148,6 @@ def typed_values(config: pytest.Config, flag: str) -> list[str]:
 def may_be_case(nodeid: str) -> bool:
     """Whether a node id is of a file whose name a suite may have."""
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
-
-
-def _settle(values: dict[str, Any], on_command_line: set[str]) -> None:
-    """Drop ini values that contradict the command line."""
-    modes = {key for key in ("jrh_record_mode", "jrh_judge_record_mode") if values[key]}
-    disabled = "jrh_disable_recording"
-    if not values[disabled] or not modes:
-        return
-    if disabled in on_command_line and not modes & on_command_line:
-        values.update(dict.fromkeys(modes))
-    elif disabled not in on_command_line and modes & on_command_line:
-        values[disabled] = None
 
 
 def _addopts(config: pytest.Config) -> list[str]:

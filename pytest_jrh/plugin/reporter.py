@@ -155,11 +155,11 @@ class Reporter:
         self._problems += self._handover.clear(
             (ready.suite for ready in self._suites), self._kept_spools
         )
-        if self._options.report_unused or self._options.prune:
-            prunes = self._options.prune and not session.config.option.collectonly
+        if self._options.prune:
+            prunes = not (self._options.plan or session.config.option.collectonly)
             self._unused = UnusedCassettes(prunes=prunes)
             for ready in self._suites:
-                self._unused.look(ready, self._suites.cassette_dir(ready))
+                self._unused.look(ready)
             self._problems += self._unused.problems
             if self._unused.problems and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -614,11 +614,9 @@ def session_header(session: SuiteSession) -> Iterator[str]:
     """Two lines for each suite that is loaded by now."""
     folder = session.config.invocation_params.dir
     for ready in session.suites:
-        mode, judge = (
-            ("disabled",) * 2 if session.options.disable_recording else session.suites.modes(ready)
-        )
+        mode, judge = session.suites.modes(ready)
         judging = f", judge {judge}" if judge != mode else ""
-        recordings = relative_path(session.suites.cassette_dir(ready), folder)
+        recordings = relative_path(ready.suite.cassette_dir, folder)
         yield (
             f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
             f"{recordings}"
@@ -652,8 +650,9 @@ class UnusedCassettes:
         self._cassettes: list[Path] = []
         self.problems: list[str] = []
 
-    def look(self, ready: ReadySuite, folder: Path) -> None:
+    def look(self, ready: ReadySuite) -> None:
         """Find those of a suite in its cassette folder, and remove them where that is asked for."""
+        folder = ready.suite.cassette_dir
         used: set[Path] = set()
         former = former_cassettes(folder, ready.judges)
         for spec in ready.specs_with_recordings():

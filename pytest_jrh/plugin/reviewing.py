@@ -208,7 +208,7 @@ class Reviewing:
             or ready.suite.frozen is not None
         ):
             return False
-        return self._options.disable_recording or self._suites.modes(ready)[0] != "none"
+        return self._suites.modes(ready)[0] != "none"
 
     @property
     def _is_distributed(self) -> bool:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.llm.budget import Ledger
@@ -307,13 +307,13 @@ class SuiteSession:
         limit = self.options.max_cost
         if limit is None:
             return
-        models: set[str] = set()
+        stages: list[StageModel] = []
         for ready in filter(self.suites.asks, self.suites):
-            models |= {stage.model for stage in ready.suite.stages.values()}
-            models |= ready.judge_models
+            stages += ready.suite.stages.values()
+            stages += ready.judge_models
         from pytest_jrh.llm.budget import unpriced_reason
 
-        reason = unpriced_reason(limit, models, self.options.free_models)
+        reason = unpriced_reason(limit, stages)
         if reason is not None:
             raise pytest.UsageError(reason)
 
@@ -349,11 +349,9 @@ class SuiteSession:
                 record_command=self.commands.record,
                 record_mode=options.record_mode,
                 judge_record_mode=options.judge_record_mode,
-                cassette_dir=options.cassette_dir,
-                keep=not options.disable_recording,
                 complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
-                prune=options.prune,
+                prune=options.prune and not options.plan,
                 prune_command=self.commands.prune,
                 ends_session=_ENDS_SESSION,
                 selected=self._cases.__getitem__,
@@ -416,7 +414,7 @@ class SuiteSession:
         return os.getppid() != self._parent
 
     def _ledger_file(self) -> Path:
-        folder = self.suites.cassette_dir(next(iter(self.suites)))
+        folder = next(iter(self.suites)).suite.cassette_dir
         return folder / ".locks" / f"budget-{self._token}.json"
 
     def _slot_files(self, number: int) -> tuple[Path, ...]:
@@ -468,14 +466,10 @@ class Commands:
 
     def rerun(self, spec: CaseSpec) -> str:
         """The command that runs this case again, as it was run here."""
-        return self._of_case(
-            spec, ["--jrh-disable-recording"] if self._options.disable_recording else []
-        )
+        return self._of_case(spec, [])
 
     def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
         """The command that records a case; with a judge's fingerprint, its verdict alone."""
-        if self._options.disable_recording:
-            return self.rerun(spec)
         return self._of_case(spec, recording_modes(verdicts_alone=bool(judge_fingerprint)))
 
     def again(self, spec: CaseSpec, result: CaseResult) -> str:
@@ -533,8 +527,6 @@ class Commands:
             suite.config_file for suite in suites if suite.config_file in options.configs
         ]
         chosen += [f"--jrh-config={self._relative(path)}" for path in named_files]
-        if options.cassette_dir is not None:
-            chosen.append(f"--jrh-cassette-dir={self._relative(options.cassette_dir)}")
         return [*chosen, "--jrh-frozen"] if options.frozen else chosen
 
     def _stand_ins(self) -> list[str]:

@@ -50,15 +50,11 @@ def is_shared(request: CallRequest, sequence: int) -> bool:
 
 
 class SharedCalls:
-    """The calls that several cases make alike, such as the first summary of a run: one asks, all
-    are answered.
-
-    Where answers are kept, the others copy them from the cassette of the first, and a pointer file
-    tells where that is; where they are not, they are remembered here.
+    """The calls that several cases make alike, such as the first summary of a run: one asks, and
+    the others copy the answer from its cassette, which a pointer file names.
     """
 
     def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
         self._turns: dict[str, asyncio.Lock] = {}
 
     @contextlib.asynccontextmanager
@@ -125,16 +121,15 @@ class Recording:
     """How the calls of a session are answered, common to all of its tapes.
 
     `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None
-    for clients that do not speak HTTP through it; `keep` is False where answers are not to be kept.
-    No call is begun once `stopping` answers True. `session` is the same for all processes of a
-    session. While `planning` nothing is asked, and what is forgotten to be asked again stays on the
-    disk. `versions` keeps which versions of the models answer.
+    for clients that do not speak HTTP through it. No call is begun once `stopping` answers True.
+    `session` is the same for all processes of a session. While `planning` nothing is asked, and
+    what is forgotten to be asked again stays on the disk. `versions` keeps which versions of the
+    models answer.
     """
 
     redactor: Redactor
     live: Exchange | None = None
     http: HttpRecorder | None = None
-    keep: bool = True
     stopping: Callable[[], bool] = bool
     session: str = ""
     shared: SharedCalls = field(default_factory=SharedCalls)
@@ -194,8 +189,7 @@ class Tape:
 
     @property
     def _starts_anew(self) -> bool:
-        anew = self._mode == "all" and not (self._shared and self._is_marked())
-        return anew or not self._recording.keep
+        return self._mode == "all" and not (self._shared and self._is_marked())
 
     @property
     def _renewal(self) -> Path:
@@ -241,7 +235,7 @@ class Tape:
 
     def interrupted(self, fingerprint: str) -> RecordedCall | None:
         """A call of a session that was to record the case anew and did not come to its end."""
-        if self._mode == "all" or not self._recording.keep or fingerprint in self._renewed:
+        if self._mode == "all" or fingerprint in self._renewed:
             return None
         return Cassette.load(self._renewal, interactions=True).find(fingerprint)
 
@@ -432,7 +426,7 @@ class Tape:
 
         Raises `Unscored` where the file cannot be written.
         """
-        if not self.replaced or not self._recording.keep:
+        if not self.replaced:
             return False
         await self.lock("prune")
         for fingerprint in self.replaced:
@@ -445,32 +439,24 @@ class Tape:
         shared, fingerprint = self._recording.shared, request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
             await turns.enter_async_context(shared.turn(fingerprint))
-            if not self._recording.keep:
-                if fingerprint not in shared.answers:
-                    shared.answers[fingerprint] = await self._record(request, sequence)
-                    return shared.answers[fingerprint]
-                answer = shared.answers[fingerprint]
-            else:
-                path = self._locks / f"{fingerprint[:32]}.shared"
-                await self._hold(turns, path.with_suffix(".lock"), request.stage.stage)
-                anew = self._mode == "all" or fingerprint in self._renewed
-                pointer = Pointer(path, self._folder, self._recording.session)
-                entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
-                if entry is None:
-                    # Before the call is made, so that a kill loses nothing.
-                    with writing(
-                        request.stage.stage,
-                        "no call was made, because its answer could not be stored under "
-                        f"{self._locks}",
-                    ):
-                        pointer.write(self.path)
-                    return await self._record(request, sequence)
-                self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
-                self._cassette.complete = False
-                self._save(request.stage.stage)
-                answer = entry.answer
-        self._replayed(request, answer, sequence)
-        return answer
+            path = self._locks / f"{fingerprint[:32]}.shared"
+            await self._hold(turns, path.with_suffix(".lock"), request.stage.stage)
+            anew = self._mode == "all" or fingerprint in self._renewed
+            pointer = Pointer(path, self._folder, self._recording.session)
+            entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
+            if entry is None:
+                # Before the call is made, so that a kill loses nothing.
+                with writing(
+                    request.stage.stage,
+                    f"no call was made, because its answer could not be stored under {self._locks}",
+                ):
+                    pointer.write(self.path)
+                return await self._record(request, sequence)
+            self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
+            self._cassette.complete = False
+            self._save(request.stage.stage)
+        self._replayed(request, entry.answer, sequence)
+        return entry.answer
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         live = self._recording.live
@@ -487,7 +473,7 @@ class Tape:
                 recorded_request = replace(request, case=self._case, attempts=attempts)
                 answer = self.scrubbed(await live(recorded_request))
             except Unscored as trouble:
-                if trouble.keyless and self._recording.keep:
+                if trouble.keyless:
                     # As on a fork: whoever has a key is to record it, which the command of this
                     # outcome does.
                     raise self._unrecorded(request, f"{trouble.cause} ") from trouble
@@ -529,8 +515,6 @@ class Tape:
         """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
         none.
         """
-        if not self._recording.keep:
-            return contextlib.nullcontext()
         return room_for(answers, self._cassette.path, self._locks)
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
@@ -556,11 +540,10 @@ class Tape:
         async with self._locking:
             if self._locked:
                 return
-            if self._recording.keep:
-                await self._hold(self._resources, self._lock_file, stage)
+            await self._hold(self._resources, self._lock_file, stage)
             if not self._starts_anew:
                 self._cassette = Cassette.load(self._place, interactions=True)
-            elif self._recording.keep:
+            else:
                 # What a session before has left there is of no use.
                 with writing(stage, f"nothing can be stored under {self._locks}"):
                     self._renewal.unlink(missing_ok=True)
@@ -587,8 +570,6 @@ class Tape:
         return side_file(self._folder, self.path, ".lock")
 
     def _save(self, stage: str) -> None:
-        if not self._recording.keep:
-            return
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
             if self._shared and self._mode == "all" and not self._is_marked():

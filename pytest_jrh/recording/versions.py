@@ -169,12 +169,12 @@ def _cleaned(change: ModelChange) -> ModelChange:
 class ModelVersions:
     """Keeps the versions that answer in a session, of one suite.
 
-    Recordings in `folders` are read when the first answer of their kind comes, and of those in
-    several the first. What was written since counts as no recording: it is of this session.
+    Recordings in `folder` are read when the first answer of their kind comes. What was written
+    since counts as no recording: it is of this session.
     """
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self._folders = tuple(dict.fromkeys(folders))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._since = time.time()
         self._recorded: Counter[Version] = Counter()
         self._kinds_read: set[bool] = set()
@@ -206,10 +206,9 @@ class ModelVersions:
         their order: every fifth may be of one judge.
         """
         by_name: dict[str, Path] = {}
-        for folder in self._folders:
-            for path in folder.glob("*/*/*.yaml"):
-                if (_JUDGING in path.name) == judging:
-                    by_name.setdefault(path.relative_to(folder).as_posix(), path)
+        for path in self._folder.glob("*/*/*.yaml"):
+            if (_JUDGING in path.name) == judging:
+                by_name[path.relative_to(self._folder).as_posix()] = path
         size = 0
         for name in sorted(by_name, key=digest)[:_MOST_FILES]:
             # What cannot be read is said of the case that needs it.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,13 @@ class Bench:
 
     def reload(self) -> None:
         """Read the suite's files again."""
-        self.ready = make_ready(self.files.config, cwd=self.files.folder, rootdir=self.files.folder)
+        ready = make_ready(self.files.config, cwd=self.files.folder, rootdir=self.files.folder)
+        self.ready = replace(ready, suite=replace(ready.suite, cassette_dir=self.cassettes))
+
+    def record_into(self, name: str) -> None:
+        """Have the cassettes in another folder beside the one they were in."""
+        self.cassettes = self.cassettes.with_name(name)
+        self.reload()
 
     @property
     def specs(self) -> list[CaseSpec]:
@@ -54,7 +60,6 @@ class Bench:
             "rerun_command": lambda _spec: "the rerun command",
             "record_command": lambda _spec, _judged: "the record command",
             "record_mode": mode,
-            "cassette_dir": self.cassettes,
             "retry": QUICK,
         }
         return EngineSettings(**{**defaults, **more})

@@ -161,13 +161,12 @@ def test_every_affected_item_is_unrecorded_and_no_other(
     assert len(failed) == 4
 
 
-def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids_and_folders(
+def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids(
     pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [run(1, id="a b::c[d]'$HOME;`")]
     suite = write_suite(pytester.path, runs=runs, tests=["agent_perturbation"])
-    arguments = [suite.option, "--jrh-cassette-dir=my cassettes", "--junitxml=junit.xml"]
-    pytester.runpytest(*arguments).assert_outcomes(errors=1)
+    pytester.runpytest(suite.option, "--junitxml=junit.xml").assert_outcomes(errors=1)
     texts = ET.parse(pytester.path / "junit.xml").iter("error")
     command = _command((next(texts).text or "").splitlines())
     monkeypatch.setenv("PATH", f"{commands(pytester.path)}:/usr/bin:/bin")
@@ -176,8 +175,8 @@ def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids_and_folders(
         command, shell=True, cwd=pytester.path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-    assert list((pytester.path / "my cassettes").rglob("*.yaml"))
-    pytester.runpytest(suite.option, "--jrh-cassette-dir=my cassettes").assert_outcomes(passed=1)
+    assert list(suite.cassettes.rglob("*.yaml"))
+    pytester.runpytest(suite.option).assert_outcomes(passed=1)
 
 
 def _command(lines: list[str]) -> str:

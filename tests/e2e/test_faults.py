@@ -133,7 +133,7 @@ def test_a_lasting_unreadable_answer_is_an_invalid_response_after_two_re_asks(
     bench: Bench, server: ModelServer, stage: str
 ) -> None:
     for number, (make, cause) in enumerate((UNREADABLE | RARE_UNREADABLE).values()):
-        bench.cassettes = bench.cassettes.with_name(f"cassettes-{number}")
+        bench.record_into(f"cassettes-{number}")
         server.faults.clear()
         before = server.count(stage)
         assert_unscored(bench, server, stage, make(), "invalid_response", cause)
@@ -194,7 +194,7 @@ def test_a_score_that_is_not_on_offer_is_asked_again_and_never_counts(
     assert bench.run().outcomes == [("agree", 1)]
     assert rule.fired == 1
     server.faults.clear()
-    bench.cassettes = bench.cassettes.with_name("lasting")
+    bench.record_into("lasting")
     assert_unscored(bench, server, "judge", Fault.score(score), "invalid_response", "score: ")
 
 
@@ -208,7 +208,7 @@ def test_an_ordinal_score_that_is_not_on_offer_never_counts(
     server.faults.add(stage=stage, fault=Fault.score(score))
     assert bench.run().outcomes == [("agree", 2)]
     server.faults.clear()
-    bench.cassettes = bench.cassettes.with_name("lasting")
+    bench.record_into("lasting")
     assert_unscored(bench, server, stage, Fault.score(score), "invalid_response", "score: ")
 
 
@@ -221,7 +221,7 @@ def test_a_verdict_in_other_words_is_asked_again_and_never_counts(
     server.faults.add(stage="verifier", fault=fault())
     assert bench.run().outcomes == [("agree", 1)]
     server.faults.clear()
-    bench.cassettes = bench.cassettes.with_name("lasting")
+    bench.record_into("lasting")
     assert_unscored(bench, server, "verifier", fault(), "invalid_response", "verdict: ")
 
 
@@ -232,7 +232,7 @@ def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
     server.faults.add(stage="planner", fault=Fault.index_out_of_range(index))
     assert bench.run().outcomes == [("agree", 1)]
     server.faults.clear()
-    bench.cassettes = bench.cassettes.with_name("lasting")
+    bench.record_into("lasting")
     cause = "the assistant turns are 2, 4" if isinstance(index, int) else "message_index"
     assert_unscored(
         bench, server, "planner", Fault.index_out_of_range(index), "invalid_response", cause

@@ -36,7 +36,7 @@ def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
         models[suite.name, "judge", judge.name] = judge.stage
     engine = Engine({suite.name: bench.ready}, bench.settings(mode, [], ask=False, **more))
     try:
-        return plan_of(engine.survey(bench.specs), models, lambda _model: None)
+        return plan_of(engine.survey(bench.specs), models)
     finally:
         engine.stop()
 

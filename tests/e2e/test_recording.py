@@ -86,7 +86,7 @@ def test_a_resumed_recording_has_the_bytes_of_an_unbroken_one(
 ) -> None:
     bench.run()
     unbroken = cassette_files(bench.cassettes)
-    bench.cassettes = bench.cassettes.with_name("resumed")
+    bench.record_into("resumed")
     server.faults.add(stage="planner", fault=Fault.status(500), times=3)
     bench.run()
     bench.run()
@@ -243,23 +243,12 @@ def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     assert server.count() == 5
 
 
-def test_with_recording_disabled_every_call_is_made_and_nothing_is_kept(
-    bench: Bench, server: ModelServer
-) -> None:
-    server.answer = override(Obedient(), judge={"score": 0, "reasoning": "No."})
-    session = bench.run("none", keep=False)
-    assert session.outcomes == [("disagree", 0)]
-    assert "cassette:" not in session.only.detail
-    assert session.calls == server.count() == 6
-    assert not bench.cassettes.exists()
-
-
 def test_two_recordings_have_the_same_bytes(make_bench: MakeBench, server: ModelServer) -> None:
     bench = make_bench(runs=3, tests=["agent_perturbation", "agent_positives"])
     server.delay = lambda request: (int(request.digest[:2], 16) % 4) / 100
     bench.run()
     first = cassette_files(bench.cassettes)
-    bench.cassettes = bench.cassettes.with_name("again")
+    bench.record_into("again")
     bench.run(max_workers=1)
     assert cassette_files(bench.cassettes) == first
 
@@ -352,7 +341,7 @@ def test_raw_surrogates_and_broken_utf8_from_the_provider_break_no_file(
             '"assistant", "content": %s}}]}'
         )
         server.faults.add(stage="judge", fault=Fault.raw((envelope % text).encode("latin-1")))
-        bench.cassettes = bench.cassettes.with_name(f"odd-{number}")
+        bench.record_into(f"odd-{number}")
         assert bench.run().outcomes == [("agree", 1)]
         assert bench.play().outcomes == [("agree", 1)]
 

@@ -214,7 +214,7 @@ def test_a_new_session_asks_for_the_schema_again(
     bench = make_bench()
     server.faults.add(fault=refusal("openai"), times=1, when=sends("json_schema"))
     bench.run()
-    bench.cassettes = bench.cassettes.with_name("again")
+    bench.record_into("again")
     assert list(bench.run().notices) == []
     assert schema_sent(bench) == {"json_schema"}
 

@@ -56,7 +56,7 @@ def test_what_was_recorded_of_json_lines_answers_for_the_trajectories(tmp_path: 
     for example in EXAMPLES:
         write(suite.data / "atif" / f"{example.run_id}.json", example.trajectory)
     reconfigure(suite, input_log_path="inputs/data/tiny/atif")
-    replayed = run_pytest(suite.folder, suite.option, "-rA", "--jrh-report-unused")
+    replayed = run_pytest(suite.folder, suite.option, "-rA")
     assert replayed.code == pytest.ExitCode.OK, replayed.stdout
     assert case_lines(replayed.lines) == cases
     assert any(line.startswith("0 calls made, ") for line in replayed.lines)

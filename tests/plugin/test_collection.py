@@ -470,9 +470,9 @@ def test_two_suites_of_one_name_are_refused(pytester: pytest.Pytester, recorded:
 def test_two_suites_may_not_share_a_cassette_folder(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    result = pytester.runpytest_inprocess(
-        recorded.tiny.option, recorded.scale.option, "--jrh-cassette-dir=shared"
-    )
+    for suite in (recorded.tiny, recorded.scale):
+        suite.configure({"replay": {"cassette_dir": "shared"}})
+    result = pytester.runpytest_inprocess(recorded.tiny.option, recorded.scale.option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*would share the cassette folder*shared*"])
 

@@ -209,8 +209,9 @@ def test_a_discovered_suite_is_reported_by_the_controller(
 ) -> None:
     recorded = recorded_once.copied(tmp_path)
     recorded.scale.config.rename(tmp_path / "scale.jrh.yml")
+    recorded.scale.cassettes.rename(recorded.scale.cassettes.with_name("scale.jrh"))
     (tmp_path / "test_ordinary.py").write_text("def test_ordinary(): pass", encoding="utf-8")
-    done = run_pytest(tmp_path, "-n", "2", "--jrh-cassette-dir=inputs/cassettes/scale")
+    done = run_pytest(tmp_path, "-n", "2")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
     assert "The judge agrees with all 4 labels of its own model" in done.lines

@@ -190,16 +190,9 @@ def repository(recorded_once: Path, tmp_path: Path) -> Repository:
     return repository
 
 
-def committed(folder: Path) -> dict[str, bytes]:
-    """The files of a checkout that are committed."""
-    files = (path for path in (folder / "inputs").rglob("*") if ".locks" not in path.parts)
-    return {str(path): path.read_bytes() for path in files if path.is_file()}
-
-
 def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
     repository: Repository,
 ) -> None:
-    before = committed(repository.folder)
     flipped = 0
     for seed in (11, 12):
         with ModelServer(Versioned(answer=Flipping(0.05, seed=seed))) as server:
@@ -215,9 +208,7 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
         week = repository.week(server.environment)
         assert server.count() == ASKED
         # Nobody has closed the issue by the week after, in which the suite is frozen.
-        log = next(repository.folder.glob("inputs/data/**/*.eval"))
-        log.unlink()
-        del before[str(log)]
+        next(repository.folder.glob("inputs/data/**/*.eval")).unlink()
         later = replace(repository, is_frozen=True).week(server.environment)
         assert server.count() == server.count("judge") == 2 * ASKED
     assert week.code == later.code == 1
@@ -233,7 +224,6 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
         "judge: gpt-4.1-mini answered as gpt-4.1-mini-2025-09-09; the recordings have "
         "gpt-4.1-mini-2025-04-14." in text
     )
-    assert committed(repository.folder) == before
 
 
 def test_what_the_limit_stops_is_an_error_and_no_drift(repository: Repository) -> None:
@@ -309,7 +299,6 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
     [commands] = re.findall(r"    ```bash\n(.*?)    ```", page, re.DOTALL)
     download, replay, update = map(shlex.split, commands.splitlines())
     assert download[:3] == ["gh", "run", "download"]
-    shutil.copytree(demo.folder / "drift-cassettes", demo.folder / download[-1], dirs_exist_ok=True)
     replayed = run_pytest(demo.folder, *replay[1:])
     assert replayed.code == 1
     assert "0 calls made, 288 replayed" in replayed.stdout

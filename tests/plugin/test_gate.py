@@ -356,11 +356,9 @@ def test_the_last_attempt_counts(
     pytester: pytest.Pytester, project: Project, server: ModelServer
 ) -> None:
     server.faults.add(stage="judge", fault=Fault.status(400))
-    option = f"--jrh-cassette-dir={project.suite.cassettes}"
     result = pytester.runpytest(
         project.suite.option,
         BASELINE,
-        option,
         "--jrh-judge-record-mode=all",
         "--reruns",
         "1",
@@ -540,9 +538,8 @@ def test_a_discovered_suite_is_gated_by_its_controller(
     project.suite.config.unlink()
     path = project.folder / FILE
     path.write_text(path.read_text("utf-8").replace('"tiny::', '"tiny.jrh::'), encoding="utf-8")
-    result = pytester.runpytest(
-        "tiny.jrh.yml", BASELINE, f"--jrh-cassette-dir={project.suite.cassettes}", "-n", "1"
-    )
+    project.suite.cassettes.rename(project.suite.cassettes.with_name("tiny.jrh"))
+    result = pytester.runpytest("tiny.jrh.yml", BASELINE, "-n", "1")
     result.assert_outcomes(passed=4, failed=3, xfailed=1)
     assert "8 cases compared with the baseline: 3 regressions, 0 fixes." in result.outlines
 
@@ -738,12 +735,10 @@ def test_an_update_takes_the_last_attempt(
 ) -> None:
     before = project.cases
     server.faults.add(stage="judge", fault=Fault.status(400))
-    option = f"--jrh-cassette-dir={project.suite.cassettes}"
     arguments = [
         project.suite.option,
         BASELINE,
         UPDATE,
-        option,
         "--jrh-judge-record-mode=all",
         "-k",
         "run-1",

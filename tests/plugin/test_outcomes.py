@@ -104,8 +104,7 @@ def rerun_of(lines: list[str], name: str = "run it again:") -> list[str]:
 def test_the_command_that_is_printed_reproduces_the_disagreement(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
-    moved = recorded.tiny.cassettes.rename(pytester.path / "kept elsewhere")
-    first = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-cassette-dir", moved.name)
+    first = pytester.runpytest_inprocess(recorded.tiny.option)
     command = [*python(), "-m", "pytest", *rerun_of(first.outlines)[1:]]
     again = subprocess.run(
         command,
@@ -125,16 +124,11 @@ def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
     pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded.tiny.config.rename("orders.jrh.yml")
+    recorded.tiny.cassettes.rename(recorded.tiny.cassettes.with_name("orders.jrh"))
     pytester.makeini("[pytest]")
     folder = pytester.mkdir("sub")
     monkeypatch.chdir(folder)
-    arguments = [
-        "..",
-        "-k",
-        "run-2 and agent_perturbation",
-        "--jrh-cassette-dir=../inputs/cassettes/tiny",
-    ]
-    first = pytester.runpytest_inprocess(*arguments)
+    first = pytester.runpytest_inprocess("..", "-k", "run-2 and agent_perturbation")
     again = pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:])
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["*::agent_perturbation::rubric-1::run-2?e1? FAILED *"])
@@ -198,16 +192,6 @@ def test_a_model_error_is_an_error_of_setup_whose_command_tries_again(
     )
     result.stdout.no_fnmatch_line("*Traceback*")
     pytester.runpytest_inprocess(*rerun_of(result.outlines)[1:]).assert_outcomes(passed=1)
-
-
-def test_the_command_after_an_unkept_run_asks_again(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=1, tests=["agent_positives"])
-    server.answer = override(Obedient(), judge={"score": 1, "reasoning": "Hm."})
-    first = pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording")
-    first.assert_outcomes(failed=1)
-    pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
 
 
 def test_a_run_without_a_single_case_is_not_green(

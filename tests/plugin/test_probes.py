@@ -276,17 +276,6 @@ def test_a_base_verdict_is_asked_once_where_all_is_recorded_anew(
         assert server.count("editor") == 3 * calls
 
 
-def test_a_base_verdict_is_asked_once_where_nothing_is_recorded(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_probed(pytester.path, tests=(PROBE, "agent_perturbation"))
-    asked = (suite.option, "--jrh-disable-recording")
-    done = run_pytest(pytester.path, *asked, env=server.environment)
-    assert "6 passed" in done.stdout
-    assert (server.count("judge"), server.count("editor")) == (6, 3)
-    assert f"{server.count()} calls made" in done.stdout
-
-
 def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -64,26 +62,6 @@ def test_nothing_is_asked_by_default(
     before = cassettes(recorded.tiny)
     pytester.runpytest_inprocess(recorded.tiny.option)
     assert server.count() == 0
-    assert cassettes(recorded.tiny) == before
-
-
-def test_answers_are_asked_for_and_not_kept(pytester: pytest.Pytester, server: ModelServer) -> None:
-    suite = positives(pytester)
-    result = pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording")
-    result.assert_outcomes(passed=1)
-    assert server.count("judge") == 1
-    assert not suite.cassettes.exists()
-    pytester.runpytest_inprocess(suite.option, "--jrh-disable-recording").assert_outcomes(passed=1)
-    assert server.count("judge") == 2
-
-
-def test_disabled_recording_leaves_recordings_as_they_are(
-    pytester: pytest.Pytester, recorded: Recorded, server: ModelServer
-) -> None:
-    before = cassettes(recorded.tiny)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, ONE, "--jrh-disable-recording")
-    result.assert_outcomes(passed=1)
-    assert server.count("judge") == 1
     assert cassettes(recorded.tiny) == before
 
 
@@ -146,19 +124,21 @@ INI = {
     "jrh_config": "inputs/configs/tiny.yml",
     "jrh_record_mode": "once",
     "jrh_judge_record_mode": "all",
-    "jrh_cassette_dir": "kept",
-    "jrh_report_unused": "true",
+    "jrh_prune": "true",
 }
 
 
 def test_every_option_has_an_ini_key(pytester: pytest.Pytester, server: ModelServer) -> None:
-    positives(pytester, runs=2)
+    suite = positives(pytester, runs=2)
     pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
     result = pytester.runpytest_inprocess()
     result.assert_outcomes(passed=2)
-    assert "jrh: suite tiny (binary), recording once, judge all, kept" in result.outlines
-    assert "unused cassettes: 0" in result.outlines
-    assert len(list(Path("kept").rglob("*.yaml"))) == 4
+    assert (
+        "jrh: suite tiny (binary), recording once, judge all, inputs/cassettes/tiny"
+        in result.outlines
+    )
+    assert "removed cassettes: 0" in result.outlines
+    assert len(list(suite.cassettes.rglob("*.yaml"))) == 4
 
 
 NATIVE = """
@@ -168,7 +148,6 @@ jrh_max_calls = {calls}
 jrh_max_cost = {cost}
 jrh_plan = true
 jrh_review = false
-jrh_free_model = ["openai/test"]
 """
 
 
@@ -183,7 +162,6 @@ def test_the_ini_keys_have_the_types_of_toml(
     options = session.getcalls("pytest_sessionfinish")[0].session.config.stash[OPTIONS_READ]
     assert (options.max_calls, options.max_cost) == (9, float(cost))
     assert (options.plan, options.review) == (True, None)
-    assert options.free_models == {"openai/test"}
 
 
 @pytest.mark.skipif(pytest.version_tuple < (9, 0), reason="older pytest reads all keys as text")
@@ -192,7 +170,6 @@ def test_the_ini_keys_have_the_types_of_toml(
     [
         ("jrh_max_calls = true", "jrh_max_calls: must be an integer"),
         ("jrh_max_cost = [1]", "jrh_max_cost: must be a number"),
-        ('jrh_free_model = "a"', "jrh_free_model: must be names, as a list in TOML"),
         ("jrh_report = 5", "jrh_report: must be names of files, as a list in TOML"),
         ('jrh_prune = "yes"', "jrh_prune: must be true or false"),
     ],
@@ -224,36 +201,16 @@ def test_the_command_line_wins_over_the_ini_file(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     pytester.makeini("\n".join(["[pytest]", *(f"{key} = {value}" for key, value in INI.items())]))
-    options = [
-        "--jrh-record-mode=none",
-        "--jrh-judge-record-mode=none",
-        "--jrh-cassette-dir=inputs/cassettes/scale",
-    ]
+    options = ["--jrh-record-mode=none", "--jrh-judge-record-mode=none"]
     result = pytester.runpytest_inprocess(recorded.scale.option, *options)
     result.assert_outcomes(passed=4)
     assert "jrh: suite scale (ordinal), recording none, inputs/cassettes/scale" in result.outlines
 
 
-@pytest.mark.parametrize(
-    ("ini", "option", "told"),
-    [
-        ("jrh_record_mode = once", "--jrh-disable-recording", "recording disabled"),
-        ("jrh_disable_recording = true", "--jrh-record-mode=once", "recording once"),
-    ],
-)
-def test_an_option_that_contradicts_the_ini_file_wins(
-    pytester: pytest.Pytester, recorded: Recorded, ini: str, option: str, told: str
-) -> None:
-    pytester.makeini(f"[pytest]\n{ini}")
-    result = pytester.runpytest_inprocess(recorded.tiny.option, option, "--collect-only")
-    assert f"jrh: suite tiny (binary), {told}, inputs/cassettes/tiny" in result.outlines
-
-
 def test_paths_of_the_ini_file_are_found_from_a_subfolder(
     pytester: pytest.Pytester, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.move(recorded.tiny.cassettes, "kept")
-    pytester.makeini("[pytest]\njrh_config = inputs/configs/tiny.yml\njrh_cassette_dir = kept")
+    pytester.makeini("[pytest]\njrh_config = inputs/configs/tiny.yml")
     monkeypatch.chdir(pytester.mkdir("sub"))
     result = pytester.runpytest_inprocess("-k", "agent_positives")
     result.assert_outcomes(passed=3, skipped=1, deselected=4)

@@ -85,9 +85,8 @@ def test_what_is_planned_and_what_is_unused_is_known_of_all_files(several: Suite
     assert planned.code == pytest.ExitCode.OK, planned.stdout
     assert "invalid input" not in planned.stdout
     (several.data / "logs" / "claude.eval").unlink()
-    unused = run_pytest(several.folder, several.option, "--jrh-report-unused")
+    unused = run_pytest(several.folder, several.option, "--jrh-prune", "--jrh-plan")
     # The id is in one file now, and goes by its own name again.
-    assert "2 passed" in unused.stdout
     assert "run-1@gpt.e1.generation.yaml" in unused.stdout
     assert "run-1.e1.generation.yaml" not in unused.stdout
 

@@ -124,23 +124,24 @@ def test_nothing_of_the_other_cases_is_lost(pytester: pytest.Pytester, project: 
 def test_only_the_cases_of_the_subset_are_asked(
     pytester: pytest.Pytester, project: Project, server: ModelServer
 ) -> None:
-    option = project.rules(TINY, "{min_accuracy: 0.5}\nsubset: {smoke: 2}")
-    tapes = "--jrh-cassette-dir=others"
-    missing = pytester.runpytest(option, SMOKE, tapes)
-    command = f"pytest {option} {tapes} --jrh-record-mode=new_episodes {SMOKE}"
+    option = project.rules(
+        TINY, "{min_accuracy: 0.5}\nsubset: {smoke: 2}\nreplay: {cassette_dir: others}"
+    )
+    missing = pytester.runpytest(option, SMOKE)
+    command = f"pytest {option} --jrh-record-mode=new_episodes {SMOKE}"
     assert command in " ".join(missing.stdout.str().split())
-    plan = pytester.runpytest(option, SMOKE, tapes, "--jrh-plan", "--jrh-record-mode=once")
+    plan = pytester.runpytest(option, SMOKE, "--jrh-plan", "--jrh-record-mode=once")
     plan.stdout.fnmatch_lines(["*: 2 cases, 0 calls recorded*"])
     assert not server.requests
-    pytester.runpytest(option, SMOKE, tapes, "--jrh-record-mode=once")
+    pytester.runpytest(option, SMOKE, "--jrh-record-mode=once")
     first = len(server.requests)
     assert first
     judged = {path.name.partition(".")[0] for path in Path("others").rglob("*.judge-*.yaml")}
     assert len(list(Path("others").rglob("*.judge-*.yaml"))) == 2, judged
-    pytester.runpytest(option, tapes, "--jrh-record-mode=once")
+    pytester.runpytest(option, "--jrh-record-mode=once")
     others = len(server.requests) - first
     assert others > first
-    pytester.runpytest(option, tapes, "--jrh-record-mode=once")
+    pytester.runpytest(option, "--jrh-record-mode=once")
     assert len(server.requests) == first + others
 
 

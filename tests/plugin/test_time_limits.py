@@ -7,7 +7,7 @@ import pytest
 from tests.plugin.recorded import run_pytest
 from tests.support.suites import write_suite
 
-ASKING = "--jrh-disable-recording"
+ASKING = "--jrh-record-mode=all"
 LIMITED = ["-k", "run-1", "--timeout=1.5"]
 # A model that takes its time: longer than the limit, where `slow` says so.
 CLIENT = """

@@ -248,10 +248,6 @@ def test_nothing_is_asked_after_an_error_of_collection(
         ),
         (["-o", "jrh_max_calls=many"], "*jrh_max_calls: must be an integer*many*"),
         (["-o", "jrh_prune=perhaps"], "*jrh_prune: must be true or false*perhaps*"),
-        (
-            ["--jrh-disable-recording", "--jrh-record-mode=once"],
-            "*--jrh-disable-recording records nothing*",
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

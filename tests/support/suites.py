@@ -44,13 +44,18 @@ class SuiteFiles:
     def option(self) -> str:
         return f"--jrh-config={self.config.relative_to(self.folder)}"
 
+    def configure(self, overrides: Overrides) -> None:
+        """Merge these keys into the config, mapping by mapping."""
+        config = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        _write_yaml(self.config, merged(config, overrides))
+
     @property
     def data(self) -> Path:
         return self.folder / "inputs" / "data" / self.module
 
     @property
     def cassettes(self) -> Path:
-        """Where cassettes go unless the config or an option says otherwise (rule G2)."""
+        """Where cassettes go unless the config says otherwise (rule G2)."""
         return self.folder / "inputs" / "cassettes" / self.name
 
     @property

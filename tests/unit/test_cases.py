@@ -170,13 +170,13 @@ def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> 
         cassette = ids.cassette_path(folder, spec, judging=judging)
         cassette.parent.mkdir(parents=True, exist_ok=True)
         cassette.touch()
-    return ids.Recorded.read([folder])
+    return ids.Recorded.read(folder)
 
 
 def test_runs_that_were_recorded_are_drawn_before_others(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
     suite = suite_with(suite, sample_num=5, sampling="kept")
-    first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded.read([tmp_path / "none"])))
+    first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded.read(tmp_path / "none")))
     assert {(spec.run_id, spec.epoch) for spec in first} == picked(RUNS_100, 5)
     recorded = touch(tmp_path, first)
     new = [RunSummary(f"new.e1-{number}", 1) for number in range(200)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,7 +84,7 @@ def test_probes_keep_the_cases_and_variants_that_were_recorded(tmp_path: Path, p
             cassette = ids.cassette_path(tmp_path / folder, spec, judging=True)
             cassette.parent.mkdir(parents=True, exist_ok=True)
             cassette.touch()
-        return ids.Recorded.read([tmp_path / folder])
+        return ids.Recorded.read(tmp_path / folder)
 
     first = drawn_of(6, ids.Recorded())
     # Some variants do not fit, and leave no recording: the same are dealt again all the same.
@@ -249,18 +249,17 @@ def test_settings_are_those_of_the_config(folder: Folder) -> None:
     assert (probes[INJECTION].names, probes[INJECTION].per_case) == (("threat",), 3)
 
 
-def test_all_folders_of_recordings_are_looked_through_once(
+def test_the_folder_of_recordings_is_looked_through_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overrides = {"test_agent_perturbation_config": {"sampling": "kept"}}
     suite = write_suite(tmp_path, overrides=overrides)
-    looked_through: list[list[Path]] = []
+    looked_through: list[Path] = []
 
-    def read(folders: Iterable[Path]) -> ids.Recorded:
-        looked_through.append(list(folders))
+    def read(folder: Path) -> ids.Recorded:
+        looked_through.append(folder)
         return ids.Recorded()
 
     monkeypatch.setattr(ids.Recorded, "read", read)
-    more = tmp_path / "more"
-    ready = make_ready(suite.config, cwd=tmp_path, rootdir=tmp_path, more_cassettes=more)
-    assert looked_through == [[ready.suite.cassette_dir, more]]
+    ready = make_ready(suite.config, cwd=tmp_path, rootdir=tmp_path)
+    assert looked_through == [ready.suite.cassette_dir]

@@ -54,9 +54,9 @@ def recorded(folder: Path, *calls: RecordedCall, name: str = "run-1.e1.judge-def
 
 
 def answered(
-    *calls: RecordedCall, folders: list[Path], ending: str = ".e1.judge-default.yaml"
+    *calls: RecordedCall, folder: Path, ending: str = ".e1.judge-default.yaml"
 ) -> VersionTally:
-    versions = ModelVersions(folders)
+    versions = ModelVersions(folder)
     for number, entry in enumerate(calls):
         versions.add(Path(f"case-{number}{ending}"), entry)
     return versions.tally
@@ -69,7 +69,7 @@ def sentences(tally: VersionTally) -> list[str]:
 
 def test_another_snapshot_is_named_once_and_its_fingerprint_is_not(tmp_path: Path) -> None:
     recorded(tmp_path, call(1), call(2))
-    tally = answered(call(1, NEW, "fp_b"), call(2, NEW, "fp_b"), folders=[tmp_path])
+    tally = answered(call(1, NEW, "fp_b"), call(2, NEW, "fp_b"), folder=tmp_path)
     assert sentences(tally) == [
         f"judge: gpt-4o answered as {NEW}; the recordings have {OLD}.",
     ]
@@ -77,7 +77,7 @@ def test_another_snapshot_is_named_once_and_its_fingerprint_is_not(tmp_path: Pat
 
 def test_a_snapshot_that_answers_in_part_is_counted(tmp_path: Path) -> None:
     recorded(tmp_path, call(1))
-    tally = answered(call(1), call(2, NEW), call(3), folders=[tmp_path])
+    tally = answered(call(1), call(2, NEW), call(3), folder=tmp_path)
     assert sentences(tally) == [
         f"judge: gpt-4o answered as {NEW} in 1 of 3 answers; the recordings have {OLD}.",
     ]
@@ -85,7 +85,7 @@ def test_a_snapshot_that_answers_in_part_is_counted(tmp_path: Path) -> None:
 
 def test_fingerprints_that_take_turns_are_no_change_where_one_is_recorded(tmp_path: Path) -> None:
     recorded(tmp_path, call(1), call(2, fingerprint="fp_b"))
-    tally = answered(call(1, fingerprint="fp_b"), call(2, fingerprint="fp_c"), folders=[tmp_path])
+    tally = answered(call(1, fingerprint="fp_b"), call(2, fingerprint="fp_c"), folder=tmp_path)
     assert not tally.changes()
 
 
@@ -94,11 +94,11 @@ def test_fingerprints_of_which_none_is_recorded_are_counted_in_one_sentence(
 ) -> None:
     recorded(tmp_path, call(1), call(2), call(3, fingerprint="fp_b"))
     new = [call(number, fingerprint=f"fp_{number % 4}") for number in range(9)]
-    assert sentences(answered(*new, folders=[tmp_path])) == [
+    assert sentences(answered(*new, folder=tmp_path)) == [
         "judge: gpt-4o answered under 4 system fingerprints, fp_0 (3), fp_1 (2), fp_2 (2) and 1 "
         "more; the recordings have fp_a (2), fp_b (1).",
     ]
-    one = answered(call(1, fingerprint="fp_c"), folders=[tmp_path])
+    one = answered(call(1, fingerprint="fp_c"), folder=tmp_path)
     assert sentences(one)[0].startswith("judge: gpt-4o answered under the system fingerprint fp_c;")
 
 
@@ -116,12 +116,12 @@ def test_fingerprints_of_which_none_is_recorded_are_counted_in_one_sentence(
 )
 def test_what_has_no_counterpart_is_no_change(tmp_path: Path, entry: RecordedCall) -> None:
     recorded(tmp_path, call(1))
-    assert not answered(entry, folders=[tmp_path]).changes()
+    assert not answered(entry, folder=tmp_path).changes()
 
 
 def test_a_hostile_name_is_one_short_line(tmp_path: Path) -> None:
     recorded(tmp_path, call(1))
-    [sentence] = sentences(answered(call(1, "x\n::error::" + "y" * 9_999), folders=[tmp_path]))
+    [sentence] = sentences(answered(call(1, "x\n::error::" + "y" * 9_999), folder=tmp_path))
     assert "\n" not in sentence
     assert len(sentence) < 250
 
@@ -131,7 +131,7 @@ def test_gemini_names_its_version_in_another_field(tmp_path: Path) -> None:
         return call(1, body=json.dumps({"modelVersion": version}), asked=None)
 
     recorded(tmp_path, gemini("gemini-2.5-flash-001"))
-    [change] = answered(gemini("gemini-2.5-flash-002"), folders=[tmp_path]).changes()
+    [change] = answered(gemini("gemini-2.5-flash-002"), folder=tmp_path).changes()
     assert (change.model, change.new) == ("openai/gpt-4o", {"gemini-2.5-flash-002": 1})
 
 
@@ -143,23 +143,14 @@ def test_recordings_of_this_session_and_broken_ones_do_not_count(tmp_path: Path)
     later = tmp_path / "agent_perturbation" / "kind" / "run-2.e1.judge-default.yaml"
     after = time.time() + 60
     os.utime(later, (after, after))
-    [change] = answered(call(1, NEW), folders=[tmp_path]).changes()
+    [change] = answered(call(1, NEW), folder=tmp_path).changes()
     assert change.recorded == {OLD: 1}
-
-
-def test_a_folder_of_its_own_is_compared_with_the_suites(tmp_path: Path) -> None:
-    """A copy in the session's folder counts for the recording that it was copied from."""
-    for folder in ("copy", "suite"):
-        recorded(tmp_path / folder, call(1))
-    recorded(tmp_path / "suite", call(2), name="run-2.e1.judge-default")
-    tally = answered(call(1, NEW), folders=[tmp_path / "copy", tmp_path / "suite"])
-    assert [change.recorded for change in tally.changes()] == [{OLD: 2}]
 
 
 def test_a_judge_of_own_code_answers_once_with_what_it_has_asked_now(tmp_path: Path) -> None:
     """It records as it goes on, and keeps beside it what an earlier version of it has asked."""
     recorded(tmp_path, call(1))
-    versions = ModelVersions([tmp_path])
+    versions = ModelVersions(tmp_path)
     path, old = Path("run-1.e1.judge-default.yaml"), call(1)
     begun = replace(old, interactions=(*call(1, NEW).interactions, *old.interactions))
     versions.add(path, begun, old)
@@ -171,10 +162,10 @@ def test_a_judge_of_own_code_answers_once_with_what_it_has_asked_now(tmp_path: P
 def test_processes_are_one_session_and_the_first_knows_the_recordings(tmp_path: Path) -> None:
     """Another one may have read what the first has recorded."""
     recorded(tmp_path, call(1))
-    first = answered(call(1, NEW), folders=[tmp_path])
+    first = answered(call(1, NEW), folder=tmp_path)
     recorded(tmp_path, call(1, NEW))
-    second = answered(call(2, NEW), folders=[tmp_path])
-    idle = answered(folders=[tmp_path])
+    second = answered(call(2, NEW), folder=tmp_path)
+    idle = answered(folder=tmp_path)
     tallies = [
         VersionTally.read(json.loads(json.dumps(tally.data))) for tally in (idle, second, first)
     ]
@@ -195,10 +186,10 @@ def test_many_recordings_are_read_in_part(tmp_path: Path, monkeypatch: pytest.Mo
         return load(path, interactions=interactions)
 
     monkeypatch.setattr(Cassette, "load", counting)
-    answered(call(1, NEW), call(2, NEW), folders=[tmp_path], ending=".e1.generation.yaml")
+    answered(call(1, NEW), call(2, NEW), folder=tmp_path, ending=".e1.generation.yaml")
     assert loaded == ["generation"] * 5
     loaded.clear()
     monkeypatch.setattr("pytest_jrh.recording.versions._MOST_BYTES", 1)
-    versions = ModelVersions([tmp_path])
+    versions = ModelVersions(tmp_path)
     versions.add(tmp_path / "run-1.e1.judge-default.yaml", call(1, NEW))
     assert loaded == ["judge-default"]
