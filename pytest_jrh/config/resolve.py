@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeSettings
 
 
+OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
+# Of scikit-learn, where that is installed, and ours.
 METRICS = (
     "accuracy_score",
     "adjusted_mutual_info_score",
@@ -116,7 +118,7 @@ def resolve_mode(config: Config, findings: Findings) -> Mode | None:
 
 
 def resolve_metric(config: Config, findings: Findings) -> str:
-    """Return the metric's name, which must be one that can be computed here."""
+    """Return the metric's name, one of RAND's."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
         close = findings.nearest(name, METRICS) or next(
@@ -125,12 +127,6 @@ def resolve_metric(config: Config, findings: Findings) -> str:
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
         hint = is_nearest(close) or f"the metrics are {', '.join(METRICS)}"
         findings.add((*EVALUATION, "metric"), received(name, expected), hint)
-    elif name != "accuracy_score" and find_spec("sklearn") is None:
-        message = (
-            f"got {shown(name)}, which needs scikit-learn; without it only accuracy_score can be "
-            "computed"
-        )
-        findings.add((*EVALUATION, "metric"), message, "pip install 'pytest-jrh[sklearn]'")
     return name
 
 
@@ -325,6 +321,12 @@ def notices(
         sentences.append(
             f"{file}: output_file_format is xlsx, but openpyxl is not installed, so tables are "
             "written as CSV (pip install 'pytest-jrh[xlsx]')"
+        )
+    metric = config.admin.evaluation_config.metric
+    if metric not in OUR_METRICS and find_spec("sklearn") is None:
+        sentences.append(
+            f"{file}: metric is {metric}, but scikit-learn is not installed, so it is not computed "
+            "(pip install 'pytest-jrh[sklearn]')"
         )
     return tuple(sentences)
 

@@ -271,8 +271,8 @@ class EvaluationConfig(ConfigSection):
     tests_to_evaluate: Tests = ()
     """The tests that are judged; the others are only made. Empty: all of tests_to_run."""
     metric: Text = "accuracy_score"
-    """The metric of RAND's report: accuracy_score, or a scikit-learn metric of labels against
-    labels."""
+    """The metric of RAND's report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
+    f1_score; the others where scikit-learn is installed."""
     aggregation_method: Annotated[
         Literal["majority_vote"] | None, Takes("majority_vote or null")
     ] = None

@@ -29,7 +29,6 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
 from pytest_jrh.judges.own_code import OwnCodeJudge, OwnCodeKeys, about_placeholders
-from pytest_jrh.stats.metrics import metric_problem
 from pytest_jrh.store.labels import Grounds, grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.results import SuiteCases, rejected_results
@@ -310,8 +309,6 @@ def make_ready(
         _ = ready.runs
         if suite.labels and ready.source is not None:
             ready = _with_labels(ready, ready.source, places)
-    if (unknown := metric_problem(suite.metric)) is not None:
-        problems.append(Problem(unknown, key="admin.evaluation_config.metric"))
     if suite.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.frozen)
         problems += misfits

@@ -16,11 +16,16 @@ import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
-from pytest_jrh.core.text import nearest
-from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
+from pytest_jrh.stats.formulas import (
+    NO_VERDICT,
+    ConfusionMatrix,
+    Estimate,
+    balanced_accuracy,
+    confusion_matrix,
+)
 from pytest_jrh.stats.intervals import Tally, grouped
 
 if TYPE_CHECKING:
@@ -131,7 +136,6 @@ def _verdict(clause: str) -> int | None:
     return int(violated != negated)
 
 
-BUILT_IN_METRIC = "accuracy_score"
 _RESAMPLES = 1_000
 _FEWEST_RESAMPLES = 200
 _MOST_DRAWS = 1_000_000
@@ -207,62 +211,70 @@ def counts_of(
     )
 
 
-def metric_problem(name: str) -> str | None:
-    """Why `metric: NAME` cannot be computed here, or None.
-
-    Asked before any model is.
-    """
-    if name == BUILT_IN_METRIC:
-        return None
-    try:
-        import sklearn.metrics
-    except ImportError:
-        return (
-            f"the metric {name!r} needs scikit-learn: pip install 'pytest-jrh[sklearn]' (built "
-            "in: accuracy_score)"
-        )
-    names = [
-        metric
-        for metric in sklearn.metrics.__all__
-        if _takes_labels(getattr(sklearn.metrics, metric))
-    ]
-    if name in names:
-        return None
-    near = nearest(name, names)
-    hint = f"; the nearest is {near!r}" if near else ""
-    return f"{name!r} is not a scikit-learn metric that compares labels with verdicts{hint}"
-
-
 def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> Estimate:
-    """Compute `accuracy_score`, or any metric of scikit-learn that takes true and predicted labels.
+    """Compute a metric of RAND's configs: accuracy, balanced accuracy, kappa and F1, or another one
+    of scikit-learn where that is installed.
 
-    Metrics that average over classes use their default for labels 0 and 1, and "macro" on longer
-    scales. A score of None is a tie: wrong in the accuracy, and no label for scikit-learn.
+    F1 is that of label 1, and on longer scales the mean over all labels, as are metrics of
+    scikit-learn that average over labels. A score of None is a tie: wrong in the accuracy, and no
+    label for the others.
     """
     if not expected:
         return Estimate(why=NO_VERDICT)
-    if name == BUILT_IN_METRIC:
+    if name == "accuracy_score":
         right = sum(label == score for label, score in zip(expected, scores, strict=True))
         return Estimate(right / len(expected))
-    if None in scores:
+    given = [score for score in scores if score is not None]
+    if len(given) < len(scores):
         return Estimate(why="repeats that tie have no score that this metric could take")
-    problem = metric_problem(name)
-    if problem:
-        return Estimate(why=problem)
+    matrix = confusion_matrix(zip(expected, given, strict=True))
+    value: float | None
+    match name:
+        case "balanced_accuracy_score":
+            value = balanced_accuracy(matrix)
+        case "cohen_kappa_score":
+            value = _kappa(matrix)
+        case "f1_score":
+            value = _f1(matrix)
+        case _:
+            try:
+                value = _of_scikit_learn(name, expected, given)
+            except (ImportError, ValueError) as error:
+                return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
+    if value is None or not math.isfinite(value):
+        return Estimate(why=f"{name} is not defined for these verdicts")
+    return Estimate(value)
+
+
+def _kappa(matrix: ConfusionMatrix) -> float | None:
+    """Agreement beyond chance (Cohen 1960, Educ Psychol Meas 20:37-46)."""
+    pairs = zip(matrix.rows, matrix.columns, strict=True)
+    by_chance = sum(row * column for row, column in pairs) / matrix.n**2
+    agreement = matrix.expectation(lambda label, answer: label == answer) / matrix.n
+    return None if by_chance == 1 else (agreement - by_chance) / (1 - by_chance)
+
+
+def _f1(matrix: ConfusionMatrix) -> float:
+    """Twice the hits over labels and answers; 0 for a label that neither has."""
+    scores = {}
+    for index, label in enumerate(matrix.labels):
+        occurs = matrix.rows[index] + matrix.columns[index]
+        scores[label] = 2 * matrix.counts[index][index] / occurs
+    if scores.keys() <= {0, 1}:
+        return scores.get(1, 0.0)
+    return sum(scores.values()) / len(scores)
+
+
+def _of_scikit_learn(name: str, expected: Sequence[int], scores: Sequence[int]) -> float:
     import sklearn.metrics
 
     function = getattr(sklearn.metrics, name)
     options = {}
-    ordinal = not {*expected, *scores} <= {0, 1}
-    if ordinal and "average" in inspect.signature(function).parameters:
+    if not {*expected, *scores} <= {0, 1} and "average" in inspect.signature(function).parameters:
         options["average"] = "macro"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = function(list(expected), list(scores), **options)
-    except (ValueError, TypeError, ArithmeticError) as error:
-        return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
-    return _estimate(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(function(list(expected), list(scores), **options))
 
 
 def bootstrap(results: Iterable[CaseResult], seed: int) -> Estimate:
@@ -303,19 +315,3 @@ def _resampled(tallies: Sequence[Tally], seed: int) -> Iterator[float]:
     for _ in range(rounds):
         agree, judged = divmod(sum(rng.choices(packed, k=len(packed))), base)
         yield agree / judged
-
-
-def _takes_labels(function: Any) -> bool:
-    if not inspect.isfunction(function):
-        return False
-    return list(inspect.signature(function).parameters)[:2] in (["y_true", "y_pred"], ["y1", "y2"])
-
-
-def _estimate(name: str, value: Any) -> Estimate:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return Estimate(why=f"{name} gives more than one number")
-    if not math.isfinite(number):
-        return Estimate(why=f"{name} is not defined for these verdicts")
-    return Estimate(number)
