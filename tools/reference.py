@@ -136,16 +136,9 @@ def configuration() -> str:
 
 def options() -> str:
     """Describe every option of the command line."""
-    parts = [_GENERATED, _OPTIONS.strip()]
-    for title, is_daily in (("Every day", True), ("Further options", False)):
-        rows = [("option", "what it does"), ("---", "---")]
-        rows += [
-            (f"`{_spelled(option)}`", _help(option))
-            for option in OPTIONS
-            if option.daily == is_daily
-        ]
-        parts += [f"## {title}", _table(rows)]
-    return "\n\n".join(parts) + "\n"
+    rows = [("option", "what it does"), ("---", "---")]
+    rows += [(f"`{_spelled(option)}`", _help(option)) for option in OPTIONS]
+    return "\n\n".join([_GENERATED, _OPTIONS.strip(), _table(rows)]) + "\n"
 
 
 def _paths(config: Schema) -> dict[str, list[str]]:

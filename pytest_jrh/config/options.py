@@ -32,9 +32,8 @@ class Option:
     """One option: its flag, its ini key of the same name, and the field of `Options` that it sets.
 
     `paths` may be given several times, and a `choice` alone or with one of its `choices`. A merge
-    of shards has those that are `merged`, too. Those that are `daily` come first in `--help` and in
-    the documentation. `default` is what the field holds where neither the command line nor the ini
-    file says anything.
+    of shards has those that are `merged`, too. `default` is what the field holds where neither the
+    command line nor the ini file says anything.
     """
 
     kind: OptionKind
@@ -45,7 +44,6 @@ class Option:
     sets: str = ""
     default: Any = None
     merged: bool = False
-    daily: bool = False
 
     @property
     def flag(self) -> str:
@@ -72,13 +70,10 @@ def _option(
     *,
     name: str = "",
     merged: bool = False,
-    daily: bool = False,
 ) -> Any:
     """Declare an option; its name is the field's, with hyphens, unless it is given."""
     default = _UNSET.get(kind)
-    declared = Option(
-        kind, text, metavar, choices, name, default=default, merged=merged, daily=daily
-    )
+    declared = Option(kind, text, metavar, choices, name, default=default, merged=merged)
     return field(default=default, metadata={"option": declared})
 
 
@@ -92,7 +87,6 @@ class Options:
         "key adds its suites to what pytest collects by itself",
         "FILE",
         name="config",
-        daily=True,
     )
     record_mode: RecordMode | None = _option(
         "string",
@@ -101,36 +95,19 @@ class Options:
         "the suite's own, else none)",
         "MODE",
         _MODES,
-        daily=True,
     )
     judge_record_mode: RecordMode | None = _option(
-        "string", "the record mode of the judge's calls alone", "MODE", _MODES, daily=True
-    )
-    prune: bool = _option(
-        "bool",
-        "remove unused cassettes, and verdicts of earlier judges from those of this session; with "
-        "--jrh-plan, list unused cassettes",
-    )
-    frozen: bool = _option(
-        "bool",
-        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
-        merged=True,
-    )
-    retry_unscored: bool = _option(
-        "bool",
-        "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
-        "invalid)",
+        "string", "the record mode of the judge's calls alone", "MODE", _MODES
     )
     plan: bool = _option(
         "bool",
         "print the recorded calls, the calls to make and their cost, without making any",
-        daily=True,
+    )
+    max_cost: float | None = _option(
+        "float", "spend at most this many US dollars; the rest is over_budget", "USD"
     )
     max_calls: int | None = _option(
         "int", "make at most this many model calls; the rest is over_budget", "N"
-    )
-    max_cost: float | None = _option(
-        "float", "spend at most this many US dollars; the rest is over_budget", "USD", daily=True
     )
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
@@ -139,7 +116,6 @@ class Options:
         "Alone: blind where the suite's review.blind says so, else decide",
         "HOW",
         _REVIEWS,
-        daily=True,
     )
     reviewer: str | None = _option(
         "string", "who labels on the page of --jrh-review=blind (default: the page asks)", "NAME"
@@ -149,23 +125,11 @@ class Options:
         "compare the verdicts with this baseline: without a gate, a regression fails",
         "FILE",
         merged=True,
-        daily=True,
-    )
-    split: str | None = _option(
-        "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
-    )
-    subset: str | None = _option(
-        "string",
-        "of each suite, only the cases of this part, as its config's `subset` numbers them: the "
-        "same ones each time",
-        "NAME",
-        merged=True,
     )
     update_baseline: bool = _option(
         "bool",
         "update the file of --jrh-baseline with this session's verdicts",
         merged=True,
-        daily=True,
     )
     reset_reference: bool = _option(
         "bool",
@@ -181,7 +145,31 @@ class Options:
         "FILE",
         name="report",
         merged=True,
-        daily=True,
+    )
+    split: str | None = _option(
+        "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
+    )
+    subset: str | None = _option(
+        "string",
+        "of each suite, only the cases of this part, as its config's `subset` numbers them: the "
+        "same ones each time",
+        "NAME",
+        merged=True,
+    )
+    frozen: bool = _option(
+        "bool",
+        "take the cases from the suite's agent_perturbations.jsonl alone, without its log",
+        merged=True,
+    )
+    retry_unscored: bool = _option(
+        "bool",
+        "in a recording mode: only repeat calls whose recorded answer is unusable (refused, "
+        "invalid)",
+    )
+    prune: bool = _option(
+        "bool",
+        "remove unused cassettes, and verdicts of earlier judges from those of this session; with "
+        "--jrh-plan, list unused cassettes",
     )
 
 
@@ -190,8 +178,7 @@ def _named(declared: Option, field_name: str) -> Option:
     return replace(declared, name=name, sets=field_name)
 
 
-_DECLARED = [_named(field.metadata["option"], field.name) for field in fields(Options)]
-OPTIONS = tuple(sorted(_DECLARED, key=lambda option: not option.daily))
+OPTIONS = tuple(_named(field.metadata["option"], field.name) for field in fields(Options))
 """In the order in which `--help` lists them."""
 
 

@@ -54,10 +54,8 @@ def session_token(config: pytest.Config) -> str:
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option on the command line and as an ini key."""
-    daily = parser.getgroup("jrh", "judge reliability suites")
-    further = parser.getgroup("jrh-further", "judge reliability suites: further options")
+    group = parser.getgroup("jrh", "judge reliability suites")
     for option in OPTIONS:
-        group = daily if option.daily else further
         settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.help}
         if option.kind == "bool":
             settings |= {"action": "store_true"}
@@ -75,7 +73,7 @@ def add_options(parser: pytest.Parser) -> None:
             group.addoption(option.flag, **settings)
         parser.addini(option.key, option.help, type=_ini_type(option), default=None)
     for name in removed.OPTIONS:
-        further.addoption(f"--jrh-{name}", **removed.REMOVED)
+        group.addoption(f"--jrh-{name}", **removed.REMOVED)
 
 
 def _ini_type(option: Option) -> Any:
