@@ -56,7 +56,7 @@ from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import message_text, render_tool_calls, render_transcript, storable
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import Scale, split_value
+from pytest_jrh.judges.own_code import Scale, said_by
 from pytest_jrh.judges.own_source import own_source
 from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import built_in, load_template, override_path
@@ -352,7 +352,7 @@ async def judge_cases(
 ) -> list[CaseResult]:
     """Judge cases `repeats` times each, and hold the most frequent score against each label.
 
-    `judge` gets a `JudgedCase` and returns a `Verdict`, a score, a bool (binary alone) or a pair of
+    `judge` gets a `JudgedCase` and returns a `Verdict`, a score or a pair of
     score and reasoning; it may be async, and runs in a thread where it is not. At most
     `concurrency` cases are judged at once; the results are in the order of the cases. What the
     judge raises is a result with the outcome `model_error`, and a value that is no score on offer
@@ -364,7 +364,7 @@ async def judge_cases(
         if number < 1:
             raise ValueError(f"{name} is {number}; must be an integer >= 1")
     places = asyncio.Semaphore(concurrency)
-    fingerprint = own_source(judge, [Path.cwd()]).digest
+    fingerprint = own_source(judge).digest
 
     async def result(case: Case) -> CaseResult:
         async with places:
@@ -429,7 +429,7 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
             cause=f"The judge raised {error_text(error)}",
             places=error_places(error),
         ) from error
-    return _SCALE.verdict(*split_value(value), judged)
+    return _SCALE.verdict(said_by(value), judged)
 
 
 def _result(case: Case, fingerprint: str, came: Judgment | Unscored) -> CaseResult:

@@ -26,7 +26,7 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.user_code import SessionEnd, error_places, error_text, is_outcome
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.exchanges import Halted
-from pytest_jrh.recording.own_code import Judging, KeptRequests
+from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Complete, Verdict
@@ -83,17 +83,18 @@ class TapedCalls:
         judging = Judging(JUDGE.name, self.label, self.repeat, code)
         clean = contextvars.copy_context()
 
-        async def work() -> Verdict:
-            return _verdict(code, await _Run(code, runner, clean).value())
+        async def work() -> Judged:
+            return _judged(code, await _Run(code, runner, clean).value())
 
         async with runner.places:
             return await runner.kept(self.tape).verdict(judging, work)
 
 
-def _verdict(code: OwnCode, value: object) -> Verdict:
-    """What the code makes of its value, which may be an object that raises when it is looked at."""
+def _judged(code: OwnCode, value: object) -> Judged:
+    """What the code says by its value, which may be an object that raises when it is looked at."""
     try:
-        return code.read(value)
+        said = code.read(value)
+        return Judged(said, code.verdict(said))
     except Unscored:
         raise
     except Exception as error:

@@ -19,7 +19,6 @@ from pytest_jrh.cases.ids import case_id, node_part
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.judges.own_code import OwnCodeJudge
 from pytest_jrh.reports.provenance import (
     BUILT_IN,
     Change,
@@ -222,7 +221,6 @@ def _judge(
 ) -> JudgeOrigin:
     judge = ready.judges[settings.name]
     fingerprint = short(ready.judge_fingerprints[settings.name])
-    earlier = judge.earlier_fingerprint if isinstance(judge, OwnCodeJudge) else ""
     prompt_name = ""
     if prompt is not None:
         prompt_name = str(relative_path(Path(prompt.file), folder)) if prompt.file else BUILT_IN
@@ -233,9 +231,7 @@ def _judge(
         prompt=prompt_name,
         prompt_digest=_digest(prompt.text) if prompt is not None else "",
         fingerprint=fingerprint,
-        change=_change(
-            ready.suite.name, settings, fingerprint, prompt, baseline, earlier=short(earlier)
-        ),
+        change=_change(ready.suite.name, settings, fingerprint, prompt, baseline),
     )
 
 
@@ -245,10 +241,8 @@ def _change(
     fingerprint: str,
     prompt: JudgePrompt | None,
     baseline: BaselineFile,
-    *,
-    earlier: str,
 ) -> Change:
-    """How a judge differs from the baseline's, by its fingerprint now and in `earlier` versions."""
+    """How a judge differs from the baseline's."""
     end = f"-{node_part(settings.name)}]" if settings.name else ""
     cases = baseline.content.cases.values() if baseline.content is not None else ()
     fingerprints = {
@@ -260,8 +254,6 @@ def _change(
         return ""
     if fingerprints == {fingerprint}:
         return "same"
-    if fingerprints <= {fingerprint, earlier}:
-        return "code"
     former_prompts = map(baseline.kept.prompts.get, fingerprints - {fingerprint})
     texts = {kept_prompt.text for kept_prompt in former_prompts if kept_prompt is not None}
     if prompt is None or not texts:

@@ -5,9 +5,10 @@ how its value is read. Its calls of models go through Inspect.
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,7 +18,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import nearest_hint, one_line, shortened
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.judges.judge import JudgeKind, judged_case
+from pytest_jrh.judges.judge import JudgeKind, Said, judged_case
 from pytest_jrh.judges.own_code import (
     PLACEHOLDER,
     PLACEHOLDERS,
@@ -78,23 +79,12 @@ class ScorerJudge(OwnCodeJudge):
 
     section: ScorerKeys
     path: str
-    source: OwnSource
     scorer: Scorer
 
     @property
     def label(self) -> str:
         """The scorer, as the config names it."""
         return self.path
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 over its code, or its version, its arguments, and its models."""
-        return self._fingerprint({"code": self.code_part(self.source)})
-
-    @property
-    def earlier_fingerprint(self) -> str:
-        """That of its function alone."""
-        return self._fingerprint({"source": self.source.function})
 
     @property
     def lacks(self) -> str:
@@ -121,17 +111,18 @@ class ScorerJudge(OwnCodeJudge):
                 )
         return ""
 
-    def _fingerprint(self, source: Mapping[str, str]) -> str:
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The scorer, as the config names it, with what it is made with and its models."""
         section = self.section
-        parts = {
+        return {
+            "kind": _SCORER,
             "scorer": self.path,
-            **source,
             "args": section.args,
             "model_roles": section.model_roles,
             "value_key": section.value_key,
             "target": section.target,
         }
-        return self.fingerprint_of(_SCORER, parts)
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Score a case; raises `Unscored` where no score on offer comes back."""
@@ -142,7 +133,8 @@ class ScorerJudge(OwnCodeJudge):
         code = self.own_code(
             judged,
             lambda _submit: self._score(judged, case, target),
-            lambda value: self._verdict(value, scale, judged),
+            lambda value: self._said(value, scale),
+            scale,
         )
         return await calls.run(code)
 
@@ -162,7 +154,7 @@ class ScorerJudge(OwnCodeJudge):
         state = task_state(judged, case, target, stage.model or "none/none")
         return await self.scorer(state, Target(target))
 
-    def _verdict(self, answer: object, scale: Scale, case: JudgedCase) -> Verdict:
+    def _said(self, answer: object, scale: Scale) -> Said:
         from inspect_ai.scorer import Score
 
         if not isinstance(answer, Score):
@@ -186,7 +178,7 @@ class ScorerJudge(OwnCodeJudge):
         if isinstance(value, float) and value.is_integer() and scale.score_map is None:
             # Inspect's own values of scores are floats.
             value = int(value)
-        return scale.verdict(value, reasoning, case)
+        return Said(value, reasoning)
 
 
 def chat_messages(case: JudgedCase) -> list[ChatMessage]:
@@ -228,7 +220,21 @@ def _loaded(
     code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None
-    return scorer, own_source(code, settings.folders, args, module_file=module_file)
+    return scorer, own_source(
+        code, module_file=module_file, named=_named_files(args, settings.folders)
+    )
+
+
+def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Path]:
+    """The files that arguments of the config name, by their names there."""
+    files: dict[str, Path] = {}
+    for value in args.values():
+        for folder in folders if isinstance(value, str) else ():
+            # A text for a grader is no name of a file, and may be too long for one.
+            with contextlib.suppress(OSError, ValueError):
+                if (folder / value).is_file():
+                    files.setdefault(value, folder / value)
+    return files
 
 
 def _misnamed(spec: str) -> Problem | None:
@@ -376,7 +382,7 @@ def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> Scor
     assert spec is not None
 
     scorer, source = _loaded(spec, section.args or {}, settings)
-    return ScorerJudge(settings, section, shown_path(spec, "@"), source, scorer)
+    return ScorerJudge(settings, source, section, shown_path(spec, "@"), scorer)
 
 
 INSPECT_SCORER = JudgeKind(

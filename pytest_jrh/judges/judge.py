@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Case, Message, ScoreLevel
@@ -36,28 +36,37 @@ class Submit(Protocol):
     def __call__(self, work: Coroutine[Any, Any, Any]) -> Future[Any]: ...
 
 
+class Said(NamedTuple):
+    """What a judge's own code says of a case: a value, which the scale makes a score of."""
+
+    value: object
+    reasoning: object
+
+
 @dataclass(frozen=True, slots=True)
 class OwnCode:
     """One verdict that is given by code which may ask whom it likes.
 
     `who` is the judge in messages. `call` is the code: `is_async` says that it is to run in the
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
-    it can be. `read` makes a verdict of that, strictly, or raises `Unscored`. `timeout` is for the
-    whole of it, in seconds. `scores` are those on offer. `key` says what a recorded verdict rests
-    on, each part as a short text; with `from_head` that verdict is taken where the key is the same,
-    and the code not run. `earlier_key` is the key as earlier versions of this package wrote it,
-    which looked at less of the code; empty where they wrote the same.
+    it can be. `read` takes from that what the judge says, which is recorded, and `verdict` makes a
+    verdict of it; both are strict, and raise `Unscored`. `timeout` is for the whole of it, in
+    seconds. `scores` are those on offer. `key` says what a recorded verdict rests on, each part as
+    a short text; with `from_head` that verdict is taken where the key is the same, and the code not
+    run. With `earlier_form` it is taken of another `key["judge"]`, too, where an earlier version of
+    this package wrote that, which looked at the code in another way.
     """
 
     who: str
     call: Callable[[Submit], object]
     is_async: bool
-    read: Callable[[object], Verdict]
+    read: Callable[[Any], Said]
+    verdict: Callable[[Said], Verdict]
     timeout: float
     scores: tuple[int, ...]
     key: Mapping[str, str] = field(default_factory=dict)
     from_head: bool = False
-    earlier_key: Mapping[str, str] = field(default_factory=dict)
+    earlier_form: Callable[[str], bool] = lambda _judge: False
 
 
 class JudgeCalls(Protocol):

@@ -8,6 +8,8 @@ import contextlib
 import hashlib
 import json
 import os
+import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -21,7 +23,7 @@ from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import holding
-from pytest_jrh.judges.judge import OwnCode, SuiteJudge, is_huge, key_of, offered_text
+from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, is_huge, key_of, offered_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,15 +56,17 @@ class Scale:
     who: str
     score_map: Mapping[str, int] | None
 
-    def verdict(self, value: object, reasoning: object, case: JudgedCase) -> Verdict:
-        """The verdict that a value is; raises `Unscored` (invalid_response) where it is none.
+    def verdict(self, said: Said, case: JudgedCase) -> Verdict:
+        """The verdict that a judge's value is; raises `Unscored` (invalid_response) where it is
+        none.
 
-        Without a map a value has to be a whole number on offer, or in binary mode a bool: nothing
-        is coerced, so that no verdict is invented.
+        Without a map a value has to be an integer on offer: nothing is coerced, so that no verdict
+        is invented.
         """
+        value, reasoning = said
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
-        scores, offered = case.scores, offered_text(case.scores)
+        offered = offered_text(case.scores)
         if self.score_map is not None:
             score = self.score_map.get(key_of(value))
             if score is None:
@@ -70,11 +74,14 @@ class Scale:
                 raise self.invalid(
                     f"gave {_shown(value)}, which `score_map` does not have: {values}"
                 )
-        elif type(value) is int or (type(value) is bool and not case.levels):
-            score = int(value)
+        elif type(value) is int:
+            score = value
         else:
-            raise self.invalid(f"gave {_shown(value)}; a score must be the integer {offered}")
-        if score not in scores:
+            raise self.invalid(
+                f"gave {_shown(value)}; a score must be the integer {offered}, or one that "
+                "`score_map` gives for the value"
+            )
+        if score not in case.scores:
             raise self.invalid(f"gave the score {_shown(score)}; it must be {offered}")
         return Verdict(score, str.strip(reasoning[:_LONGEST_REASONING]))
 
@@ -105,15 +112,15 @@ def shown_path(path: str, separator: str) -> str:
     return f"{Path(file).name}{separator}{name}" if file else path
 
 
-def split_value(value: object) -> tuple[object, object]:
-    """A value and its reasoning: of a `Verdict`, of a pair, or a value alone."""
-    # Of its type, not by `isinstance`: a proxy object gives itself out for what it stands for.
-    if issubclass(type(value), Verdict):
-        assert isinstance(value, Verdict)
-        return value.score, value.reasoning
+def said_by(value: object) -> Said:
+    """What a function says by its value: a `Verdict`, a pair of value and reasoning, or a value
+    alone.
+    """
+    if isinstance(value, Verdict):
+        return Said(value.score, value.reasoning)
     if isinstance(value, tuple) and len(value) == _PAIR:
-        return value[0], value[1]
-    return value, ""
+        return Said(*value)
+    return Said(value, "")
 
 
 def _shown(value: object) -> str:
@@ -131,6 +138,10 @@ def _shown(value: object) -> str:
 
 DEFAULT_TIMEOUT = 120.0
 _SHORT = 12
+# The digest of a judge's code in a recording. It had another form, without these words, while it
+# was made of all that the code reaches.
+_FORM = "files "
+_EARLIER_FORM = re.compile("[0-9a-f]{12}")
 _UNKNOWN_CALLS = CallRange(0, 1)
 
 
@@ -140,16 +151,32 @@ class OwnCodeJudge(SuiteJudge):
 
     settings: JudgeSettings
 
-    @property
-    def earlier_fingerprint(self) -> str:
-        """The fingerprint that earlier versions of this package gave it, which looked at less of
-        its code; empty where they gave it the same.
-        """
-        return ""
+    source: OwnSource
 
-    def code_part(self, source: OwnSource) -> str:
-        """What stands for its code in its fingerprint: nothing where its `version` does."""
-        return source.digest if self._keys.version is None else ""
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, Any]:
+        """What tells it from other judges, its kind among it, beside its code and settings."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over its code, or its version, its parts, its map and its model's settings."""
+        return _sha256({**self._asked_with, "score_map": self.settings.score_map})
+
+    @property
+    def _asked_with(self) -> Mapping[str, Any]:
+        """All that what it says rests on: its map is none of that."""
+        section, stage = self._keys, self.settings.stage
+        return {
+            **self.parts,
+            "code": self.source.digest if section.version is None else "",
+            "version": section.version,
+            "model": stage.model,
+            "system_prompt": stage.system_prompt,
+            "temperature": stage.temperature,
+            "max_tokens": stage.max_tokens,
+            "show_reasoning": self.settings.show_reasoning,
+        }
 
     @property
     def name(self) -> str | None:
@@ -186,54 +213,48 @@ class OwnCodeJudge(SuiteJudge):
         self,
         case: JudgedCase,
         call: Callable[[Submit], object],
-        read: Callable[[Any], Verdict],
+        read: Callable[[Any], Said],
+        scale: Scale,
         *,
         is_async: bool = True,
     ) -> OwnCode:
         """What the engine is to run for a verdict on a case.
 
-        `call` runs the code, and `read` makes a verdict of what it gives, or raises `Unscored`.
+        `call` runs the code, `read` takes from what it gives what it says, or raises `Unscored`,
+        and the scale makes a verdict of that.
         """
-        section = self._keys
+        version = self._keys.version
         parts = asdict(case)
         # Where a verdict is recorded says of which run it is, and earlier recordings are without.
         del parts["run_id"], parts["epoch"]
-        content = json.dumps(parts, sort_keys=True, default=str)
-        digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
-        earlier = "" if section.version is not None else self.earlier_fingerprint[:_SHORT]
         return OwnCode(
-            who=self.scale().who,
+            who=scale.who,
             call=call,
             is_async=is_async,
             read=read,
+            verdict=lambda said: scale.verdict(said, case),
             timeout=self.timeout,
             scores=case.scores,
-            key={"judge": section.version or self.fingerprint[:_SHORT], "case": digest},
+            key={
+                "judge": version or f"{_FORM}{_sha256(self._asked_with)[:_SHORT]}",
+                "case": _sha256(parts)[:_SHORT],
+            },
             from_head=self.answers_from_head,
-            earlier_key={"judge": earlier, "case": digest} if earlier else {},
+            earlier_form=lambda judge: (
+                version is None and _EARLIER_FORM.fullmatch(judge) is not None
+            ),
         )
-
-    def fingerprint_of(self, kind: str, parts: Mapping[str, Any]) -> str:
-        """SHA-256 over the parts of a judge of this kind, its map and its model's settings."""
-        section, stage = self._keys, self.settings.stage
-        content = {
-            "kind": kind,
-            **parts,
-            "version": section.version,
-            "score_map": self.settings.score_map,
-            "model": stage.model,
-            "system_prompt": stage.system_prompt,
-            "temperature": stage.temperature,
-            "max_tokens": stage.max_tokens,
-            "show_reasoning": self.settings.show_reasoning,
-        }
-        return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def _keys(self) -> OwnCodeKeys:
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section
+
+
+def _sha256(content: Mapping[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 PLACEHOLDER = "no-key-is-set"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import inspect
-import os
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +22,11 @@ from pytest_jrh.judges.judge import JudgeKind, judged_case
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
+    said_by,
     shown_path,
-    split_value,
     with_file,
 )
-from pytest_jrh.judges.own_source import OwnSource, own_source
+from pytest_jrh.judges.own_source import imported_modules, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
@@ -51,13 +50,12 @@ class PythonKeys(OwnCodeKeys):
 class PythonJudge(OwnCodeJudge):
     """A judge that is a function: it gets a `JudgedCase`, and `complete` where it takes that.
 
-    It returns a `Verdict`, a score, a bool (binary alone) or a pair of score and reasoning. A
-    function that is not async runs in a thread.
+    It returns a `Verdict`, a score, or a pair of score and reasoning. A function that is not async
+    runs in a thread.
     """
 
     function: Callable[..., object]
     path: str
-    source: OwnSource
 
     @property
     def label(self) -> str:
@@ -65,24 +63,19 @@ class PythonJudge(OwnCodeJudge):
         return self.path
 
     @property
-    def fingerprint(self) -> str:
-        """SHA-256 over the function's code, or its version, and what it may ask a model with."""
-        return self.fingerprint_of(_KEY, {"path": self.path, "code": self.code_part(self.source)})
-
-    @property
-    def earlier_fingerprint(self) -> str:
-        """That of the function alone."""
-        return self.fingerprint_of(_KEY, {"path": self.path, "source": self.source.function})
+    def parts(self) -> Mapping[str, Any]:
+        """The function, as the config names it."""
+        return {"kind": _KEY, "path": self.path}
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Run the function on a case; raises `Unscored` where it gives no score on offer."""
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
-        scale = self.scale()
         code = self.own_code(
             judged,
             lambda submit: self._call(judged, calls, submit),
-            lambda value: scale.verdict(*split_value(value), judged),
+            said_by,
+            self.scale(),
             is_async=_is_async(self.function),
         )
         return await calls.run(code)
@@ -133,21 +126,18 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     assert section.python is not None
     function = imported(section.python, key="judge.python")
     # Imported before, with its mistakes named.
-    module_name = section.python.strip().rpartition(":")[0]
-    module_file = getattr(_module(module_name), "__file__", None)
-    imports_from = Path(module_name).parent if module_name.endswith(".py") else None
-    source = own_source(
-        function, settings.folders, module_file=module_file, imports_from=imports_from
-    )
-    for beside, runs in source.namesakes:
-        raise _refused(
-            f"{shown_path(section.python, ':')!r} imports {shown(Path(beside).stem)} from its "
-            f"folder, but a module of that name was imported before, from "
-            f"{shown_path(runs, os.sep)}",
-            "judge.python",
-            "rename one of the two modules, or make packages of their folders",
-        )
-    return PythonJudge(settings, function, shown_path(section.python, ":"), source)
+    module_file = _module(section.python.strip().rpartition(":")[0]).__file__ or ""
+    for name, runs in imported_modules(Path(module_file)):
+        beside = Path(module_file).with_name(f"{name}.py")
+        if runs != beside and beside.is_file():
+            raise _refused(
+                f"{shown_path(section.python, ':')!r} imports {shown(name)} from its folder, but a "
+                f"module of that name was imported before, from {runs.parent.name}/{runs.name}",
+                "judge.python",
+                "rename one of the two modules, or make packages of their folders",
+            )
+    source = own_source(function, module_file=module_file or None)
+    return PythonJudge(settings, source, function, shown_path(section.python, ":"))
 
 
 def judge_function(path: str) -> Callable[..., object]:
@@ -162,8 +152,7 @@ def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> 
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
-    source = own_source(function, settings.folders)
-    return PythonJudge(settings, function, f"{module}:{name}", source)
+    return PythonJudge(settings, own_source(function), function, f"{module}:{name}")
 
 
 def imported(path: str, *, key: str) -> Callable[..., object]:

@@ -9,13 +9,12 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
-from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import is_huge, offered_text
+from pytest_jrh.judges.judge import Said, offered_text
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
@@ -31,6 +30,13 @@ if TYPE_CHECKING:
 
 
 _UNFINISHED = "unfinished"
+
+
+class Judged(NamedTuple):
+    """What a judge's own code said of a case, and the verdict that this is."""
+
+    said: Said
+    verdict: Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `keyless` is told which keys it got placeholders for.
+    `keyless` is told which keys it got placeholders for, and `say` what else is to be known of it.
     """
 
     tape: Tape
@@ -77,8 +83,9 @@ class KeptRequests:
     paced: Callable[[], Awaitable[None]]
     later: Callable[[Callable[[], None]], object]
     keyless: Callable[[Iterable[str]], None]
+    say: Callable[[str], None]
 
-    async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+    async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Judged]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
 
         Raises `Unscored` for what work raises, and for what the recording has not and must have.
@@ -90,64 +97,54 @@ class KeptRequests:
         if live:
             await tape.lock(judging.stage)
         entry = tape.recorded(judging.fingerprint)
-        verdict = _verdict(entry)
         # Where the code does not run, the verdict of another judge or case is none.
-        fits = not judging.code.from_head or _key(entry) == judging.whole_key
-        tape.lookups.append(
-            Lookup(
-                judging.stage,
-                judging.fingerprint,
-                entry.answer.text if entry is not None and verdict is not None and fits else None,
-            )
-        )
-        if tape.recording.planning:
-            return self._foreseen(judging, verdict if fits else None)
-        if judging.code.from_head:
-            recorded_verdict = self._from_head(judging, entry, verdict, live=live)
-            if recorded_verdict is not None:
-                return recorded_verdict
+        fits = not judging.code.from_head or self._is_of(judging, entry)
+        is_judged = entry is not None and entry.answer.finish_reason != _UNFINISHED
+        answer = entry.answer.text if entry is not None and is_judged and fits else None
+        tape.lookups.append(Lookup(judging.stage, judging.fingerprint, answer))
+        if tape.recording.planning and answer is None:
+            # A plan runs nobody's code.
+            cause = f"{judging.code.who} has no recorded verdict."
+            raise self._unrecorded(judging, cause)
+        if answer is not None and (tape.recording.planning or judging.code.from_head):
+            if not tape.recording.planning:
+                self._note_recorded(judging)
+            return self._replayed(judging, answer)
+        if judging.code.from_head and not live:
+            raise self._not_of_this(judging, entry, is_judged=is_judged)
         return await self._given(judging, work, live=live)
 
-    def _foreseen(self, judging: Judging, verdict: Verdict | None) -> Verdict:
-        """What a plan knows, which runs nobody's code."""
-        if verdict is None:
-            raise Unrecorded(
-                stage=judging.stage,
-                cause=f"{judging.code.who} has no recorded verdict.",
-                difference="",
-                cassette=str(self.tape.path),
-            )
-        return self._replayed(judging, verdict)
-
-    def _from_head(
-        self, judging: Judging, entry: RecordedCall | None, verdict: Verdict | None, *, live: bool
-    ) -> Verdict | None:
+    def _is_of(self, judging: Judging, entry: RecordedCall | None) -> bool:
+        """Whether a recorded verdict is of this judge and case, as far as it says so."""
         recorded_key, present_key = _key(entry), judging.whole_key
-        if verdict is not None and recorded_key == present_key:
-            self._note_recorded(judging)
-            return self._replayed(judging, verdict)
-        if live:
-            return None
-        difference = ""
-        if verdict is None:
-            why = "and there is none."
-        elif recorded_key == {**present_key, **judging.code.earlier_key}:
-            why = (
-                "which an earlier version of pytest-jrh has recorded. It looked at the judge's "
-                "function alone: whether other code and files that the judge uses have changed "
-                "since is not known."
-            )
-        else:
-            why = "which is that of another judge or case."
-            lines: list[str] = []
-            for name in {**recorded_key, **present_key}:
-                before, after = recorded_key.get(name), present_key.get(name)
-                if before != after:
-                    lines += [f"-{name}: {before}", f"+{name}: {after}"]
-            difference = "\n".join(lines)
-        raise Unrecorded(
+        judge = str(recorded_key.get("judge"))
+        if not judging.code.earlier_form(judge):
+            return recorded_key == present_key
+        if recorded_key != {**present_key, "judge": judge}:
+            return False
+        self.say(
+            f"{judging.code.who} answers from verdicts that an earlier version of pytest-jrh has "
+            "recorded: whether its code has changed since is not known."
+        )
+        return True
+
+    def _not_of_this(
+        self, judging: Judging, entry: RecordedCall | None, *, is_judged: bool
+    ) -> Unrecorded:
+        lines: list[str] = []
+        recorded_key, present_key = _key(entry), judging.whole_key
+        for name in {**recorded_key, **present_key} if is_judged else ():
+            before, after = recorded_key.get(name), present_key.get(name)
+            if before != after:
+                lines += [f"-{name}: {before}", f"+{name}: {after}"]
+        why = "which is that of another judge or case." if is_judged else "and there is none."
+        cause = f"{judging.code.who} answers from its recorded verdict, {why}"
+        return self._unrecorded(judging, cause, "\n".join(lines))
+
+    def _unrecorded(self, judging: Judging, cause: str, difference: str = "") -> Unrecorded:
+        return Unrecorded(
             stage=judging.stage,
-            cause=f"{judging.code.who} answers from its recorded verdict, {why}",
+            cause=cause,
             difference=difference,
             cassette=str(self.tape.path),
         )
@@ -162,27 +159,42 @@ class KeptRequests:
             uri, body = request["uri"], request["body"] or ""
             self.tape.sent.sent(HttpRequest(request["method"], uri, body))
 
-    def _replayed(self, judging: Judging, verdict: Verdict) -> Verdict:
-        """Give the recorded verdict in place of the code's; raises `Unscored` for one that is not
-        on the scale, which the code's own would not have been either.
+    def _replayed(self, judging: Judging, answer: str) -> Verdict:
+        """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
+        none, as where it had said so now.
         """
         self.tape.spending += Spending(replayed=1, unpriced=1)
-        if verdict.score in judging.code.scores:
-            return verdict
-        score = "a huge number" if is_huge(verdict.score) else verdict.score
-        raise Unscored(
-            "invalid_response",
-            stage=judging.stage,
-            cause=f"{judging.code.who} answers from its recorded verdict, whose score is {score}; "
-            f"it must be {offered_text(judging.code.scores)}.",
-            asked=(judging.fingerprint,),
-            advice=f"Restore {one_line(str(self.tape.path))}, or let --jrh-retry-unscored in a "
-            "recording mode judge the case again.",
-            happened="the judge gave no verdict",
-        )
+        code = judging.code
+        try:
+            fields = json.loads(answer)
+            if "said" in fields:
+                return code.verdict(Said(fields["said"], fields["reasoning"]))
+            # Earlier recordings have no more than the score.
+            verdict = Verdict(fields["score"], fields["reasoning"])
+        except Unscored as trouble:
+            trouble.asked = (judging.fingerprint,)
+            raise
+        except (ValueError, LookupError, TypeError) as error:
+            raise InputError(
+                Problem(
+                    "this recorded verdict cannot be read",
+                    file=str(self.tape.path),
+                    hint="Restore the file from version control.",
+                )
+            ) from error
+        if verdict.score not in code.scores:
+            raise Unscored(
+                "invalid_response",
+                stage=judging.stage,
+                cause=f"{code.who} answers from its recorded verdict, whose score is "
+                f"{verdict.score}; it must be {offered_text(code.scores)}.",
+                asked=(judging.fingerprint,),
+                happened="the judge gave no verdict",
+            )
+        return verdict
 
     async def _given(
-        self, judging: Judging, work: Callable[[], Awaitable[Verdict]], *, live: bool
+        self, judging: Judging, work: Callable[[], Awaitable[Judged]], *, live: bool
     ) -> Verdict:
         tape = self.tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
@@ -195,7 +207,8 @@ class KeptRequests:
                 if interaction not in recorded
             ]
             recorded = (*recorded, *new)
-        if live and _verdict(entry) is None:
+        has_verdict = entry is not None and entry.answer.finish_reason != _UNFINISHED
+        if live and not has_verdict:
             await self.paced()
         sequence = tape.next_place()
         exchanges = Exchanges(
@@ -206,12 +219,12 @@ class KeptRequests:
             changed=lambda: self.later(lambda: self._keep_so_far(judging, exchanges, sequence)),
             room=tape.room,
         )
-        verdict: Verdict | None = None
+        judged: Judged | None = None
         try:
             with self.http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
                 worked = self._worked(work) if live else self._worked_without_keys(work)
                 scrubbed = self._scrubbed(await worked)
-            verdict = scrubbed
+            judged = scrubbed
         finally:
             tape.spending += Spending(
                 calls=exchanges.sent,
@@ -221,19 +234,19 @@ class KeptRequests:
             for request in exchanges.asked:
                 tape.sent.sent(request)
             # Unchanged files stay as they are; a new verdict of old requests is no new recording.
-            stale = judging.code.from_head or entry is None or _verdict(entry) is None
-            if live and (exchanges.sent or (verdict is not None and stale)):
-                self._keep(judging, exchanges, sequence, verdict)
-        return verdict
+            stale = judging.code.from_head or not has_verdict
+            if live and (exchanges.sent or (judged is not None and stale)):
+                self._keep(judging, exchanges, sequence, judged)
+        return judged.verdict
 
-    async def _worked(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+    async def _worked(self, work: Callable[[], Awaitable[Judged]]) -> Judged:
         try:
             return await work()
         finally:
             # What it has raised or said is redacted after this.
             self.tape.recording.redactor.learn(os.environ)
 
-    async def _worked_without_keys(self, work: Callable[[], Awaitable[Verdict]]) -> Verdict:
+    async def _worked_without_keys(self, work: Callable[[], Awaitable[Judged]]) -> Judged:
         with keys_replaced() as names:
             try:
                 return await self._worked(work)
@@ -280,9 +293,12 @@ class KeptRequests:
                 self._keep(judging, exchanges, sequence, None)
 
     def _keep(
-        self, judging: Judging, exchanges: Exchanges, sequence: int, verdict: Verdict | None
+        self, judging: Judging, exchanges: Exchanges, sequence: int, judged: Judged | None
     ) -> None:
-        fields = {} if verdict is None else {"score": verdict.score, "reasoning": verdict.reasoning}
+        fields: dict[str, Any] = {}
+        if judged is not None:
+            score, reasoning = judged.verdict.score, judged.verdict.reasoning
+            fields = {"score": score, "reasoning": reasoning, "said": judged.said.value}
         answer = Answer(
             json.dumps(fields, ensure_ascii=False) if fields else "",
             finish_reason="stop" if fields else _UNFINISHED,
@@ -294,14 +310,15 @@ class KeptRequests:
                 judging.parts,
                 answer,
                 sequence,
-                exchanges.kept(judged=verdict is not None),
+                exchanges.kept(judged=judged is not None),
             )
         )
 
-    def _scrubbed(self, verdict: Verdict) -> Verdict:
+    def _scrubbed(self, judged: Judged) -> Judged:
         """The verdict as a replay gives it."""
-        reasoning = self.tape.recording.redactor.of_code(storable(verdict.reasoning)[0])
-        return Verdict(verdict.score, reasoning)
+        verdict, redact = judged.verdict, self.tape.recording.redactor.of_code
+        reasoning = redact(storable(verdict.reasoning)[0])
+        return Judged(judged.said, Verdict(verdict.score, reasoning))
 
 
 @contextlib.contextmanager
@@ -318,17 +335,3 @@ def _key(entry: RecordedCall | None) -> Mapping[str, Any]:
     if entry is None:
         return {}
     return {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
-
-
-def _verdict(entry: RecordedCall | None) -> Verdict | None:
-    """The verdict of an entry; None where its judge has not come to one."""
-    if entry is None or entry.answer.finish_reason == _UNFINISHED:
-        return None
-    try:
-        fields = json.loads(entry.answer.text)
-        score, reasoning = fields["score"], fields["reasoning"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
-    if type(score) is not int or not isinstance(reasoning, str):
-        return None
-    return Verdict(score, reasoning)

@@ -44,7 +44,7 @@ def git_output(folder: Path, *arguments: str) -> str | None:
 
 
 BUILT_IN = "built-in"
-Change: TypeAlias = Literal["", "same", "prompt", "judge", "code"]
+Change: TypeAlias = Literal["", "same", "prompt", "judge"]
 """How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, in its
 model, its parameters or its code, or maybe in code: the baseline is of an earlier version of this
 package, which looked at the judge's function alone."""
@@ -237,11 +237,6 @@ def _change(judge: JudgeOrigin) -> str:
             return ", not the baseline's prompt"
         case "judge":
             return ", not the baseline's judge"
-        case "code":
-            return (
-                ", not known to be the baseline's judge (an earlier pytest-jrh wrote it, which "
-                "looked at the function alone)"
-            )
         case _:
             return ""
 

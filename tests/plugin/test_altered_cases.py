@@ -17,7 +17,7 @@ from tests.plugin.recorded import run_pytest
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles
 
-BY_MARKER = "def judge(case):\n    return 'ok-marker-violation' in case.transcript\n"
+BY_MARKER = "def judge(case):\n    return int('ok-marker-violation' in case.transcript)\n"
 FROZEN = "--jrh-frozen"
 NODE = "inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-1[e1]"
 REPORTS = ("--jrh-report=report.html", "--jrh-report=summary.md")

@@ -146,7 +146,7 @@ from by_hook import judge
 def pytest_jrh_judge(config, suite):
     return judge
 """
-BY_HOOK = "def judge(case):\n    return 'ok-marker-violation' in case.transcript\n"
+BY_HOOK = "def judge(case):\n    return int('ok-marker-violation' in case.transcript)\n"
 
 
 def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
@@ -241,7 +241,7 @@ from moments import walk
 {kind} judge(case):
     if "order 1002" in case.transcript:
         walk()
-    return "ok-marker-violation" in case.transcript
+    return int("ok-marker-violation" in case.transcript)
 """
 
 

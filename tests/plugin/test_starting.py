@@ -612,7 +612,7 @@ from inspect_ai.scorer import Score, Scorer, accuracy, scorer
 
 
 def strict(case):
-    return "1002" in case.transcript
+    return int("1002" in case.transcript)
 
 
 @scorer(metrics=[accuracy()])

@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.engine.own_code import CodeRunner, CodeThreads, _Run
-from pytest_jrh.judges.judge import OwnCode
+from pytest_jrh.judges.judge import OwnCode, Said
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.tapes import Tape
 
@@ -170,7 +170,8 @@ def test_a_verdict_is_late_by_its_own_time_alone(
             who="The judge j",
             call=lambda _submit: call(),
             is_async=True,
-            read=lambda _value: Verdict(0, ""),
+            read=lambda value: Said(value, ""),
+            verdict=lambda _said: Verdict(0, ""),
             timeout=timeout,
             key={},
             from_head=False,

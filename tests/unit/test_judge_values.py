@@ -5,15 +5,14 @@ Q2, Q6).
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import pytest
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
-from pytest_jrh.engine.own_code import _verdict
+from pytest_jrh.engine.own_code import _judged
 from pytest_jrh.judges.judge import OwnCode, judged_case
-from pytest_jrh.judges.own_code import Scale, split_value
+from pytest_jrh.judges.own_code import Scale, said_by
 from tests.support.made_cases import make_case
 
 CASE = judged_case(make_case(), show_reasoning=True)
@@ -26,14 +25,6 @@ class Number:
         return 1
 
     __index__ = __int__
-
-
-class Liar:
-    """As a proxy, it gives itself out for a verdict."""
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:
-        return Verdict
 
 
 class Mute(str):
@@ -54,11 +45,12 @@ def read(value: object, score_map: dict[str, int] | None = None) -> Verdict:
         "The judge j",
         lambda _: None,
         is_async=False,
-        read=lambda given: scale.verdict(*split_value(given), CASE),
+        read=said_by,
+        verdict=lambda said: scale.verdict(said, CASE),
         timeout=1,
         scores=CASE.scores,
     )
-    return _verdict(code, value)
+    return _judged(code, value).verdict
 
 
 HUGE = 10**5000
@@ -71,8 +63,8 @@ HUGE = 10**5000
         (HUGE, "a number of 16610 bits"),
         (Verdict(HUGE, "x"), "a number of 16610 bits"),
         (float("inf"), "gave inf"),
+        ("fail", "gave 'fail'"),
         (Number(), f"a value of the type {__name__}.Number"),
-        (Liar(), f"a value of the type {__name__}.Liar"),
         (Mute("x"), "gave a value that cannot be read: ValueError: no repr"),
         (b"1", "a value of the type bytes"),
         ((1, 2, 3), "a value of the type tuple"),

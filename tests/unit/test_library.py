@@ -37,7 +37,7 @@ def judged(
 
 @pytest.mark.parametrize(
     ("value", "reasoning"),
-    [(1, ""), (True, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")],
+    [(1, ""), ((1, " why "), "why"), (Verdict(1, "because"), "because")],
 )
 def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> None:
     async def later(case: JudgedCase) -> object:
