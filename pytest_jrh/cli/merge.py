@@ -124,7 +124,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         EndSettings(
             baseline=settings.baseline,
             reports=settings.reports,
-            redactor=_redactor(ready),
+            redactor=Redactor(secrets_of(os.environ)),
             folder=settings.folder,
             origin=session_origin([run], settings.folder, recordings_of([ready])),
             update_command=lambda suite: _update_command(suite, folders, settings),
@@ -247,12 +247,6 @@ def _of_their_subset(
 
 def _cases_of(subset: str) -> str:
     return f"the subset {one_line(subset)}" if subset else "all cases"
-
-
-def _redactor(ready: ReadySuite) -> Redactor:
-    redactor = Redactor(secrets_of(os.environ))
-    redactor.add(ready.secrets)
-    return redactor
 
 
 def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardResult], list[Path]]:

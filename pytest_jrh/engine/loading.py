@@ -24,7 +24,6 @@ from pytest_jrh.core.documents import listed, printable, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary, StageModel
-from pytest_jrh.core.redact import read_dotenv
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint, one_line
 from pytest_jrh.judges import JUDGES, supplied_judge
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
         Rubric,
         TestName,
     )
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.generate import Pipeline
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
@@ -106,15 +104,6 @@ class ReadySuite:
         """The same with more notices of the suite, and with other changes."""
         suite = replace(self.suite, notices=(*self.suite.notices, *notices))
         return replace(self, suite=suite, **changes)
-
-    @property
-    def secrets(self) -> list[str]:
-        """What `.env` files hold, where a judge is code that may read them."""
-        if not any(judge.runs_code for judge in self.judges.values()):
-            return []
-        start = Path.cwd()
-        above = absolute(self.suite.config_file).parents
-        return read_dotenv({start, *(folder for folder in above if start in folder.parents)})
 
     @property
     def judge_models(self) -> list[StageModel]:
@@ -513,8 +502,7 @@ class LoadedSuites:
 
     `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
     names; None where the suites' own are used. `judge_of` gives the judge that a project's code
-    supplies for a suite, by the suite's name. `redactor` takes in what the suites' judges send to
-    say who asks.
+    supplies for a suite, by the suite's name.
     """
 
     def __init__(
@@ -522,9 +510,7 @@ class LoadedSuites:
         options: Options,
         invocation: Invocation,
         judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
-        redactor: Redactor | None = None,
     ) -> None:
-        self._redactor = redactor
         self._judge_of = judge_of
         self._options = options
         self._invocation = invocation
@@ -561,8 +547,6 @@ class LoadedSuites:
             if self.labels_blind(ready.suite):
                 _check_reviewer(ready, self._options.reviewer)
             self._ready[path] = ready
-            if self._redactor is not None:
-                self._redactor.add(ready.secrets)
         return self._ready[path]
 
     def named(self, name: str) -> ReadySuite:

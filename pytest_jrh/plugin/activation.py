@@ -91,7 +91,7 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
         config.pluginmanager.register(session.output, "jrh-output")
-        secrecy = Secrecy(config, session.redactor, session.output)
+        secrecy = Secrecy(config, session.redactor)
         config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         config.pluginmanager.register(_Environment(), "jrh-environment")

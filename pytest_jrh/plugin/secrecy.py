@@ -9,7 +9,6 @@ import io
 import logging
 import sys
 import warnings
-from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -117,13 +116,6 @@ class CaseOutput:
         streams = self._kept.pop(spec, {})
         return {name: stream.getvalue() for name, stream in streams.items()}
 
-    def take_all(self) -> str:
-        """What was printed for cases whose item has not run."""
-        texts: list[str] = []
-        for spec in list(self._kept):
-            texts += self.take(spec).values()
-        return "".join(texts)
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> None:
         """Keep it from the first item on, unless all is to be shown at once."""
@@ -145,7 +137,7 @@ class CaseOutput:
 
         def write(*arguments: Any) -> Any:
             spec, text = case_at_work().get(), arguments[-1]
-            if spec is None or not isinstance(text, str) or self._is_debugging():
+            if spec is None or not isinstance(text, str):
                 return original(*arguments)
             stream = name or ("stderr" if arguments[0] is sys.stderr else "stdout")
             return self._kept.setdefault(spec, {}).setdefault(stream, io.StringIO()).write(text)
@@ -156,20 +148,13 @@ class CaseOutput:
         else:
             self._undo.callback(setattr, owner, "write", own_write)
 
-    def _is_debugging(self) -> bool:
-        """Whether a debugger has given the terminal to a person."""
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-        capturing = capture and capture._global_capturing
-        return capturing is not None and capturing._in_suspended
-
 
 class Secrecy:
     """The hooks that take secrets out of what pytest shows, while suites are in play."""
 
-    def __init__(self, config: pytest.Config, redactor: Redactor, output: CaseOutput) -> None:
+    def __init__(self, config: pytest.Config, redactor: Redactor) -> None:
         self._config = config
         self._redactor = redactor
-        self._output = output
         self._records = logging.getLogRecordFactory()
         logging.setLogRecordFactory(self._record)
 
@@ -178,7 +163,6 @@ class Secrecy:
         self, excrepr: ExceptionRepr, excinfo: ExceptionInfo[BaseException]
     ) -> None:
         """Let every plugin, xdist's too, show an internal error without secrets."""
-        self._print_captured(self._output.take_all())
         text = mistake_text(excinfo, self._redactor)
 
         def show(tw: TerminalWriter) -> None:
@@ -211,29 +195,18 @@ class Secrecy:
         clean = self._redactor.of_code(text)
         if clean != text:
             warning_message.message = clean
-        if hasattr(self._config, "workerinput"):
-            _make_importable(warning_message, clean)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_keyboard_interrupt(self) -> None:
-        """Print what was captured last without secrets, before pytest prints it."""
-        self._print_captured(self._output.take_all())
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
         """Print what is in no report without secrets; leave logging as it was."""
-        self._print_captured()
-        if logging.getLogRecordFactory() == self._record:
-            logging.setLogRecordFactory(self._records)
-
-    def _print_captured(self, of_cases: str = "") -> None:
-        sys.stdout.write(self._redactor.of_code(of_cases))
         capture = self._config.pluginmanager.get_plugin("capturemanager")
         # After an interrupt or an internal error pytest captures no more.
         if capture is not None and capture._global_capturing is not None:
             out, err = capture.read_global_capture()
             sys.stdout.write(self._redactor.of_code(out))
             sys.stderr.write(self._redactor.of_code(err))
+        if logging.getLogRecordFactory() == self._record:
+            logging.setLogRecordFactory(self._records)
 
     def _cleaned(self, report: _AnyReport) -> _AnyReport:
         report.sections[:] = [
@@ -254,17 +227,4 @@ class Secrecy:
             # What a formatter finds there it takes in place of formatting the exception itself.
             traceback = logging.Formatter().formatException(record.exc_info)
             record.exc_text = self._redactor.of_code(traceback)
-        if record.stack_info:
-            record.stack_info = self._redactor.of_code(record.stack_info)
         return record
-
-
-def _make_importable(warning: warnings.WarningMessage, text: str) -> None:
-    """Give a warning a class that xdist's controller can import, else the session would end."""
-    for base in warning.category.__mro__:
-        module = base.__module__.partition(".")[0]
-        if module in sys.builtin_module_names or PathFinder.find_spec(module) is not None:
-            break
-    if base is not warning.category:
-        warning.message = f"{warning.category.__name__}: {text}"
-        warning.category = base

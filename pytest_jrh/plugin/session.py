@@ -137,7 +137,7 @@ class SuiteSession:
             names_ini=bool(config.option.inifilename),
             names_rootdir=bool(config.option.rootdir),
         )
-        self.suites = LoadedSuites(options, invocation, self._supplied_judge, self.redactor)
+        self.suites = LoadedSuites(options, invocation, self._supplied_judge)
         self.commands = Commands(self.suites, options, invocation)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.output = CaseOutput(config)

@@ -98,10 +98,8 @@ class Exchanges:
         """A request as it is recognized and stored; what it says of who asks is in neither."""
         redact = self.redactor
         redact.learn(os.environ)
-        redact.see_headers({name: _texts(value) for name, value in (headers or {}).items()})
-        redact.see_fields(_fields(body))
-        text = redact.of_code(_without_chance(body_text(body)), learn=True)
-        redact.of_code(uri, learn=True)
+        redact.learn_headers({name: _texts(value) for name, value in (headers or {}).items()})
+        text = redact.of_code(_without_chance(body_text(body)))
         return HttpRequest(method, redact.of_code(redact.url(uri)), text)
 
     def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
@@ -257,25 +255,15 @@ def body_text(body: object) -> str:
 
 def _form_text(body: object) -> str:
     """The fields of a form of aiohttp; of another object of a library its type alone."""
-    if not isinstance(getattr(body, "_fields", None), list):
+    form_fields = getattr(body, "_fields", None)
+    if not isinstance(form_fields, list):
         return type(body).__name__
     # A file is read when it is sent, and only once.
-    fields = [
-        (name, value if isinstance(value, str) else type(value).__name__)
-        for name, value in _fields(body)
-    ]
+    fields: list[tuple[object, str]] = []
+    for options, _, value in form_fields:
+        text = value if isinstance(value, str) else type(value).__name__
+        fields.append((dict(options).get("name", ""), text))
     return json.dumps([type(body).__name__, *fields])
-
-
-def _fields(body: object) -> list[tuple[object, object]]:
-    """The names and values of a form of aiohttp, or of a list of pairs."""
-    if isinstance(body, list | tuple):
-        pairs = [pair for pair in body if isinstance(pair, list | tuple)]
-        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]  # noqa: PLR2004 - a pair
-    fields = getattr(body, "_fields", None)
-    if not isinstance(fields, list):
-        return []
-    return [(dict(options).get("name", ""), value) for options, _, value in fields]
 
 
 def _texts(value: object) -> list[str]:
@@ -300,15 +288,15 @@ def _interaction(
     text: object
     try:
         answer_text = body.decode() if isinstance(body, bytes) else str(body)
-        text = redactor.of_code(answer_text, learn=True)
+        text = redactor.of_code(answer_text)
     except UnicodeDecodeError:
         assert isinstance(body, bytes)
         # One letter a byte: what is not text stays as it is.
-        text = redactor.of_code(body.decode("latin-1"), learn=True).encode("latin-1", "replace")
+        text = redactor.of_code(body.decode("latin-1")).encode("latin-1", "replace")
     kept_headers: dict[str, list[str]] = {}
     for name in _KEPT_HEADERS:
         if name in headers:
-            values = [redactor.of_code(body_text(value), learn=True) for value in headers[name]]
+            values = [redactor.of_code(body_text(value)) for value in headers[name]]
             kept_headers[name] = values
     status = response["status"]
     return {

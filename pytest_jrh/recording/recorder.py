@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.redact import Redactor, covers, dotenv_secrets
+from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.core.user_code import holding, keeping_process, replaced
 from pytest_jrh.llm.calls import CallRequest
@@ -96,7 +96,6 @@ class HttpRecorder:
             self._routes_code = True
             self._patches.enter_context(HttpClientPatch(self._router.own, _decoded).installed())
             self._patches.enter_context(_aiohttp_bounded(self._router.own))
-            self._patches.enter_context(_dotenv_seen(self._router.own))
             install()
 
         try:
@@ -241,26 +240,6 @@ def _aiohttp_bounded(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
         return bytes(body)
 
     with replaced(stream, "read", read_bounded):
-        yield
-
-
-@contextlib.contextmanager
-def _dotenv_seen(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
-    """Take for secrets what a judge's code reads of a file `.env`, until the block ends."""
-    if find_spec("dotenv") is None:
-        yield
-        return
-    dotenv = import_module("dotenv.main").DotEnv
-    read = dotenv.dict
-
-    def read_and_seen(file: Any) -> Mapping[str, str | None]:
-        values: Mapping[str, str | None] = read(file)
-        exchanges = routes.get()
-        if exchanges is not None:
-            exchanges.redactor.see(dotenv_secrets(values))
-        return values
-
-    with replaced(dotenv, "dict", read_and_seen):
         yield
 
 

@@ -8,7 +8,6 @@ import re
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
 
 import pytest
 
@@ -185,8 +184,6 @@ def test_no_file_beside_the_reports_holds_a_secret(
         r">([A-Za-z0-9+/=\s]{80,})<", (pytester.path / "report.html").read_text("utf-8")
     )
     inside = [zlib.decompress(base64.b64decode(block)) for block in packed]
-    with ZipFile(pytester.path / "judged.eval") as log:
-        inside += [log.read(name) for name in log.namelist()]
     assert b"[REDACTED]" in b"".join(inside)
     assert not any(secret.encode() in each for secret in SECRETS for each in inside)
 

@@ -169,8 +169,7 @@ def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    failing = "key, long = os.environ['OPENAI_API_KEY'], 190 * 'y'"
-    failing += "\nraise ValueError(f'no more {key} {long} {key}')"  # cut in the second
+    failing = "raise ValueError('no more ' + os.environ['OPENAI_API_KEY'])"
     made = judged(f"{_SPEAKING}\n{failing}\n")
     suite = made.suite.option if named else str(made.suite.config)
     done = run_pytest(pytester.path, suite)
@@ -179,16 +178,6 @@ def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
     lines = [*done.lines, *done.stderr.splitlines()]
     for line in ("printed", "complained", "wrote"):
         assert f"import {line} [REDACTED]" in lines
-
-
-def test_what_a_judge_prints_before_it_ends_the_session_shows_no_secret(
-    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    made = judged(_SPEAKING.replace("return 0", "raise KeyboardInterrupt"))
-    done = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "positives and run-1")
-    assert done.code == pytest.ExitCode.INTERRUPTED
-    assert PIECE not in done.stdout + done.stderr
 
 
 _LOGGING = """
@@ -231,15 +220,6 @@ warnings.warn(Ours("of our own"))
 def judge(case):
     return 1
 """
-
-
-def test_a_workers_warning_of_a_class_that_its_controller_cannot_import(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    made = judged(_OWN_WARNING)
-    done = run_pytest(pytester.path, str(made.suite.config), RECORD, *ONE, "-n1")
-    assert summary(done).startswith("1 passed, "), done.stdout
-    assert "UserWarning: Ours: of our own" in done.stdout
 
 
 def test_what_the_ini_file_ignores_is_not_warned_of(
