@@ -19,7 +19,6 @@ from typing import (
     Protocol,
     TypeAlias,
     TypeVar,
-    get_args,
 )
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -585,7 +584,6 @@ Outcome: TypeAlias = Literal[
     "over_budget",
     "input_error",
 ]
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 # No verdict on these is right or wrong: none was asked for, or there is no label to compare it to.
 UNCOMPARED: tuple[Outcome, ...] = ("generated", "unlabelled")

@@ -74,7 +74,6 @@ def disagreement_text(
     transcript: Path | None = None,
     cassette: Path | None,
     command: str,
-    width: int = WIDTH,
     base: Path | None = None,
     unchanged: str = "",
     turns_shown: ShownTurns | None = None,
@@ -95,24 +94,24 @@ def disagreement_text(
     first = f"{judge} gave {_given(case, judgment)}; the right answer is {expected}."
     if turns_shown is not None and turns_shown.missing:
         first += f" {judge} was not shown {turns_text(turns_shown)}."
-    lines = wrapped(first, width)
-    lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions, width)]
+    lines = wrapped(first, WIDTH)
+    lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions)]
     basis = case_basis(case, altered=case.altered)
     if case.outcome.verification is not None and case.label is None:
         basis += ":"
     lines += ["", f"expected: {expected}, {basis}"]
     if case.reworded:
-        lines += wrapped(_REWORDED, width, _INDENT)
+        lines += wrapped(_REWORDED, WIDTH, _INDENT)
     verification = case.outcome.verification
     if verification is not None and verification.rationale:
-        lines += _prose(verification.rationale, width)
-    lines += _prose("\n".join(label_votes(case)), width) if case.label is not None else []
-    lines += _reasons(case, judgment, width)
+        lines += _prose(verification.rationale)
+    lines += _prose("\n".join(label_votes(case))) if case.label is not None else []
+    lines += _reasons(case, judgment)
     lines.append("")
     if unchanged:
-        lines += _probed(case, unchanged, width)
+        lines += _probed(case, unchanged)
     else:
-        lines += _edits(case, width) or _turns(case, width)
+        lines += _edits(case) or _turns(case)
     lines.append("")
     files = {"debug bundle:": debug_bundle, "transcript:": transcript, "cassette:": cassette}
     for title, path in files.items():
@@ -129,7 +128,7 @@ def _given(case: Case, judgment: Judgment) -> str:
     return judgment.scores_text
 
 
-def _reasons(case: Case, judgment: Judgment, width: int) -> list[str]:
+def _reasons(case: Case, judgment: Judgment) -> list[str]:
     """The verdicts with their reasoning; of repeats, how many gave each."""
     repeats = equal_verdicts(judgment.verdicts)
     verdicts = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
@@ -138,7 +137,7 @@ def _reasons(case: Case, judgment: Judgment, width: int) -> list[str]:
         of = f", in {len(repeats[verdict])} of {len(judgment.verdicts)}"
         heading = f"{_GIVEN}: {meant(verdict.score, case.levels)}"
         heading += of if len(judgment.verdicts) > 1 else ""
-        lines += ["", f"{heading}, because", *_prose(verdict.reasoning or _NO_REASON, width)]
+        lines += ["", f"{heading}, because", *_prose(verdict.reasoning or _NO_REASON)]
         stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
         if stated not in (None, verdict.score):
             lines.append(
@@ -155,7 +154,6 @@ def unscored_text(
     trouble: Unscored,
     *,
     command: str = "",
-    width: int = WIDTH,
     base: Path | None = None,
     earlier: Sequence[Verdict] = (),
 ) -> str:
@@ -176,13 +174,13 @@ def unscored_text(
         first = shortened(one_line(trouble.cause), _LONGEST_FIRST)
         line = f"{stage}'s model was not asked, as case {visible(trouble.same_as)}: {first}"
         text = f"No verdict ({trouble.outcome}): {line}"
-        return escape_commands("\n".join([text, *_earlier(earlier, width)]))
+        return escape_commands("\n".join([text, *_earlier(earlier)]))
     advice = trouble.advice or outcome.advice
     cause = shortened(trouble.cause, _LONGEST_CAUSE)
     head = f"No verdict ({trouble.outcome}): {happened}."
     sentences = [head, _sentence(cause), _sentence(advice)]
-    lines = wrapped(" ".join(sentence for sentence in sentences if sentence), width)
-    lines += _earlier(earlier, width)
+    lines = wrapped(" ".join(sentence for sentence in sentences if sentence), WIDTH)
+    lines += _earlier(earlier)
     if trouble.places:
         lines += ["", "raised at:", *(f"{_INDENT}{visible(place)}" for place in trouble.places)]
     if isinstance(trouble, Unrecorded):
@@ -200,13 +198,13 @@ def unscored_text(
     return escape_commands("\n".join(lines))
 
 
-def _earlier(verdicts: Sequence[Verdict], width: int) -> list[str]:
+def _earlier(verdicts: Sequence[Verdict]) -> list[str]:
     """What the repeats gave before the one without a verdict."""
     lines: list[str] = []
     for verdict, repeats in equal_verdicts(verdicts).items():
         heading = f"{_EARLIER}: {verdict.score}, in {len(repeats)} of {len(verdicts)}"
         lines += ["", f"{heading} before it, because"]
-        lines += _prose(verdict.reasoning or _NO_REASON, width)
+        lines += _prose(verdict.reasoning or _NO_REASON)
     return lines
 
 
@@ -215,7 +213,7 @@ def without_earlier(detail: str) -> str:
     return _without(detail, (_EARLIER,))
 
 
-def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
+def edit_diff(edit: Edit, width: int = WIDTH - len(_INDENT)) -> list[str]:
     """Show an edit sentence by sentence as a unified diff, wrapped and bounded in length."""
     before, after = compared_texts(edit)
     if edit.kind != "say" and not (before and after):
@@ -224,7 +222,7 @@ def edit_diff(edit: Edit, width: int = WIDTH) -> list[str]:
     return text_diff(before, after, width)
 
 
-def text_diff(old_text: str, new_text: str, width: int = WIDTH) -> list[str]:
+def text_diff(old_text: str, new_text: str, width: int) -> list[str]:
     """Compare two texts sentence by sentence, as `edit_diff` shows an edit."""
     before, after = _units(old_text), _units(new_text)
     # What both begin with costs time to compare and shows nothing; one sentence of it is context.
@@ -280,23 +278,23 @@ def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
             yield f"{mark} {line}".rstrip()
 
 
-def _probed(case: Case, unchanged: str, width: int) -> list[str]:
+def _probed(case: Case, unchanged: str) -> list[str]:
     """What a probe has changed, and what the judge says without that."""
     spec = case.spec
     text = (
         f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to the unchanged case"
     )
-    return wrapped(f"{text}, {spec.base}.", width)
+    return wrapped(f"{text}, {spec.base}.", WIDTH)
 
 
-def _edits(case: Case, width: int) -> list[str]:
+def _edits(case: Case) -> list[str]:
     edits = case.outcome.edits
     if not edits:
         return []
     lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
     for edit in edits[:_MOST_EDITS]:
-        lines += wrapped(one_line(_edit_heading(case, edit)), width, _INDENT)
-        lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit, width - len(_INDENT))]
+        lines += wrapped(one_line(_edit_heading(case, edit)), WIDTH, _INDENT)
+        lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit)]
     if len(edits) > _MOST_EDITS:
         lines.append(
             f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
@@ -314,7 +312,7 @@ def _edit_heading(case: Case, edit: Edit) -> str:
     return ", ".join(facts)
 
 
-def _turns(case: Case, width: int) -> list[str]:
+def _turns(case: Case) -> list[str]:
     """The turns that the label is about and those beside them, or else the last ones."""
     messages = case.messages
     labelled = case.label.steps if case.label is not None else ()
@@ -328,7 +326,7 @@ def _turns(case: Case, width: int) -> list[str]:
     for index in wanted:
         if index in shown_turns or not 0 <= index < len(messages):
             continue
-        turn_lines = _turn_lines(messages, index, width)
+        turn_lines = _turn_lines(messages, index)
         room -= len(turn_lines)
         if shown_turns and room < 0:
             break
@@ -336,7 +334,7 @@ def _turns(case: Case, width: int) -> list[str]:
     numbers = ", ".join(f"[{index}]" for index in sorted(shown_turns))
     lines = ["no edits: the judge saw the transcript as it was recorded"]
     why = "around those of the label" if labelled else "the last"
-    lines += wrapped(f"turns {numbers} of {len(messages):,}, {why}:", width)
+    lines += wrapped(f"turns {numbers} of {len(messages):,}, {why}:", WIDTH)
     for index, turn_lines in sorted(shown_turns.items()):
         if index - 1 not in shown_turns and index > min(shown_turns):
             lines.append(f"{_INDENT}...")
@@ -344,15 +342,15 @@ def _turns(case: Case, width: int) -> list[str]:
     return lines
 
 
-def _turn_lines(messages: Sequence[Message], index: int, width: int) -> list[str]:
+def _turn_lines(messages: Sequence[Message], index: int) -> list[str]:
     text = render_transcript(messages[: index + 1], start=index)
     lines: list[str] = []
     for line in text[:_LONGEST_TURN].split("\n"):
         # What a turn says is indented, which tells it from the header of a turn.
         if line.startswith(" "):
-            lines += wrapped(line.strip(), width, f"{_INDENT}  ")
+            lines += wrapped(line.strip(), WIDTH, f"{_INDENT}  ")
         else:
-            lines.append(f"{_INDENT}{shortened(one_line(line), width - len(_INDENT))}")
+            lines.append(f"{_INDENT}{shortened(one_line(line), WIDTH - len(_INDENT))}")
     if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
         lines = lines[: _MOST_LINES_OF_TURN - 1]
         lines.append(f"{_INDENT}  ... (of {len(text):,} characters)")
@@ -379,8 +377,8 @@ def _shown(path: Path, folder: Path) -> str:
     return visible(str(relative_path(path, folder)))
 
 
-def _prose(text: str, width: int) -> list[str]:
-    lines = wrapped(text.strip(), width, _INDENT)
+def _prose(text: str) -> list[str]:
+    lines = wrapped(text.strip(), WIDTH, _INDENT)
     if len(lines) <= _MOST_PROSE_LINES:
         return lines
     return [

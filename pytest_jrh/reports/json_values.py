@@ -6,10 +6,9 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.model import OUTCOMES, Mode
+from pytest_jrh.core.model import Mode
 from pytest_jrh.reports.gate import (
     certainty_sentences,
     change_sentences,
@@ -23,7 +22,7 @@ from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Comparison
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.panels import JudgePair, Panel, PanelVote
     from pytest_jrh.stats.probes import ProbeDecision
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
-
-
-# What describes a figure in the report's schema, by the kind of its column.
-_DEFINITIONS = {"share": "Share", "rate": "Figure", "number": "Figure"}
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
@@ -94,36 +89,6 @@ def interval_data(share: Estimate) -> dict[str, Any]:
     """The interval of a share."""
     method = None if share.lower is None else "wilson_effective_n"
     return {**bounds_data(share), "method": method}
-
-
-def with_figures(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The report's JSON schema with the figures of both modes, and all outcomes."""
-    definitions = copy.deepcopy(dict(schema["definitions"]))
-    definitions["Test"]["properties"]["outcomes"]["propertyNames"] = {"enum": [*OUTCOMES]}
-    for mode in get_args(Mode):
-        properties: dict[str, Any] = {"confusion_matrix": _defined("ConfusionMatrix")}
-        intervals = {}
-        for column in keys_of(mode):
-            properties[column.key] = _defined(_DEFINITIONS[column.kind])
-            intervals[column.key] = _defined("Bounds")
-        properties["intervals"] = {
-            "type": "object",
-            "description": "The 95% interval of each figure.",
-            "properties": intervals,
-            "required": [*intervals],
-            "additionalProperties": False,
-        }
-        name = mode.capitalize()
-        definitions[name] = {
-            **definitions[name],
-            "properties": properties,
-            "required": [*properties],
-        }
-    return {**schema, "definitions": definitions}
-
-
-def _defined(name: str) -> dict[str, str]:
-    return {"$ref": f"#/definitions/{name}"}
 
 
 def decision_data(decision: GateDecision) -> dict[str, Any]:
