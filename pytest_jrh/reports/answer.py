@@ -27,6 +27,7 @@ from pytest_jrh.reports.gate import (
 )
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
+from pytest_jrh.reports.shown import not_shown_blocks
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.panels import made_case_id
 
@@ -262,6 +263,17 @@ def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
             of = f"{suite}: " if len(session.grounds) > 1 else ""
             blocks.append(Sentence(f"{of}{sentence}", "warning" if is_doubtful else ""))
     return blocks
+
+
+def doubt_blocks(session: Session) -> list[Block]:
+    """What makes the figures of a session doubtful."""
+    return [
+        *finding_blocks(session.probes),
+        *trust_blocks(session),
+        *topics.model_change_blocks(session),
+        *not_shown_blocks(session),
+        *topics.unsettled_blocks(session),
+    ]
 
 
 def worst_cases(session: Session) -> list[Cases]:

@@ -12,9 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import replace
-from functools import partial
 from itertools import chain
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,19 +21,18 @@ from pytest_jrh.core.templates import render_page
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
     cards_by_suite,
+    doubt_blocks,
     headline,
     next_blocks,
     session_title,
     suite_blocks,
     suite_title,
-    trust_blocks,
     worst_cases,
 )
 from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
 from pytest_jrh.reports.card import lowest_share
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
-    MEANINGS,
     Changes,
     WhoSaid,
     prompt_blocks,
@@ -57,33 +54,29 @@ from pytest_jrh.reports.html_cases import (
     printable,
     run_body,
 )
-from pytest_jrh.reports.probes import finding_blocks, probe_blocks
+from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle, suite_names
-from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
+from pytest_jrh.reports.shown import shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
-    decimal,
     flicker_sentence,
     sections,
 )
-from pytest_jrh.stats.statistics import levels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Level, Weight
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.gate import GateDecision
-    from pytest_jrh.stats.statistics import LevelFigures
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -99,7 +92,6 @@ class HtmlReport(Report):
 
 Link: TypeAlias = "Callable[..., str]"
 """Gives the address of the cases that have these texts in these columns."""
-_SHADES = 8
 
 
 def figures_tables(
@@ -183,67 +175,6 @@ def _worst_first(section: figures.Section) -> list[int]:
     return list(chain.from_iterable(ordered))
 
 
-def section_values(section: figures.Section, link: Link) -> dict[str, Any]:
-    """The confusion matrices of a judge, and why figures of it are missing."""
-    judge = {"suite": section.suite, "judge": section.judge}
-    maps = []
-    for row in section.whole_rows:
-        matrix = row.statistics.matrices.get(section.mode)
-        if matrix is not None and matrix.n:
-            to_cases = partial(link, **judge, rubric=row.rubric)
-            maps.append(_heat(row.name, matrix, section.mode, to_cases))
-    return {
-        "label": section.label,
-        "maps": maps,
-        "reasons": topics.missing_figures(section),
-    }
-
-
-def _heat(name: str, matrix: ConfusionMatrix, mode: Mode, link: Link) -> dict[str, Any]:
-    """A confusion matrix as a table of links to its cases, with the figures of ordinal levels.
-
-    Mistakes are coloured by their share of a row, so that those about a rare label show as well.
-    """
-
-    def to_cases(right: int, given: int) -> str:
-        return link(right=str(right), given=str(given))
-
-    meanings = MEANINGS if mode == "binary" else {}
-    names = [f"{label} {meanings.get(label, '')}".rstrip() for label in matrix.labels]
-    rows = []
-    for row, counts in enumerate(matrix.counts):
-        cells = []
-        for column, count in enumerate(counts):
-            cell = {"count": f"{count:,}", "label": names[column], "link": ""}
-            cell["kind"] = "right"
-            if count:
-                cell["link"] = to_cases(matrix.labels[row], matrix.labels[column])
-            if row != column:
-                cell["kind"] = f"wrong shade-{ceil(_SHADES * count / (matrix.rows[row] or 1))}"
-            cells.append(cell)
-        rows.append({"name": names[row], "cells": cells})
-    levels = list(map(_level, levels_of(matrix)))
-    return {
-        "name": name,
-        "labels": names,
-        "rows": rows,
-        "levels": levels if mode == "ordinal" else [],
-    }
-
-
-def _level(level: LevelFigures) -> dict[str, Any]:
-    """One level's figures."""
-    return {
-        "level": str(level.level),
-        "n": f"{level.n:,}",
-        "mean": decimal(level.mean),
-        "bias": level.bias_text,
-        "kind": "" if not level.bias else "warn",
-        "spread": decimal(level.spread),
-        "range": level.range_text,
-    }
-
-
 _TEMPLATES = Path(__file__).parent / "templates"
 _SCRIPTS = ("base.js", "list.js", "case.js", "main.js")
 BODIES = "<!--bodies-->"
@@ -274,6 +205,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     listed = CaseList(listed_session, blocks)
     changes = Changes.since_baseline(session)
     tables = figures_tables(every_section, changes, listed.link)
+    matrices = [block for section in every_section for block in topics.more_figures(section)]
     decisions = []
     for name, decision in session.decisions.items():
         if decision.is_reported:
@@ -290,7 +222,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
         "glossary": list(_glossary(tables).items()),
         "compared": bool(changes),
         "note": ONE_BY_ONE if any(len(section.rows) > 1 for section in every_section) else "",
-        "sections": [section_values(section, listed.link) for section in every_section],
+        "matrices": block_values(matrices),
         "probes": block_values(probe_blocks(session.probes)),
         "panels": block_values(topics.panel_blocks(session)),
         "columns": listed.columns(),
@@ -332,11 +264,7 @@ def _head(session: Session) -> list[Block]:
     return [
         *topics.extent_blocks(session),
         *blocks,
-        *finding_blocks(session.probes),
-        *trust_blocks(session),
-        *topics.model_change_blocks(session),
-        *not_shown_blocks(session),
-        *topics.unsettled_blocks(session),
+        *doubt_blocks(session),
         *_read_first(session),
         *next_blocks(session),
     ]

@@ -21,13 +21,13 @@ from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
     WORST_TITLE,
     cards_by_suite,
+    doubt_blocks,
     headline,
     mistake,
     next_blocks,
     session_title,
     suite_blocks,
     suite_title,
-    trust_blocks,
     worst_results,
 )
 from pytest_jrh.reports.blocks import (
@@ -59,11 +59,11 @@ from pytest_jrh.reports.gate import (
     gate_cases,
 )
 from pytest_jrh.reports.grounds import label_sentences
-from pytest_jrh.reports.probes import finding_blocks, grid_of, probe_blocks
+from pytest_jrh.reports.probes import grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import subtitle
-from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
+from pytest_jrh.reports.shown import shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
@@ -242,14 +242,7 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         write_blocks(page, suite_blocks(suite, of_suite, session))
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])
-    doubts = [
-        *finding_blocks(session.probes),
-        *trust_blocks(session),
-        *topics.model_change_blocks(session),
-        *not_shown_blocks(session),
-        *topics.unsettled_blocks(session),
-    ]
-    write_blocks(page, doubts)
+    write_blocks(page, doubt_blocks(session))
     with session.records.reading() as read:
         case_blocks = CaseBlocks(page, session, read)
         case_blocks.worst()

@@ -212,19 +212,15 @@ def more_figures(section: figures.Section) -> list[Block]:
             blocks.append(_matrix(row.name, matrix))
             if section.mode == "ordinal":
                 blocks.append(_levels(row.name, matrix))
-    if missing := missing_figures(section):
-        blocks.append(Points(missing))
+    missing = []
+    for title, reason, labels in reasons(section):
+        missing.append(f"{title}: {reason} ({', '.join(labels)})")
+    if missing:
+        blocks.append(Points(tuple(missing)))
     if not blocks:
         return []
     title = f"Confusion matrices and missing figures, {section.label}"
     return [Fold(title, tuple(blocks))]
-
-
-def missing_figures(section: figures.Section) -> tuple[str, ...]:
-    """Why figures of a judge are missing."""
-    return tuple(
-        f"{title}: {reason} ({', '.join(labels)})" for title, reason, labels in reasons(section)
-    )
 
 
 def _matrix(name: str, matrix: ConfusionMatrix) -> Table:

@@ -231,7 +231,7 @@ def test_a_phone_sorts_by_a_choice_and_back(opened: Any, report: Path) -> None:
     assert rows(page)[:40] == urgent
 
 
-def test_figures_and_matrices_lead_to_their_cases(opened: Any, report: Path) -> None:
+def test_figures_lead_to_their_cases(opened: Any, report: Path) -> None:
     page = opened(report)
     page.click("header a >> text=4 regressions")
     assert page.inner_text("#shown") == "4 of 49 cases"
@@ -242,13 +242,6 @@ def test_figures_and_matrices_lead_to_their_cases(opened: Any, report: Path) -> 
     page.click("#figures .fold >> nth=0")
     page.click("#figures tr.test:not([hidden]) a >> nth=0")
     assert page.inner_text("#shown") == "13 of 49 cases"
-    page.click(".matrices summary")
-    page.click(".heat td.wrong a >> nth=0")
-    assert {(row[5], row[6]) for row in rows(page)} == {("0", "1")}
-    page.click("button[data-status=regression]")
-    page.select_option("select[name=right]", "")
-    page.select_option("select[name=given]", "")
-    assert page.inner_text("#shown") == "4 of 49 cases"
 
 
 def test_the_worst_cases_are_links_to_their_pages(opened: Any, report: Path) -> None:
