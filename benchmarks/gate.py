@@ -14,7 +14,7 @@ from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, CaseSpec
-from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short, update
+from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
 from pytest_jrh.stats.gate import DropDecision, GateDecision, decide
 
 Shares = npt.NDArray[np.float64]
@@ -246,28 +246,9 @@ def _again(
     return mean(shares)
 
 
-def accepted_until_red(repeats: int, seed: int) -> int:
-    """How many pull requests it takes, each of which makes one more case wrong and is accepted into
-    the baseline, until the gate fails.
-    """
-    made = _Made.of(Suite(10))
-    rng = np.random.default_rng([repeats, seed])
-    scores = np.repeat(made.labels[:, None], repeats, axis=1)
-    scope = Scope.of(made.ids)
-    baseline = update(Baseline(), results_of(made, scores, EARLIER), scope).baseline
-    for number, place in enumerate(rng.permutation(len(made.ids))[:20], 1):
-        scores = scores.copy()
-        scores[place] = 1 - made.labels[place]
-        results = results_of(made, scores, f"{number:064}")
-        if not decide(results, baseline, GateRules(max_drop=0), scope).passed:
-            return number
-        baseline = update(baseline, results, scope).baseline
-    return 21
-
-
 def section(pool: Executor) -> tuple[str, list[Check]]:
     """All tables of the gate, and what must hold of them."""
-    parts = [_unchanged(pool), _changed(pool), _proofs(pool), _updates(pool)]
+    parts = [_unchanged(pool), _changed(pool), _proofs(pool)]
     checks = [check for _, found in parts for check in found]
     return "\n".join(text for text, _ in parts), checks
 
@@ -415,24 +396,3 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         "true`, three violated cases a run, by what a drop of 5 points breaks.\n\n"
     )
     return body + table(("broken", "flips", "repeats", "25", "55", "100 runs"), rows), [check]
-
-
-def _updates(pool: Executor) -> tuple[str, list[Check]]:
-    rows, checks = [], []
-    for repeats, limit in ((3, 4), (1, 8)):
-        found = list(pool.map(accepted_until_red, [repeats] * 100, range(100)))
-        rows.append((str(repeats), str(min(found)), str(max(found))))
-        checks.append(
-            Check(
-                f"gate: pull requests accepted until it FAILs, most, {repeats} repeats",
-                max(found),
-                limit,
-                "most",
-            )
-        )
-    body = (
-        "## The gate: one more case wrong in each pull request\n\nEach is accepted into the "
-        "baseline; the reference stays. 10 runs, 3 rubrics and both tests, no verdict flips, 100 "
-        "orders of the cases.\n\n"
-    )
-    return body + table(("repeats", "FAIL first", "FAIL last"), rows), checks

@@ -1,4 +1,4 @@
-"""Whether intervals, tests, gate and planner hold: simulations with judges of known error rates."""
+"""Whether intervals, tests and gate hold: simulations with judges of known error rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import gate, intervals, planning, rates, simulations
+from benchmarks import gate, intervals, rates, simulations
 from benchmarks.checks import Check, error_of, table
 from benchmarks.measure import Line
 
@@ -19,7 +19,6 @@ RESULTS = Path(__file__).with_name("VALIDITY.md")
 def lines() -> list[Line]:
     """Run all simulations on two processes, and write `VALIDITY.md`."""
     parts: dict[str, Callable[[Executor], tuple[str, list[Check]]]] = {
-        "planner": planning.section,
         "shares": _shares,
         "figures": intervals.figures,
         "gate": gate.section,
@@ -32,12 +31,12 @@ def lines() -> list[Line]:
             started = time.perf_counter()
             done[name] = part(pool)
             print(f"  {name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    sections = [done[name] for name in ("shares", "figures", "gate", "repeats", "planner", "rates")]
+    sections = [done[name] for name in ("shares", "figures", "gate", "repeats", "rates")]
     checks = [check for _, found in sections for check in found]
     head = (
         "# Do the figures hold?\n\nWritten by `python -m benchmarks validity`: judges of known "
-        "error rates are simulated with fixed seeds, and held against what the intervals, tests "
-        "and the planner say. All figures are percentages or points.\n\nA simulation is exact up "
+        "error rates are simulated with fixed seeds, and held against what the intervals and "
+        "tests say. All figures are percentages or points.\n\nA simulation is exact up "
         "to its standard error, which has a column of its own: where a figure is less than two of "
         "them from its limit, it is called close, since other random numbers could decide it "
         "otherwise.\n\n"

@@ -214,7 +214,6 @@ def _merge(arguments: argparse.Namespace) -> int:
             options.baseline,
             folder,
             update=options.update_baseline,
-            reset_reference=options.reset_reference,
         ),
         folder=folder,
         width=shutil.get_terminal_size().columns,

@@ -131,12 +131,6 @@ class Options:
         "update the file of --jrh-baseline with this session's verdicts",
         merged=True,
     )
-    reset_reference: bool = _option(
-        "bool",
-        "hold gate.max_drop from now on against what this --jrh-update-baseline writes, not "
-        "against the reference in the file",
-        merged=True,
-    )
     reports: tuple[Path, ...] = _option(
         "paths",
         "write a report: FILE.html as a page (default: report.html in the results folder of a "
@@ -198,8 +192,6 @@ def mistakes(options: Options, ini: Container[str] = ()) -> Iterator[str]:
         )
     if options.reviewer is not None and (reason := name_problem(options.reviewer)):
         yield f"--jrh-reviewer={one_line(options.reviewer)}: {reason}"
-    if options.reset_reference and not options.update_baseline:
-        yield "--jrh-reset-reference: sets what --jrh-update-baseline writes; add that option"
 
 
 def _is_folder(path: Path) -> bool:

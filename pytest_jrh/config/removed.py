@@ -9,6 +9,7 @@ import argparse
 from typing import Any, NoReturn
 
 OPTIONS: dict[str, str] = {
+    "reset-reference": "gate.max_drop is held against the last --jrh-update-baseline",
     "summary": "name it with --jrh-report=FILE.md",
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
     "cassette-dir": "set replay.cassette_dir in the suite's config",

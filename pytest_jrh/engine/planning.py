@@ -14,15 +14,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import Recorded
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
 from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, dollars, one_line
 from pytest_jrh.llm.budget import price_for
 from pytest_jrh.reports.grounds import kin_sentence
-from pytest_jrh.reports.planner import prospect_sentences
-from pytest_jrh.stats.planning import PlannedCase, foreseen, prospects
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec, StageName
     from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
     from pytest_jrh.recording.tapes import Lookup
-    from pytest_jrh.stats.planning import CaseClass
 
 
 # Tokens are estimated from characters: few letters a token makes many tokens.
@@ -91,7 +87,7 @@ class Survey:
     complete. `judge_calls` are those of one verdict, and `repeats` counts the verdicts that are
     missing. `unusable` says that the case ends in recorded answers that cannot be used, and
     `renewed` that such are asked again; `unreadable` says what of its input cannot be read.
-    `scores` are those that are recorded, where none is missing. `beside` is a case that is no
+    `beside` is a case that is no
     item of the session, and that a probe changes. `asks` are the calls with which a probe makes
     the case, once it has begun. `most_following` is how many edits may follow from those of a plan
     of acts.
@@ -114,7 +110,6 @@ class Survey:
     unusable: bool = False
     unreadable: str = ""
     renewed: bool = False
-    scores: tuple[int, ...] = ()
     beside: bool = False
     asks: Mapping[StageName, CallRange] | None = None
     most_following: int = 0
@@ -123,11 +118,6 @@ class Survey:
     def is_recorded(self) -> bool:
         """Whether any call of the case is."""
         return any(lookup.answer is not None for lookup in self.lookups)
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether the case has a verdict or may get one: it was made, or may still be."""
-        return self.evaluates and (self.made or not self.ended)
 
     @property
     def stays_unrecorded(self) -> bool:
@@ -336,8 +326,6 @@ def session_plan(
     for ready in suites:
         kin_sentences.update(dict.fromkeys(map(kin_sentence, ready.grounds.kin)))
     calls += all_wrapped(kin_sentences, width)
-    for ready in suites:
-        calls += prospect_lines(ready, surveyed, width)
     return calls
 
 
@@ -362,34 +350,6 @@ def _left_out(ready: ReadySuite) -> Iterator[str]:
 def _modes(suites: LoadedSuites) -> dict[str, tuple[str, str]]:
     """The record modes of each suite, as the plan has them."""
     return {ready.suite.name: suites.modes(ready) for ready in suites}
-
-
-def prospect_lines(ready: ReadySuite, surveys: Iterable[Survey], width: int = 80) -> list[str]:
-    """What a comparison of a suite with a baseline can show; nothing where no case is judged."""
-    suite = ready.suite
-    cases = []
-    for survey in surveys:
-        spec = survey.spec
-        if spec.suite != suite.name or ready.is_unlabelled(spec):
-            continue
-        if survey.is_judged and not (spec.variant or survey.beside):
-            cases.append(
-                PlannedCase(spec.judge or "", _class_of(spec), spec.cluster_id, survey.scores)
-            )
-    proven = suite.gate.max_drop if suite.gate.proof else None
-    outlook = prospects(foreseen(cases, suite.repeats_of), proven)
-    lines = all_wrapped(prospect_sentences(outlook), width)
-    head = f"suite {suite.name}, compared with a baseline"
-    return ["", head, *lines] if lines else []
-
-
-def _class_of(spec: CaseSpec) -> CaseClass:
-    """The class of a case's label; of a natural run no label is read here."""
-    if spec.target_score is None and KINDS[spec.test].figures == ("recall",):
-        return "violated"
-    if spec.target_score is None and KINDS[spec.test].figures == ("false_positive_rate",):
-        return "satisfied"
-    return "all"
 
 
 def plan_lines(

@@ -388,11 +388,11 @@ async def surveyed(
     """Replay a case as far as its cassettes reach; `judge` makes and judges it."""
     from pytest_jrh.engine.planning import Survey
 
-    spec, judgment = attempt.spec, None
+    spec = attempt.spec
     ended, unusable, letters, unreadable = True, False, 0, ""
     evaluates = ready.test(spec.test).evaluate or spec in ready.bases
     try:
-        judgment = await judge(attempt)
+        await judge(attempt)
     except Unrecorded:
         messages = _messages(attempt, ready)
         ended, letters = False, len(render_transcript(messages))
@@ -431,7 +431,6 @@ async def surveyed(
         unusable=unusable,
         unreadable=unreadable,
         renewed=any(tape.renewed for tape in attempt.tapes),
-        scores=judgment.scores if judgment is not None else (),
         asks=asks,
     )
 

@@ -145,7 +145,6 @@ class SuiteSession:
             options.baseline,
             config.invocation_params.dir,
             update=options.update_baseline,
-            reset_reference=options.reset_reference,
         )
         # Read now: pytest's arguments are about to be those of the suites, too.
         self.named = named_suites(config, options)

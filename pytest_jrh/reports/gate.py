@@ -13,8 +13,9 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Command, Fold, Sentence
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
+from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.figures import percent
-from pytest_jrh.stats.gate import is_replay, level_of
+from pytest_jrh.stats.gate import is_replay
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
 
 if TYPE_CHECKING:
@@ -55,11 +56,7 @@ def _unproven_rate(threshold: Threshold) -> str:
     probe = threshold.probe
     assert probe is not None
     text = f"INCONCLUSIVE, not proven that no more than {percent(threshold.limit)} turn"
-    if probe.rate.upper is not None:
-        text += f" (up to {percent(probe.rate.upper)} may)"
-    if probe.cases is None:
-        return text
-    return f"{text}; {counted(probe.cases, 'verdict')} would decide it if none turned"
+    return text if probe.rate.upper is None else f"{text} (up to {percent(probe.rate.upper)} may)"
 
 
 # What is said of a loss that is larger than allowed, but not larger than chance makes it.
@@ -121,26 +118,18 @@ def _drop_text(threshold: Threshold, decision: GateDecision) -> str:
     if not drop.changes:
         return f"max_drop{_by(threshold)} is not decided: {threshold.figure.why}"
     if drop.worse:
-        texts = []
-        for since in dict.fromkeys(change.since for change in drop.worse):
-            changes = [change for change in drop.changes if change.since == since]
-            texts.append(_words(changes, decision, drop.worse))
-        return "; ".join(texts)
+        return _words(drop.changes, decision, drop.worse)
     if drop.replayed:
         many = counted(threshold.n, "compared case")
         whose = f"{one_line(threshold.judge)}: " if threshold.judge else ""
         return f"{whose}judge and verdicts are those of the baseline in {many}"
-    # The verdicts that were written first, where an update has replaced them.
-    changes = [change for change in drop.changes if change.since == drop.changes[-1].since]
-    text = _words(changes, decision) + _why_tolerated(changes, threshold, decision)
+    text = _words(drop.changes, decision) + _why_tolerated(drop.changes, threshold)
     if drop.verdict == "PASS":
         return text
-    return f"{text}; {_unproven_drop(threshold)}"
+    return f"{text}; INCONCLUSIVE: not proven that other runs lose less than {_allowed(threshold)}"
 
 
-def _why_tolerated(
-    changes: Sequence[SetChange], threshold: Threshold, decision: GateDecision
-) -> str:
+def _why_tolerated(changes: Sequence[SetChange], threshold: Threshold) -> str:
     """Why a loss does not fail the gate; nothing where no more is lost than won."""
     losing = [change for change in changes if change.is_whole and change.drop > 0]
     if not losing:
@@ -149,21 +138,9 @@ def _why_tolerated(
     within = [change for change in losing if change.drop <= threshold.limit]
     if len(within) == len(losing):
         return f": {allowed}"
-    if any(change.adjusted < level_of(decision.changes) for change in within):
+    if any(change.adjusted < SESSION_LEVEL for change in within):
         return f": {allowed}, and where more are lost, they are {_FEW}"
     return f": {_FEW}"
-
-
-def _unproven_drop(threshold: Threshold) -> str:
-    drop = threshold.drop
-    assert drop is not None
-    text = f"INCONCLUSIVE: not proven that other runs lose less than {_allowed(threshold)}"
-    if drop.runs is None:
-        return f"{text}, and no number of runs would prove it"
-    needed = counted(drop.runs, "run")
-    if drop.runs <= max(len(change.sizes) for change in drop.changes):
-        return f"{text}; about {needed} do if nothing changed, so that what was lost is the reason"
-    return f"{text}; about {needed} like these would if nothing changed"
 
 
 def _allowed(threshold: Threshold) -> str:
@@ -198,8 +175,7 @@ def _words(
     classes = [_class_words(change, decision) for change in changes if change.is_whole]
     by = one_line(changes[0].judge)
     whose = f"{by} " if by else ""
-    since = "since the reference, " if changes[0].since == "reference" else ""
-    text = f"{since}{whose}{', and '.join(classes)}"
+    text = f"{whose}{', and '.join(classes)}"
     rubrics = [change for change in changes if change.kind == "rubric" and change in worse]
     rubrics.sort(key=lambda change: -change.drop)
     if {change.kind for change in changes if change in worse} == {"all"} and len(classes) > 1:
@@ -280,16 +256,16 @@ def unseen_sentences(decision: GateDecision) -> Iterator[str]:
         of_judge = [pair for pair in pairs if pair.now.judge == judge]
         if is_replay(of_judge) or not (decision.passed or judge in open_judges):
             continue
-        changes = [change for change in decision.changes if change.judge == judge]
-        since = changes[-1].since
-        latest = [change for change in changes if change.is_whole and change.since == since]
+        changes = [
+            change for change in decision.changes if change.judge == judge and change.is_whole
+        ]
         of = f" by {one_line(judge)}" if judge else ""
-        bounds = [_unseen(change) for change in latest if change.unseen.upper]
+        bounds = [_unseen(change) for change in changes if change.unseen.upper]
         if any(bounds):
             worse = " or ".join(filter(None, bounds))
             yield (f"{_UNSEEN}{of}: on other runs, up to {worse} would look like this.")
-        elif latest[0].unseen.why:
-            yield f"How other runs would be judged{of} is not known: {latest[0].unseen.why}."
+        elif changes[0].unseen.why:
+            yield f"How other runs would be judged{of} is not known: {changes[0].unseen.why}."
 
 
 def _unseen(change: SetChange) -> str:
@@ -337,9 +313,8 @@ def _lost_words(decision: GateDecision) -> str:
     if any(threshold.drop and threshold.drop.worse for threshold in decision.thresholds):
         return ""
     texts = []
-    since_update = [change for change in decision.changes if change.since == "update"]
-    for judge in dict.fromkeys(change.judge for change in since_update):
-        changes = [change for change in since_update if change.judge == judge]
+    for judge in dict.fromkeys(change.judge for change in decision.changes):
+        changes = [change for change in decision.changes if change.judge == judge]
         if any(change.lost for change in changes):
             texts.append(_words(changes, decision))
     return "; ".join(texts)
@@ -402,11 +377,6 @@ def comparison_sentences(decision: GateDecision) -> Iterator[str]:
             f"{counted(len(decision.changed_unseen), 'verdict')} changed though the judge is the "
             "same as in the baseline (model, prompt, parameters), which is more than flicker "
             "explains: what is behind the model's name may have changed."
-        )
-    if decision.moved and decision.holds_a_drop:
-        yield (
-            "The baseline was updated since its reference was set: max_drop is held against both, "
-            "and regressions against the last update."
         )
 
 
@@ -495,13 +465,11 @@ def certainty_sentences(decision: GateDecision) -> Iterator[str]:
     """Name the test, its level, and of each set that has lost anything p and what it lost."""
     if not decision.changes:
         return
-    level = level_of(decision.changes)
-    number = len([change for change in decision.changes if change.since == "update"])
     yield (
         "Exact test inside of cases: if the judge has not changed, its verdicts before and now are "
         "exchangeable. p is the chance of a loss as large as this; adjusted, the chance of any so "
-        f"unlikely among the {counted(number, 'set')} compared. With max_drop, a set fails where "
-        f"the adjusted p is below {level:.3g}."
+        f"unlikely among the {counted(len(decision.changes), 'set')} compared. With max_drop, a "
+        f"set fails where the adjusted p is below {SESSION_LEVEL:.3g}."
     )
     lost = [change for change in decision.changes if change.drop > 0]
     lost.sort(key=lambda change: (change.adjusted, change.p_value))
@@ -527,9 +495,8 @@ _MOST_SETS = 12
 def _set_name(change: SetChange) -> str:
     names = {"violated": "violated cases", "satisfied": "satisfied cases", "all": "all cases"}
     name = names.get(change.kind, one_line(change.rubric))
-    since = "since the reference, " if change.since == "reference" else ""
     by = f" by {one_line(change.judge)}" if change.judge else ""
-    text = f"{since}{name}{by}"
+    text = f"{name}{by}"
     return text[0].upper() + text[1:] if change.kind != "rubric" else text
 
 

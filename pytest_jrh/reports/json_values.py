@@ -143,13 +143,12 @@ def _drop(drop: DropDecision) -> dict[str, Any]:
         "verdict": drop.verdict,
         "worse": list(map(_named_set, drop.worse)),
         "unproven": list(map(_named_set, drop.unproven)),
-        "runs": drop.runs,
         "replayed": drop.replayed,
     }
 
 
 def _named_set(change: SetChange) -> dict[str, Any]:
-    return {"set": change.kind, "rubric": change.rubric or None, "since": change.since}
+    return {"set": change.kind, "rubric": change.rubric or None}
 
 
 def _rate(probe: ProbeDecision) -> dict[str, Any]:
@@ -159,7 +158,6 @@ def _rate(probe: ProbeDecision) -> dict[str, Any]:
         "lower": probe.rate.lower,
         "upper": probe.rate.upper,
         "adjusted_p_value": probe.adjusted,
-        "cases": probe.cases,
         "reason": probe.rate.interval_reason,
     }
 
@@ -175,7 +173,6 @@ def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any
         "not_comparable": dict(comparison.not_comparable),
         "flickered": list(decision.flickered),
         "changes": list(map(_change, decision.changes)),
-        "reference_moved": decision.moved,
         "flicker": list(map(_known_flicker, decision.flickers)),
     }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, cast
 
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
@@ -20,8 +20,7 @@ class BaselineCase:
 
     Digest and fingerprint are the first 16 hex digits, so that a line stays readable. `score` is
     None where repeats have no majority. `scores` are those of several repeats, and empty where the
-    case was judged once. `reference` are the scores that a drop is held against; empty
-    where they are those of the line itself.
+    case was judged once.
     """
 
     case_id: str
@@ -31,7 +30,6 @@ class BaselineCase:
     score: int | None
     reason: str = ""
     scores: tuple[int, ...] = ()
-    reference: tuple[int, ...] = ()
 
     @property
     def all_scores(self) -> tuple[int, ...]:
@@ -193,20 +191,12 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
     )
 
 
-def update(
-    baseline: Baseline,
-    results: Iterable[CaseResult],
-    scope: Scope,
-    *,
-    reset_reference: bool = False,
-) -> Update:
+def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
     """Update a baseline with a session's verdicts, and leave all other lines unchanged.
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
     their lines. A line is removed where its case is no longer in the suite, or has no
     case or no label now.
-    What a drop is held against stays as it was when the case was first written, unless
-    `reset_reference` makes it the present verdict.
     """
     cases = dict(baseline.cases)
     by_id = {result.case_id: result for result in results}
@@ -216,7 +206,7 @@ def update(
     for case_id in sorted(scope.selected | by_id.keys()):
         result = by_id.get(case_id)
         if result is not None and result.outcome in JUDGED:
-            cases[case_id] = _line(result, cases.get(case_id), reset_reference=reset_reference)
+            cases[case_id] = _line(result, cases.get(case_id))
         elif result is not None and result.outcome in ("no_case", "unlabelled"):
             removed += [case_id] if case_id in cases else []
         elif result is None or result.outcome in UNSCORED:
@@ -270,13 +260,11 @@ def contradiction(before: BaselineCase, result: CaseResult) -> str:
     )
 
 
-def _line(
-    result: CaseResult, before: BaselineCase | None, *, reset_reference: bool
-) -> BaselineCase:
+def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:
     """The line of a verdict, with what it keeps of the line before."""
     assert result.case_digest
     assert result.judge_fingerprint
-    line = BaselineCase(
+    return BaselineCase(
         result.case_id,
         short(result.case_digest),
         short(result.judge_fingerprint),
@@ -284,16 +272,4 @@ def _line(
         result.score,
         before.reason if before is not None else "",
         result.scores if len(result.scores) > 1 else (),
-    )
-    assert line.all_scores
-    if before is None or reset_reference or before.case_digest != line.case_digest:
-        return line
-    reference = before.reference or before.all_scores
-    return line if _alike(reference, line.all_scores) else replace(line, reference=reference)
-
-
-def _alike(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether scores are equally frequent, also where there are more of them."""
-    return all(
-        one.count(score) * len(other) == other.count(score) * len(one) for score in {*one, *other}
     )

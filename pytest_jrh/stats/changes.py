@@ -5,12 +5,11 @@ what an update of the baseline does to its figures.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.core.model import JUDGED, most_frequent
 from pytest_jrh.stats.baseline import Pair
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets
 from pytest_jrh.stats.intervals import (
@@ -32,9 +31,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.formulas import Estimate
 
 
-Since: TypeAlias = Literal["update", "reference"]
-"""The verdicts of the last update, or those that were written first."""
-
 SetKind: TypeAlias = Literal["violated", "satisfied", "all", "rubric"]
 """Of a binary judge the cases of either label, of which recall and false positives are the rates;
 all cases; those of one rubric.
@@ -50,14 +46,13 @@ class SetChange:
     case are not all as far off, so that it counts by all of them. `lost` are the cases, by id,
     whose majority was right and is wrong now, `won` those that were wrong and are right, and
     `right_before` counts the cases that were right. `p_value` and `adjusted` are those of the exact
-    test (`exchange.SetTest`), adjusted over all sets of the session that are compared with the same
-    verdicts. `over_runs` is the drop over runs with the smallest one that they exclude as its upper
-    bound. `sizes` are the numbers of cases of the runs, and `judge` is empty for the suite's only
-    one.
+    test (`exchange.SetTest`), adjusted over all sets of the session. `unseen` is the drop over
+    runs, with the smallest one that they exclude as its upper bound, 0 where every loss is
+    excluded. `sizes` are the numbers of cases of the runs, and `judge` is empty for the suite's
+    only one.
     """
 
     kind: SetKind
-    since: Since
     judge: str
     rubric: str
     ordinal: bool
@@ -68,7 +63,7 @@ class SetChange:
     right_before: int
     p_value: float
     adjusted: float
-    over_runs: Estimate
+    unseen: Estimate
     sizes: tuple[int, ...]
     mixed: bool
 
@@ -81,12 +76,6 @@ class SetChange:
     def drop(self) -> float:
         """How much larger the mean error is now; a gain is negative."""
         return self.now - self.before
-
-    @property
-    def unseen(self) -> Estimate:
-        """The same with an upper bound of 0 where every loss is excluded."""
-        upper = self.over_runs.upper
-        return self.over_runs if upper is None else replace(self.over_runs, upper=max(0.0, upper))
 
     @property
     def is_whole(self) -> bool:
@@ -117,10 +106,8 @@ def right_now(result: CaseResult) -> Fraction:
     return _right(result.scores, result)
 
 
-def right_before(pair: Pair, since: Since = "update") -> Fraction:
+def right_before(pair: Pair) -> Fraction:
     """The share of the repeats that were right in the baseline; `pair.now` knows the label."""
-    if since == "reference" and pair.before.reference:
-        return _right(pair.before.reference, pair.now)
     if pair.before.scores:
         return _right(pair.before.scores, pair.now)
     return _share(int(pair.before.outcome == "agree"), 1)
@@ -130,14 +117,11 @@ def right_before(pair: Pair, since: Since = "update") -> Fraction:
 _FARTHEST = 1_000
 
 
-def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
+def errors_of(pair: Pair) -> CaseErrors:
     """How far off each verdict was and is: in levels, of a binary judge 0 or 1 whatever its score;
     of unknown scores, by the outcome.
     """
-    before = pair.before.all_scores
-    if since == "reference" and pair.before.reference:
-        before = pair.before.reference
-    now, label = pair.now.all_scores, pair.now.expected
+    before, now, label = pair.before.all_scores, pair.now.all_scores, pair.now.expected
     if label is None or not before or not now:
         return CaseErrors(
             (int(pair.before.outcome != "agree"),), (int(pair.now.outcome != "agree"),)
@@ -149,11 +133,11 @@ def errors_of(pair: Pair, since: Since = "update") -> CaseErrors:
     )
 
 
-def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChange, ...]:
+def set_changes(pairs: Sequence[Pair]) -> tuple[SetChange, ...]:
     """Compare what was with what is: of each judge both classes of a binary suite, all cases, and
     each rubric where there are several; nothing without pairs.
     """
-    errors = [errors_of(pair, since) for pair in pairs]
+    errors = [errors_of(pair) for pair in pairs]
     sets = list(_sets(pairs))
     tests = compare_sets(errors, [places for *_, places in sets])
     # Integers are as exact as fractions, and much faster.
@@ -163,7 +147,7 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
     changes = []
     for (kind, judge, rubric, places), test in zip(sets, tests, strict=True):
         members = [pairs[place] for place in places]
-        right = [_was_right(pair, since) for pair in members]
+        right = [pair.before.outcome == "agree" for pair in members]
         lost, won = [], []
         for pair, was_right in zip(members, right, strict=True):
             if was_right and pair.now.outcome == "disagree":
@@ -175,7 +159,6 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
         changes.append(
             SetChange(
                 kind=kind,
-                since=since,
                 judge=judge,
                 rubric=rubric,
                 ordinal=_is_ordinal(members),
@@ -186,7 +169,7 @@ def set_changes(pairs: Sequence[Pair], since: Since = "update") -> tuple[SetChan
                 right_before=sum(right),
                 p_value=test.p_value,
                 adjusted=test.adjusted,
-                over_runs=unseen_drop(clusters),
+                unseen=unseen_drop(clusters),
                 sizes=tuple(change.n for change in clusters),
                 mixed=any(
                     len(set(errors[place].before)) > 1 or len(set(errors[place].now)) > 1
@@ -221,12 +204,6 @@ def _sets(pairs: Sequence[Pair]) -> Iterator[_Places]:
 
 def _is_ordinal(pairs: Sequence[Pair]) -> bool:
     return any(pair.now.spec.target_score is not None for pair in pairs)
-
-
-def _was_right(pair: Pair, since: Since) -> bool:
-    if since == "reference" and pair.before.reference:
-        return most_frequent(pair.before.reference) == pair.now.expected
-    return pair.before.outcome == "agree"
 
 
 def _in_parts(errors: tuple[int, ...], unit: int) -> int:
@@ -270,11 +247,6 @@ def _share(count: int, of: int) -> Fraction:
     return Fraction(count, of)
 
 
-def _mean(shares: Iterable[Fraction]) -> float:
-    listed = list(shares)
-    return float(sum(listed, Fraction()) / len(listed))
-
-
 _Group: TypeAlias = tuple[str, str]
 
 
@@ -288,35 +260,6 @@ class Lowered:
     judge: str
     before: float
     now: float
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracies:
-    """The share of right verdicts over the `n` cases of an update: in the reference, which a drop
-    is held against, and in the verdicts that were written.
-    """
-
-    n: int
-    reference: float
-    now: float
-
-
-def accuracies(made: Update, results: Iterable[CaseResult]) -> Accuracies | None:
-    """Compare the reference with what an update has written; None where it has written nothing."""
-    pairs = [
-        Pair(made.baseline.cases[result.case_id], result)
-        for result in results
-        if result.outcome in JUDGED
-        and result.case_id in made.baseline.cases
-        and not result.spec.derived
-    ]
-    if not pairs:
-        return None
-    return Accuracies(
-        n=len(pairs),
-        reference=_mean(right_before(pair, "reference") for pair in pairs),
-        now=_mean(right_before(pair) for pair in pairs),
-    )
 
 
 def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> list[Lowered]:

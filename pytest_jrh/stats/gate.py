@@ -28,7 +28,6 @@ from pytest_jrh.stats.exchange import SESSION_LEVEL
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import POWER
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.planning import ForeseenSuite, runs_to_prove, visible_drop
 from pytest_jrh.stats.probes import ProbeDecision, decide_probe, probe_tables
 from pytest_jrh.stats.statistics import accuracy_of
 
@@ -144,16 +143,14 @@ class DropDecision:
     """What the changes of one judge come to under `gate.max_drop`.
 
     FAIL: the sets in `worse` have lost more than the limit, and more than flicker explains. With
-    `gate.proof`, INCONCLUSIVE: of those in `unproven` a larger drop is not excluded, and so many
-    `runs` like these would decide it in 80% of sessions if nothing has changed; None where no
-    number is known. `replayed` says that judge and verdicts are those of the baseline.
+    `gate.proof`, INCONCLUSIVE: of those in `unproven` a larger drop is not excluded. `replayed`
+    says that judge and verdicts are those of the baseline.
     """
 
     verdict: Verdict
     changes: tuple[SetChange, ...]
     worse: tuple[SetChange, ...] = ()
     unproven: tuple[SetChange, ...] = ()
-    runs: int | None = None
     replayed: bool = False
 
 
@@ -204,9 +201,7 @@ class Threshold:
 
 
 class _Compared(NamedTuple):
-    """What a session is compared with: None of each without a baseline; `changes` are those since
-    the last update and, where that is another, since the reference.
-    """
+    """What a session is compared with: None of each without a baseline."""
 
     comparison: Comparison | None
     covered: Coverage | None
@@ -370,14 +365,6 @@ NOTHING_COMPARED = "no case could be compared"
 _ROUNDING = 1e-9
 
 
-def level_of(changes: Iterable[SetChange]) -> float:
-    """The adjusted p below which a set has lost more than flicker explains.
-
-    Compared with two baselines, each has half of the level of a session.
-    """
-    return SESSION_LEVEL / max(1, len({change.since for change in changes}))
-
-
 def _decide_drop(
     judge: str, pairs: Sequence[Pair], compared: _Compared, rules: GateRules
 ) -> DropDecision:
@@ -386,11 +373,10 @@ def _decide_drop(
     """
     limit = rules.max_drop or 0.0
     changes = tuple(change for change in compared.changes if change.judge == judge)
-    level = level_of(compared.changes)
     worse = tuple(
         change
         for change in changes
-        if change.drop > limit + _ROUNDING and change.adjusted < level - _ROUNDING
+        if change.drop > limit + _ROUNDING and change.adjusted < SESSION_LEVEL - _ROUNDING
     )
     if worse:
         return DropDecision("FAIL", changes, worse)
@@ -406,24 +392,16 @@ def _decide_drop(
     )
     if not unproven:
         return DropDecision("PASS", changes)
-    flicker = next(flicker for flicker in compared.flickers if flicker.judge == judge)
-    classes = [change.sizes for change in changes if change.is_whole]
-    among = max(len(change.sizes) for change in changes)
-    suites = [ForeseenSuite(sizes, flicker.repeats, flicker.value, among) for sizes in classes]
-    runs = runs_to_prove(suites, limit)
-    return DropDecision("INCONCLUSIVE", changes, unproven=unproven, runs=runs)
+    return DropDecision("INCONCLUSIVE", changes, unproven=unproven)
 
 
 def is_replay(pairs: Sequence[Pair]) -> bool:
     """Whether nothing is to be proven: the same judge, and the same verdicts.
 
-    A session that replays what its baseline and its reference were made of has no drop to find,
-    however small it is.
+    A session that replays what its baseline was made of has no drop to find, however small it is.
     """
     return all(
-        pair.same_judge
-        and not pair.before.reference
-        and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
+        pair.same_judge and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
         for pair in pairs
     )
 
@@ -432,8 +410,7 @@ def _lost(pair: Pair) -> bool:
     """Whether a case is wrong now and was not, or less often, before."""
     if pair.now.outcome != "disagree":
         return False
-    before = max(right_before(pair), right_before(pair, "reference"))
-    return pair.before.outcome == "agree" or right_now(pair.now) < before
+    return pair.before.outcome == "agree" or right_now(pair.now) < right_before(pair)
 
 
 def _accuracies(
@@ -530,8 +507,7 @@ class GateDecision:
     they count as regressions. `accepted` are those that an update takes into the baseline for the
     first time. `never_reported` are selected cases without a result; `unscored`
     gives the outcome. Either fails the session whatever the thresholds. `changes` compare the
-    verdicts with the baseline's last update by set of cases, and with the reference where that is
-    another. `flickers` are those of the judges that are
+    verdicts with the baseline's by set of cases. `flickers` are those of the judges that are
     compared. `nothing_ran` means that the suite has no
     result at all. `unjudged` names judges, rubrics and tests without a verdict. `update_command`
     updates the baseline; it is set where nothing could be compared, and where the suite has
@@ -563,11 +539,6 @@ class GateDecision:
     subset: SubsetView | None = None
 
     @property
-    def moved(self) -> bool:
-        """Whether the reference is another than the verdicts of the last update."""
-        return any(change.since == "reference" for change in self.changes)
-
-    @property
     def is_reported(self) -> bool:
         """Whether reports speak of it: a gate is set, something is missing or was accepted."""
         return self.active or not self.passed or bool(self.accepted)
@@ -582,11 +553,10 @@ class GateDecision:
         """The regressions and fixes whose judge is the same as in the baseline by what is known of
         it, and has lost more since than flicker explains.
         """
-        level = level_of(self.changes)
         worse = {
             change.judge
             for change in self.changes
-            if change.since == "update" and change.drop > 0 and change.adjusted < level
+            if change.drop > 0 and change.adjusted < SESSION_LEVEL
         }
         if self.comparison is None or not worse:
             return ()
@@ -646,8 +616,8 @@ class SubsetView:
     """What the gate of a subset of the suite's cases can see.
 
     `waived` are the keys of the gate that decide about all cases alone. `seen_from` is the smallest
-    drop that is seen in 80% of sessions, None where none is; `judged` are the cases of the judge
-    with the fewest that count, and `judges` how many there are.
+    drop that is seen in 80% of sessions where any regression fails, None elsewhere; `judged` are
+    the cases of the judge with the fewest that count, and `judges` how many there are.
     """
 
     name: str
@@ -673,9 +643,7 @@ def of_subset(rules: GateRules) -> tuple[GateRules, tuple[str, ...]]:
 def subset_view(
     name: str, waived: tuple[str, ...], results: Iterable[CaseResult], decision: GateDecision
 ) -> SubsetView:
-    """Say what the gate of a subset can see: under `max_drop` what is more than flicker, else one
-    case that is judged wrong.
-    """
+    """Say what the gate of a subset can see: any wrong verdict, but not under `max_drop`."""
     judged: Counter[str] = Counter()
     for result in results:
         if result.outcome in JUDGED and not result.spec.derived:
@@ -683,20 +651,8 @@ def subset_view(
     fewest = min(judged.values(), default=0)
     seen_from = 1 - (1 - POWER) ** (1 / fewest) if fewest else None
     if fewest and decision.holds_a_drop and decision.changes and not decision.is_snapshot:
-        seen_from = _drop_seen(decision)
+        seen_from = None
     return SubsetView(name, waived, len(judged), fewest, seen_from)
-
-
-def _drop_seen(decision: GateDecision) -> float | None:
-    """The smallest drop that is told from flicker in 80% of sessions; None where none is."""
-    drops = []
-    for change in decision.changes:
-        if change.kind == "all":
-            flicker = next(one for one in decision.flickers if one.judge == change.judge)
-            suite = ForeseenSuite(change.sizes, flicker.repeats, flicker.value)
-            drops.append(visible_drop(suite) or 1)
-    largest = max(drops, default=1)
-    return largest if largest < 1 else None
 
 
 def tolerated(
@@ -797,13 +753,12 @@ def _compared(
     if baseline is None or comparison is None:
         return _Compared(None, None, (), ())
     pairs = comparison.pairs
-    changes = set_changes(pairs)
-    if any(pair.before.reference for pair in pairs):
-        changes += set_changes(pairs, "reference")
     judged = [result for result in received if result.outcome in JUDGED]
     counting = [result for result in judged if not result.spec.derived]
     covered = coverage(baseline, comparison, received, scope)
-    return _Compared(comparison, covered, changes, tuple(_flickers(counting, comparison)))
+    return _Compared(
+        comparison, covered, set_changes(pairs), tuple(_flickers(counting, comparison))
+    )
 
 
 def _undecided(rules: GateRules, applied: Sequence[Threshold]) -> Iterator[str]:

@@ -519,8 +519,7 @@ def unseen_drop(changes: Iterable[Change], level: float = LEVEL) -> Estimate:
     One-sided at `level`, by Student's t over clusters. As no loss that was seen says nothing of
     those that were not, a drop has at least the variance of one that breaks whole clusters: where
     fewer losses are in a suite than by chance, the variance among them is too small as well. The
-    smallest drop is the one that is as large as its own bound. It is negative where every drop is
-    excluded, and so is any smaller gain.
+    smallest drop is the one that is as large as its own bound.
     """
     filled = [change for change in changes if change.n]
     runs, n = len(filled), sum(change.n for change in filled)
@@ -533,17 +532,11 @@ def unseen_drop(changes: Iterable[Change], level: float = LEVEL) -> Estimate:
 
     def bound(supposed: float) -> float:
         """The upper bound of the drop, where one of this size is to be excluded."""
-        size = abs(supposed)
-        unseen = max(0.0, size * (1 - size)) * whole
+        unseen = max(0.0, supposed * (1 - supposed)) * whole
         return drop + quantile * math.sqrt((squares + unseen) * runs / (runs - 1)) / n
 
-    def smallest(low: float, high: float) -> float:
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (low, middle) if bound(middle) < middle else (middle, high)
-        return high
-
-    high = smallest(max(0.0, drop), max(1.0, bound(1.0)))
-    if high < _NO_DROP:
-        high = smallest(drop, 0.0)
-    return Estimate(drop, upper=high, n=n)
+    low, high = max(0.0, drop), max(1.0, bound(1.0))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(middle) < middle else (middle, high)
+    return Estimate(drop, upper=high if high > _NO_DROP else 0.0, n=n)

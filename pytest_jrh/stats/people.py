@@ -31,7 +31,6 @@ from pytest_jrh.stats.intervals import (
     wilson,
 )
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.planning import CORRELATION
 from pytest_jrh.stats.statistics import accuracy_of
 
 if TYPE_CHECKING:
@@ -48,6 +47,8 @@ _CONFIRMING_LABELS = 60
 _FEWEST_CLUSTERS = 2
 _FORESEEN_ACCURACIES = (0.9, 0.8)
 _FORESEEN_WRONG = 0.05
+# How much alike verdicts of one run are taken to be: a guess.
+_CORRELATION = 0.3
 _FORESEEN_SESSIONS = 8
 _MOST_FORESEEN = 1_000
 _UNSEEN = "people labelled no such case"
@@ -309,7 +310,7 @@ def _simulated(
     clusters: Sequence[Hashable], labelled: int, right: float, rng: random.Random
 ) -> list[list[CheckedCase]]:
     """Satisfied cases, as accuracy does not tell the classes apart."""
-    both = (1 - CORRELATION) / CORRELATION
+    both = (1 - _CORRELATION) / _CORRELATION
     chances = {cluster: rng.betavariate(right * both, (1 - right) * both) for cluster in clusters}
     drawn = set(rng.sample(range(len(clusters)), min(labelled, len(clusters))))
     cases = []

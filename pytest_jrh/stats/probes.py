@@ -4,7 +4,6 @@ more often than by chance, and more often than is allowed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
 
 # Proofs that take more verdicts than this are named no number of.
-_MOST_CASES = 2_000
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
 not known, and one that never contradicted itself may yet do so.
@@ -149,14 +147,12 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
 class ProbeDecision:
     """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
 
-    So many `cases` would decide an INCONCLUSIVE one if none turned; None where no number does. The
-    verdicts are those of so many `clusters`.
+    The verdicts are those of so many `clusters`.
     """
 
     verdict: Verdict
     rate: Estimate
     adjusted: float = 1.0
-    cases: int | None = None
     clusters: int = 0
 
 
@@ -170,26 +166,11 @@ def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> Prob
         return ProbeDecision("INCONCLUSIVE", Estimate(why=NO_VERDICT))
     rate = estimate_share(table.tallies, 1 - 2 * (1 - LEVEL))
     verdict: Verdict = "INCONCLUSIVE"
-    cases = None
     if rate.value is not None and rate.value > limit and table.is_finding:
         verdict = "FAIL"
     elif not proof or (rate.upper is not None and rate.upper <= limit):
         verdict = "PASS"
-    else:
-        cases = _cases_to_prove(table, limit)
-    return ProbeDecision(verdict, rate, table.adjusted, cases, len(table.tallies))
-
-
-def _cases_to_prove(table: ProbeTable, limit: float) -> int | None:
-    """The fewest verdicts, in clusters as large as these on average, of which none must turn."""
-    size = math.ceil(fmean(tally.n for tally in table.tallies))
-    clusters = len(table.tallies)
-    while clusters * size <= _MOST_CASES:
-        clusters += 1
-        upper = estimate_share([Tally(0, size)] * clusters, 1 - 2 * (1 - LEVEL)).upper
-        if upper is not None and upper <= limit:
-            return clusters * size
-    return None
+    return ProbeDecision(verdict, rate, table.adjusted, len(table.tallies))
 
 
 def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:

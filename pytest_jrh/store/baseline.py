@@ -37,7 +37,7 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
-from pytest_jrh.stats.changes import Lowered, accuracies, lowered
+from pytest_jrh.stats.changes import Lowered, lowered
 from pytest_jrh.stats.figures import percent
 
 if TYPE_CHECKING:
@@ -73,12 +73,8 @@ class _Line(BaseModel):
     )
     case_digest: _Digest = Field(description=_HEX)
     judge_fingerprint: _Digest = Field(description=_HEX)
-    reference: list[int] = Field(
-        default=[],
-        min_length=1,
-        max_length=MAX_REPEATS,
-        description=f"a list of one to {MAX_REPEATS} integers",
-    )
+    # Of earlier versions; nothing is held against it any more.
+    reference: list[int] = Field(default=[], exclude=True, description="a list of integers")
     reason: str = Field(default="", description="text")
 
 
@@ -142,7 +138,9 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
 def _record(case: BaselineCase) -> dict[str, Any]:
     line = {"id": case.case_id}
     for key, declared in _Line.model_fields.items():
-        if key != "id" and (declared.is_required() or getattr(case, key)):
+        if key in ("id", "reference"):
+            continue
+        if declared.is_required() or getattr(case, key):
             line[key] = getattr(case, key)
     return line
 
@@ -207,7 +205,6 @@ def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | No
         score=line.score,
         reason=line.reason,
         scores=tuple(line.scores),
-        reference=tuple(line.reference),
     )
 
 
@@ -510,13 +507,10 @@ class BaselineFile:
     when first needed. The controller writes it.
     """
 
-    def __init__(
-        self, path: Path | None, folder: Path, *, update: bool, reset_reference: bool = False
-    ) -> None:
+    def __init__(self, path: Path | None, folder: Path, *, update: bool) -> None:
         self.path = path
         self._folder = folder
         self._update = update
-        self._reset_reference = reset_reference
 
     @cached_property
     def content(self) -> Baseline | None:
@@ -593,7 +587,7 @@ class BaselineFile:
         is_new = is_missing(self.path)
         before = self._read() or Baseline()
         results = list(results)
-        made = update(before, results, scope, reset_reference=self._reset_reference)
+        made = update(before, results, scope)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"
@@ -613,26 +607,8 @@ class BaselineFile:
         save(self.path, made.baseline)
         return [
             *_about_cases(self.name, made, node),
-            *_about_figures(before, made, results, reset=self._reset_reference),
+            *map(_lowered, lowered(before, made, results)),
         ]
-
-
-def _about_figures(
-    before: Baseline, made: Update, results: list[CaseResult], *, reset: bool
-) -> Iterator[str]:
-    """Say what the update makes of the reference, and of which rubrics it makes less."""
-    accuracy = accuracies(made, results)
-    if accuracy is not None and (reset or accuracy.reference != accuracy.now):
-        over, now = f"over {counted(accuracy.n, 'case')}", percent(accuracy.now)
-        if reset:
-            yield f"Its reference is set to these verdicts: accuracy {now} {over}."
-        else:
-            yield (
-                f"Accuracy {over}: {now} now, {percent(accuracy.reference)} in the reference, "
-                "which max_drop is still held against; --jrh-reset-reference makes the present "
-                "verdicts the reference."
-            )
-    yield from map(_lowered, lowered(before, made, results))
 
 
 def _lowered(row: Lowered) -> str:

@@ -327,10 +327,6 @@ def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None
     places = [f"{files.option[13:]}::agent_perturbation::rubric-1::run-{n}[e1]" for n in (1, 2, 3)]
     assert f"  {places[1]} (2 of 3 said 1, 1 of 3 said 0)" in lines
     assert f"  {places[2]} (2 of 3 said 0, 1 of 3 said 1)" in lines
-    # What is recorded tells the plan how a judge flickers (rule M6).
-    plan = pytest_in(files, None, "--jrh-plan")
-    no_drop = "Of 3 violated cases from 3 runs, 3 repeats, flicker 44.4%, no drop is found"
-    assert no_drop in " ".join(plan.stdout.split())
 
     summary = (folder / "summary.md").read_text("utf-8")
     assert "| flicker |" in summary

@@ -784,7 +784,7 @@ def test_a_drop_is_decided_over_runs_and_leaves_single_regressions_to_the_sessio
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     told = " ".join(result.outlines)
     assert "Gate failed: misses 3 of 3 violations that it found before (" in told
-    unproven = "INCONCLUSIVE: not proven that other runs lose less than 5 points; about "
+    unproven = "INCONCLUSIVE: not proven that other runs lose less than 5 points"
     assert unproven in told
     assert sum("left to the gate" in line for line in result.outlines) == 3
     assert section(result.outlines, "regressions (3):") == REGRESSED
@@ -819,28 +819,6 @@ def test_a_limit_for_the_drop_without_a_baseline_lets_nothing_through(
     result = pytester.runpytest(project.rules(TINY, "{max_drop: 0.05}"))
     result.assert_outcomes(passed=7, failed=1)
     assert "gate.max_drop is not decided, because there is no baseline" in " ".join(result.outlines)
-
-
-def test_the_drop_is_held_against_the_reference_until_it_is_reset(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    lax = project.rules(LAX, "{max_drop: 0.05, proof: true}")
-    update = pytester.runpytest(lax, BASELINE, UPDATE)
-    told = " ".join(update.outlines)
-    assert "Accuracy over 8 cases: 50.0% now, 87.5% in the reference, which max_drop is" in told
-    assert "Lowered by this update: the lower bound of the accuracy on rubric-1, from " in told
-    again = pytester.runpytest(lax, BASELINE)
-    again.assert_outcomes(passed=4, xfailed=4)
-    assert again.ret == pytest.ExitCode.TESTS_FAILED
-    told = " ".join(again.outlines)
-    assert "0 regressions, 0 fixes." in told
-    assert "The baseline was updated since its reference was set" in told
-    reset = pytester.runpytest(lax, BASELINE, UPDATE, "--jrh-reset-reference")
-    assert "Its reference is set to these verdicts: accuracy 50.0% over 8 cases." in reset.outlines
-    assert pytester.runpytest(lax, BASELINE).ret == pytest.ExitCode.OK
-    alone = pytester.runpytest(lax, BASELINE, "--jrh-reset-reference")
-    assert alone.ret == pytest.ExitCode.USAGE_ERROR
-    alone.stderr.fnmatch_lines(["*--jrh-reset-reference: *add that option*"])
 
 
 @WORKERS

@@ -1,5 +1,5 @@
-"""How much worse a judge may be: losses inside of cases, PASS, FAIL and INCONCLUSIVE, flicker and
-the reference (rules M3, M4, M7, M8)."""
+"""How much worse a judge may be: losses inside of cases, PASS, FAIL and INCONCLUSIVE, and flicker
+(rules M3, M4, M8)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.changes import SetChange
 from pytest_jrh.stats.gate import GateDecision, Threshold, decide, tolerated
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
-from pytest_jrh.store.baseline import BaselineFile, load, render
+from pytest_jrh.store.baseline import load, render
 from tests.support.judged_sessions import gate_texts
 from tests.support.made_cases import make_result, make_spec
 
@@ -174,7 +174,7 @@ class TestWiring:
         )
         data = decision_data(decision)
         [drop] = [each["drop"] for each in data["thresholds"] if each["rule"] == "max_drop"]
-        assert drop["worse"] == [{"set": "rubric", "rubric": "rubric-0", "since": "update"}]
+        assert drop["worse"] == [{"set": "rubric", "rubric": "rubric-0"}]
         [row] = [each for each in data["baseline"]["changes"] if each["rubric"] == "rubric-0"]
         assert row["adjusted_p_value"] >= row["p_value"] == pytest.approx(0.05**6)
 
@@ -268,7 +268,7 @@ class TestDecision:
             decision = decided(self.now(wrong), baseline_of(earlier(self.BEFORE)), max_drop=0)
             assert decision.passed == passed
 
-    def test_a_proof_that_a_small_suite_cannot_give_says_what_would(self) -> None:
+    def test_a_small_suite_cannot_give_a_proof(self) -> None:
         before, now = baseline_of(earlier(self.BEFORE[:12])), self.now(0, 12)
         decision = decided(now, before, max_drop=0.05, proof=True)
         drop = drop_of(decision).drop
@@ -276,21 +276,13 @@ class TestDecision:
         assert (drop.verdict, decision.passed) == ("INCONCLUSIVE", False)
         assert decision_sentence(decision).startswith(
             "Gate failed: misses none of 12 violations that it found before; INCONCLUSIVE: not "
-            f"proven that other runs lose less than 5 points; about {drop.runs} runs like these "
-            "would if nothing changed. What could have gone unseen: on other runs, up to 23 points "
-            "less recall would look like this."
+            "proven that other runs lose less than 5 points. What could have gone unseen: on other "
+            "runs, up to 23 points less recall would look like this."
         )
         spared = decided(now, before, max_drop=0.05, proof=True, inconclusive="pass")
         assert spared.passed
         enough = self.now(0)
         assert decided(enough, baseline_of(earlier(enough)), max_drop=0.05, proof=True).passed
-
-    def test_no_number_of_runs_proves_that_nothing_at_all_is_lost(self) -> None:
-        now = self.now(0)
-        decision = decided(now, baseline_of(earlier(now)), max_drop=0, proof=True)
-        assert "less than 0 points, and no number of runs would prove it" in (
-            decision_sentence(decision)
-        )
 
     def test_a_large_drop_fails_with_and_without_a_proof(self) -> None:
         for proof in (False, True):
@@ -327,8 +319,6 @@ class TestDecision:
         rules: dict[str, Any] = {"max_drop": 0.05, "proof": True}
         for before in (earlier(small), [*small[1:], scored(0, 0, [1, 1, 1])]):
             assert not decided(small, baseline_of(before), **rules).passed
-        moved = update(baseline_of([*small[1:], scored(0, 0, [1, 1, 1])]), small, scope_of(small))
-        assert not decided(small, moved.baseline, **rules).passed
 
     def test_single_regressions_are_left_to_the_drop_but_new_disagreements_are_not(self) -> None:
         before = baseline_of(earlier(self.BEFORE))
@@ -501,84 +491,6 @@ class TestFlicker:
         )
 
 
-class TestReference:
-    def updated(self, before: Baseline, now: Sequence[CaseResult], **settings: bool) -> Baseline:
-        return update(before, now, scope_of(now), **settings).baseline
-
-    def wrong(self, many: int) -> list[CaseResult]:
-        return [scored(run, 0, [int(run >= many)]) for run in range(100)]
-
-    def test_small_drops_add_up_against_the_reference(self) -> None:
-        baseline = baseline_of(earlier(self.wrong(0)))
-        for wrong in range(2, 20, 2):
-            now = self.wrong(wrong)
-            decision = decided(now, baseline, max_drop=0.08)
-            said = [line for line in change_sentences(decision) if "its reference" in line]
-            assert len(said) == int(wrong > 2)
-            assert len(decision.regressions) == 2
-            assert drop_of(decision).figure.value == pytest.approx(wrong / 100)
-            assert decision.passed == (wrong <= 8)
-            assert decision_sentence(decision).startswith("Gate failed: since the reference") == (
-                wrong > 8
-            )
-            assert decision.moved == (wrong > 2)
-            baseline = self.updated(baseline, now)
-        assert drop_of(decided(self.wrong(20), baseline, max_drop=0.08)).drop.verdict == "FAIL"  # type: ignore[union-attr]
-        reset = self.updated(baseline, self.wrong(18), reset_reference=True)
-        decision = decided(self.wrong(18), reset, max_drop=0.08)
-        assert (drop_of(decision).figure.value, decision.moved) == (0.0, False)
-
-    def test_a_line_has_its_reference_only_where_it_is_another(self) -> None:
-        baseline = self.updated(baseline_of(self.wrong(0)), self.wrong(1))
-        lines = json.loads(render(baseline))["cases"]
-        assert [line.get("reference") for line in lines] == [[1], *[None] * 99]
-        assert render(self.updated(baseline, self.wrong(0))) == render(baseline_of(self.wrong(0)))
-
-    def test_more_repeats_of_one_mind_are_no_other_reference(self) -> None:
-        once = baseline_of(scored(run, 0, [1]) for run in range(3))
-        thrice = [scored(0, 0, [1, 1, 1]), scored(1, 0, [1, 0, 1]), scored(2, 0, [1, 1, 1])]
-        lines = self.updated(once, thrice).cases.values()
-        assert [line.reference for line in lines] == [(), (1,), ()]
-
-    def test_a_case_that_changed_has_a_new_reference(self) -> None:
-        now = [replace(each, case_digest=NOW) for each in self.wrong(1)]
-        assert self.updated(baseline_of(self.wrong(0)), now) == baseline_of(now)
-
-    def test_an_update_says_both_and_names_the_rubric_that_it_lowers(self, tmp_path: Path) -> None:
-        def accepted(results: Sequence[CaseResult], *, reset: bool = False) -> list[str]:
-            file = BaselineFile(tmp_path / "b.json", tmp_path, update=True, reset_reference=reset)
-            return file.accept(results, scope_of(results), str, finished=True)
-
-        good = [scored(run, place, [1, 1, 1]) for run in range(20) for place in range(2)]
-        worse = [
-            scored(run, place, [int(run > 4 or place)] * 3)
-            for run in range(20)
-            for place in range(2)
-        ]
-        assert len(accepted(good)) == 1
-        said = accepted(worse)
-        assert said[1].startswith("Accuracy over 40 cases: 87.5% now, 100.0% in the reference,")
-        [lowered] = said[2:]
-        assert lowered.startswith(
-            "Lowered by this update: the lower bound of the accuracy on rubric-0, from 83.9% to "
-        )
-        assert accepted(worse)[1:] == said[1:2]
-        assert accepted(worse, reset=True)[1:] == [
-            "Its reference is set to these verdicts: accuracy 87.5% over 40 cases."
-        ]
-        assert len(accepted(worse)) == 1
-
-    def test_the_most_frequent_of_a_scale_was_right_without_being_half_of_all(self) -> None:
-        def judged(scores: tuple[int, ...]) -> list[CaseResult]:
-            return [on_a_scale(run, scores) for run in range(6)]
-
-        baseline = self.updated(baseline_of(judged((2, 2, 1, 0, 1, 2, 0))), judged((2, 2, 2)))
-        decision = decided(judged((0, 0, 0)), baseline, max_drop=0)
-        assert "since the reference, is wrong on 6 of 6 cases that it judged right before" in (
-            decision_sentence(decision)
-        )
-
-
 def on_a_scale(run: int, scores: tuple[int, ...]) -> CaseResult:
     """A case whose label is 2 on a scale up from 0."""
     score = most_frequent(scores)
@@ -610,13 +522,11 @@ class TestWords:
         )
 
     def test_what_is_not_more_than_chance_is_not_said_to_be_allowed(self) -> None:
-        before = baseline_of(earlier(scored(run, 0, [int(run < 19)]) for run in range(20)))
-        accepted = [scored(run, 0, [1]) for run in range(20)]
-        moved = update(before, accepted, scope_of(accepted)).baseline
-        decision = decided([scored(run, 0, [int(run > 4)]) for run in range(20)], moved, max_drop=0)
+        before = baseline_of(earlier(scored(run, 0, [1]) for run in range(20)))
+        now = [scored(run, 0, [int(run > 3)]) for run in range(20)]
+        decision = decided(now, before, max_drop=0)
         assert decision.passed
-        assert [change.adjusted for change in decision.changes] == [1 / 32, 1]
-        assert "75.0% now): too few to tell from chance." in decision_sentence(decision)
+        assert "80.0% now): too few to tell from chance." in decision_sentence(decision)
 
     def test_classes_within_and_above_what_is_allowed_are_told_apart(self) -> None:
         many = [scored(run, 0, [int(run > 7)]) for run in range(200)]
@@ -650,14 +560,11 @@ class TestScoresOfNoScale:
     """A line that was edited by hand, or a judge of one's own, may have any integer."""
 
     @pytest.mark.parametrize("score", [7, -1, 10**30, 10**400])
-    @pytest.mark.parametrize("key", ["score", "reference"])
-    def test_of_a_binary_judge_they_are_wrong_and_hide_no_loss(self, key: str, score: int) -> None:
+    def test_of_a_binary_judge_they_are_wrong_and_hide_no_loss(self, score: int) -> None:
         baseline = baseline_of(earlier(scored(run, 0, [1]) for run in range(12)))
         first, *_ = baseline.cases
-        line: dict[str, Any] = {"reference": (score,)}
-        if key == "score":
-            line = {"score": score, "outcome": "disagree"}
-        lines = {**baseline.cases, first: replace(baseline.cases[first], **line)}
+        line = replace(baseline.cases[first], score=score, outcome="disagree")
+        lines = {**baseline.cases, first: line}
         decision = decided(
             [scored(run, 0, [int(run < 4)]) for run in range(12)], Baseline(lines), max_drop=0
         )
@@ -703,10 +610,10 @@ def any_session(draw: st.DrawFn) -> list[CaseResult]:
     return results
 
 
-@given(any_session(), any_session(), st.sampled_from([0, 0.05]), st.booleans())
+@given(any_session(), any_session(), st.sampled_from([0, 0.05]))
 @settings(max_examples=60, deadline=None)
 def test_the_same_verdicts_pass_and_any_others_come_to_a_decision(
-    now: list[CaseResult], accepted: list[CaseResult], limit: float, moved: bool
+    now: list[CaseResult], accepted: list[CaseResult], limit: float
 ) -> None:
     before = baseline_of(earlier(now))
     same = decided(now, before, max_drop=limit)
@@ -715,13 +622,6 @@ def test_the_same_verdicts_pass_and_any_others_come_to_a_decision(
     other = decided(accepted, before, max_drop=limit)
     assert decision_sentence(other)
     assert json.dumps(decision_data(other))
-    if moved:
-        updated = update(before, accepted, scope_of([*now, *accepted])).baseline
-        again = decided(accepted, updated, max_drop=limit)
-        drops = [threshold for threshold in again.thresholds if threshold.drop is not None]
-        for threshold in drops:
-            assert threshold.drop is not None
-            assert all(change.since == "reference" for change in threshold.drop.worse)
 
 
 class TestFile:
@@ -755,8 +655,7 @@ class TestFile:
             ({"scores": [1]}, "must be a list of two to 99 integers"),
             ({"scores": [1, True]}, "must be a list of two to 99 integers"),
             ({"scores": [1] * 100}, "must be a list of two to 99 integers"),
-            ({"reference": []}, "must be a list of one to 99 integers"),
-            ({"reference": 1}, "must be a list of one to 99 integers"),
+            ({"reference": 1}, "must be a list of integers"),
         ],
     )
     def test_scores_that_cannot_be_are_named(
@@ -838,9 +737,6 @@ def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
         decision = decide(results, baseline, GateRules(max_drop=0), scope)
         assert decision.comparison is not None
         assert (decision.comparison.compared, decision.not_comparable) == (12, {})
-        assert decision.moved
         drops = {threshold.judge: threshold.drop for threshold in decision.thresholds}
         assert (drops[""] and drops[""].verdict) == verdict
-    assert {change.since for change in decision.changes} == {"update", "reference"}
-    found = {change.since: len(change.lost) for change in decision.changes if not change.judge}
-    assert found == {"update": 3, "reference": 4}
+    assert {len(change.lost) for change in decision.changes if not change.judge} == {0, 3}

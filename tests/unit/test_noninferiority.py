@@ -56,8 +56,9 @@ def test_few_runs_without_a_change_are_no_proof() -> None:
 
 
 def test_better_judge_is_proven_sooner() -> None:
-    better = unseen_drop([Change(-0.1, 1)] * 30)
-    assert (better.upper or 1) < (unseen_drop([Change(0.0, 1)] * 30).upper or 0)
+    better, same = unseen_drop([Change(-0.1, 1)] * 30), unseen_drop([Change(0.0, 1)] * 30)
+    assert better.upper is not None
+    assert better.upper < (same.upper or 0)
 
 
 def test_the_bound_is_the_drop_that_is_as_large_as_its_own_bound() -> None:
@@ -67,17 +68,6 @@ def test_the_bound_is_the_drop_that_is_as_large_as_its_own_bound() -> None:
     assert found.upper is not None
     assert 1 / 80 < found.upper < 0.12
     assert (unseen_drop(changes, 0.99).upper or 0) > found.upper
-
-
-@pytest.mark.parametrize("size", [1, 6])
-@pytest.mark.parametrize("gain", [0.1, 0.3, 1.0])
-def test_a_gain_is_sure_only_as_far_as_runs_show_it(gain: float, size: int) -> None:
-    rng, bounds = random.Random(3), []
-    for _ in range(200):
-        changes = [Change(-size * (rng.random() < gain), size) for _ in range(100)]
-        bounds.append(unseen_drop(changes).upper or 0.0)
-    assert max(bounds) < 0
-    assert sum(bound < -gain for bound in bounds) <= 0.06 * 200
 
 
 def test_what_cannot_be_bounded_says_why() -> None:

@@ -189,10 +189,7 @@ def test_a_rate_is_held_against_flicker_and_against_the_limit(
 ) -> None:
     table = table_with(turned, n)
     assert decide_probe(table, limit, proof=False).verdict == verdict
-    found = decide_probe(table, limit, proof=True)
-    assert found.verdict == proven
-    assert (found.cases is None) == (proven != "INCONCLUSIVE" or limit == 0)
-    assert found.cases is None or found.cases > n or turned
+    assert decide_probe(table, limit, proof=True).verdict == proven
 
 
 def test_a_rate_within_the_flicker_does_not_fail() -> None:
