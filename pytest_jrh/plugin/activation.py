@@ -143,7 +143,18 @@ def activate_named(config: pytest.Config) -> None:
         session.named_configs = configs
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
         arguments_left = suite_arguments if typed or arguments else config.args
-        config.args[:] = [*arguments_left, *(str(path) for path in configs if path not in covered)]
+        folders = [folder / argument for argument in arguments_left]
+        config.args[:] = [
+            *arguments_left,
+            *(str(path) for path in configs if not _is_collected(path, covered, folders)),
+        ]
+
+
+def _is_collected(path: Path, covered: set[Path], folders: Iterable[Path]) -> bool:
+    """Whether pytest comes to a suite by itself; before pytest 9, a file named beside its folder
+    leaves out everything else in that folder.
+    """
+    return path in covered or any(path.is_relative_to(absolute(folder)) for folder in folders)
 
 
 def _is_ignored(config: pytest.Config, path: Path) -> bool:

@@ -20,7 +20,7 @@ from pytest_jrh.__main__ import main
 from tests.plugin.recorded import lenient_about_order_1002
 from tests.support.fork_server import commands
 from tests.support.model_server import ModelServer, Obedient, override
-from tests.support.suites import built_log, run
+from tests.support.suites import built_log, run, write_suite
 
 ROOT = Path(__file__).parents[2]
 CONFIG = "inputs/configs/support.yml"
@@ -281,3 +281,19 @@ def test_a_gitignore_that_leaves_out_what_a_clone_needs_is_named(
         "inputs/prompts/support/judge.md",
         *(name for name in recorded if not any(part in name for part in left_out)),
     }
+
+
+def test_the_projects_own_tests_run_beside_a_suite_of_the_ini_file(
+    tmp_path: Path,
+) -> None:
+    suite = write_suite(tmp_path, runs=1, tests=["agent_positives"])
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\njrh_config = {suite.config.relative_to(tmp_path)}\n", encoding="utf-8"
+    )
+    (tmp_path / "more").mkdir()
+    for name in ("test_own.py", "more/test_more.py"):
+        (tmp_path / name).write_text("def test_own(): pass\n", encoding="utf-8")
+    with ModelServer() as server:
+        recorded = shell(tmp_path, "pytest --jrh-record-mode=once", server.environment)
+    assert "3 passed" in recorded.stdout, recorded.stdout
+    assert "1 passed" in shell(tmp_path, "pytest more").stdout
