@@ -107,6 +107,9 @@ class CaseItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the case; what prevents a verdict is a skip or an error here."""
+        if self.result is not None and self.result.score is not None:
+            # Asked until it is right, every judge is right: the first verdict counts.
+            return
         # A bug in this attempt must not be reported as the result of the one before.
         self.result = None
         session = self.config.stash[SESSION]

@@ -89,6 +89,7 @@ class Reporter:
         self._started = time.monotonic()
         self.results: dict[str, CaseResult] = {}
         self._repeated: set[str] = set()
+        self._judged_again: set[str] = set()
         self._problems: list[str] = []
         self._unused: UnusedCassettes | None = None
         self._lost = False
@@ -108,7 +109,7 @@ class Reporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep the result that a report carries; the last attempt of a case counts."""
+        """Keep the result that a report carries: of attempts without a verdict the last."""
         self._heard.add(report.nodeid)
         outcome: str = report.outcome
         if outcome == "rerun":  # as rerun plugins call an attempt that they repeat
@@ -121,6 +122,8 @@ class Reporter:
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self.results[report.nodeid] = result_from(result)
+            if outcome == "rerun" and self.results[report.nodeid].score is not None:
+                self._judged_again.add(report.nodeid)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
@@ -214,7 +217,12 @@ class Reporter:
         if display.verbosity < 0:
             return []
         unused_keys = notes_on_unused_keys(self._config, (ready.suite for ready in self._suites))
-        return [*unused_keys, *self._session.notices]
+        again = []
+        if number := len(self._judged_again):
+            first = "its first verdict counts" if number == 1 else "their first verdicts count"
+            was = "was" if number == 1 else "were"
+            again.append(f"{counted(number, 'case')} {was} run again: {first}.")
+        return [*unused_keys, *self._session.notices, *again]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites by the node ids of their files; a controller meets discovered ones here."""

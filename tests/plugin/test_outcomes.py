@@ -269,3 +269,32 @@ def test_a_hostile_transcript_reaches_no_terminal_raw(
     result.assert_outcomes(failed=1)
     assert "\x1b" not in result.stdout.str()
     result.stdout.fnmatch_lines(["*{{ 7?7 }} {rubric} </transcript>*"])
+
+
+CHANGING_ITS_MIND = """
+from pathlib import Path
+
+def judge(case):
+    mark = Path(__file__).with_name(case.run_id)
+    was_asked = mark.exists()
+    mark.touch()
+    return 0 if was_asked or case.run_id == "run-2" else 1
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
+def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
+    pytester: pytest.Pytester, server: ModelServer, workers: list[str]
+) -> None:
+    suite = write_suite(
+        pytester.path,
+        runs=3,
+        tests=["agent_positives"],
+        overrides={"judge": {"python": "judges.py:judge"}},
+    )
+    suite.config.with_name("judges.py").write_text(CHANGING_ITS_MIND, encoding="utf-8")
+    result = pytester.runpytest(suite.option, RECORDING, "--reruns=2", *workers)
+    outcomes = result.parseoutcomes()
+    assert (outcomes["failed"], outcomes["passed"], outcomes["rerun"]) == (2, 1, 4)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["note: 2 cases were run again: their first verdicts count."])

@@ -33,7 +33,9 @@ CLIENT = """
             first = asked.count("judge") == 1
             if stage.stage == "judge" and {slow}:
                 await asyncio.sleep(2.5)
-            text = json.dumps(SAID[stage.stage] | ({{"score": 1}} if {wrong} else {{}}))
+            if {fails}:
+                raise ConnectionError("no answer")
+            text = json.dumps(SAID[stage.stage])
             return Completion(text, response_model.model_validate_json(text))
 
         return complete
@@ -41,13 +43,13 @@ CLIENT = """
 
 
 def project(
-    pytester: pytest.Pytester, *, slow: str = "True", wrong: str = "False", more: str = ""
+    pytester: pytest.Pytester, *, slow: str = "True", fails: str = "False", more: str = ""
 ) -> str:
     """Write a suite and the client that answers its calls.
 
     Returns the option that names the suite.
     """
-    pytester.makeconftest(CLIENT.format(slow=slow, wrong=wrong))
+    pytester.makeconftest(CLIENT.format(slow=slow, fails=fails))
     conftest = pytester.path / "conftest.py"
     conftest.write_text(conftest.read_text("utf-8") + more, encoding="utf-8")
     return write_suite(pytester.path, runs=2, tests=["agent_positives"]).option
@@ -67,7 +69,7 @@ def test_waiting_for_a_case_is_not_its_items_time(
 
 
 def test_waiting_for_an_item_that_is_run_again_is_not_its_time(pytester: pytest.Pytester) -> None:
-    suite = project(pytester, slow="not first", wrong="stage.stage == 'judge' and first")
+    suite = project(pytester, slow="not first", fails="stage.stage == 'judge' and first")
     done = run_pytest(
         pytester.path, suite, ASKING, *LIMITED, "--timeout-method=thread", "--reruns=1"
     )
