@@ -147,6 +147,8 @@ def _report(detail: ErrorDetails, findings: Findings) -> None:
             _not_a_section(path, value, findings)
         case kind if kind == OUR_ERROR:
             findings.add(path, detail["msg"])
+        case "literal_error" if instead := removed.KEYS.get(f"{dotted(path)}: {value}"):
+            findings.add(path, f"{value} {removed.said(instead)}")
         case _:
             _bad_value(path, value, findings)
 

@@ -374,7 +374,7 @@ def _drawn_runs(
     number, seed = suite.source.sample_num, suite.source.sampling_seed
     if suite.generation.sampling == "rand":
         return sample(runs, number, seed)
-    return stable_sample(runs, number, seed, recorded)
+    return kept_sample(runs, number, seed, recorded)
 
 
 def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
@@ -385,7 +385,7 @@ def sample(runs: Sequence[T], number: int | None, seed: int) -> list[T]:
     return [runs[index] for index in picked]
 
 
-def stable_sample(
+def kept_sample(
     runs: Sequence[RunSummary], number: int | None, seed: int, recorded: Recorded | None = None
 ) -> list[RunSummary]:
     """Pick the runs with the smallest digests, those that were `recorded` first, in log order: a

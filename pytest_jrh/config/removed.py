@@ -28,11 +28,12 @@ KEYS: dict[str, str] = {
     "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
     "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
     "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
+    "test_agent_perturbation_config.sampling: stable": "set sampling: kept",
     "realism": "label a blind sample of made cases, with --jrh-review=blind",
     "reasons": "label a blind sample of made cases, with --jrh-review=blind",
 }
-"""Keys and sections of a config, as dotted names; a key of a judge begins with `judge.`, wherever
-the judge stands.
+"""Keys and sections of a config, as dotted names, and `KEY: VALUE` of a value; a key of a judge
+begins with `judge.`, wherever the judge stands.
 """
 
 COMMANDS: dict[str, str] = {

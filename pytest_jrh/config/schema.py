@@ -443,10 +443,10 @@ class AgentConfig(ConfigSection):
     """Where made cases are kept."""
     sample_num_from_orig: Runs | None = None
     """How many runs of the log to use; 0 means all."""
-    sampling: Annotated[Literal["rand", "stable", "kept"], Takes("rand or stable or kept")] = "rand"
+    sampling: Annotated[Literal["rand", "kept"], Takes("rand or kept")] = "rand"
     """How runs are picked. rand: by their places in the log, as RAND's harness does; one run more
-    and all may be others. stable: by their ids; a log that grows keeps most of those picked. kept:
-    those that were recorded first, then by their ids; also which cases and variants probes have."""
+    and all may be others. kept: those that were recorded first, then by their ids; also which cases
+    and variants probes have."""
     sampling_seed: Whole | None = None
     """Which runs are picked: the same for the same seed."""
     trace_messages: Ignored = None

@@ -265,7 +265,7 @@ def test_acts_are_asked_as_they_were_though_the_log_has_new_arguments(
 
 
 def test_a_limit_of_runs_keeps_those_that_were_recorded(tmp_path: Path) -> None:
-    overrides = {AGENT: {"sample_num_from_orig": 3, "sampling": "stable"}}
+    overrides = {AGENT: {"sample_num_from_orig": 3, "sampling": "rand"}}
     suite, log = write_growing(tmp_path, 4, tests=["agent_perturbation"], overrides=overrides)
     with ModelServer() as server:
         env = server.environment

@@ -128,11 +128,11 @@ RUNS_100 = [RunSummary(f"run-{number}", epoch) for number in range(50) for epoch
 
 
 def picked(runs: Sequence[RunSummary], number: int, seed: int = 8234) -> set[tuple[str, int]]:
-    return {(run.run_id, run.epoch) for run in cases.stable_sample(runs, number, seed)}
+    return {(run.run_id, run.epoch) for run in cases.kept_sample(runs, number, seed)}
 
 
 @pytest.mark.parametrize("place", [0, 50, 100])
-def test_a_stable_sample_loses_one_run_at_most_to_one_that_is_added(place: int) -> None:
+def test_a_kept_sample_loses_one_run_at_most_to_one_that_is_added(place: int) -> None:
     lost = []
     for number in range(300):
         grown = [*RUNS_100[:place], RunSummary(f"new-{number}", 1), *RUNS_100[place:]]
@@ -145,7 +145,7 @@ def test_a_stable_sample_loses_one_run_at_most_to_one_that_is_added(place: int) 
     assert 4 <= sum(lost) <= 30
 
 
-def test_a_stable_sample_of_twice_the_runs_keeps_half() -> None:
+def test_a_kept_sample_of_twice_the_runs_keeps_half() -> None:
     more = [RunSummary(f"more-{number}", 1) for number in range(100)]
     kept = sum(
         len(picked(RUNS_100, 10, seed) & picked([*more, *RUNS_100], 10, seed))
@@ -154,14 +154,14 @@ def test_a_stable_sample_of_twice_the_runs_keeps_half() -> None:
     assert 900 <= kept <= 1_100
 
 
-def test_a_stable_sample_is_part_of_a_greater_one_and_of_each_selection_with_its_runs() -> None:
+def test_a_kept_sample_is_part_of_a_greater_one_and_of_each_selection_with_its_runs() -> None:
     assert picked(RUNS_100, 5) < picked(RUNS_100, 6) < picked(RUNS_100, 60)
     five = [run for run in RUNS_100 if (run.run_id, run.epoch) in picked(RUNS_100, 5)]
     assert picked(five + RUNS_100[:20], 5) == picked(RUNS_100, 5)
     assert picked(RUNS_100, 5, seed=1) != picked(RUNS_100, 5, seed=2)
-    drawn = cases.stable_sample(RUNS_100, 20, 8234)
+    drawn = cases.kept_sample(RUNS_100, 20, 8234)
     assert drawn == [run for run in RUNS_100 if run in drawn]
-    assert cases.stable_sample(RUNS_100, 0, 1) == cases.stable_sample(RUNS_100, 100, 1) == RUNS_100
+    assert cases.kept_sample(RUNS_100, 0, 1) == cases.kept_sample(RUNS_100, 100, 1) == RUNS_100
 
 
 def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> ids.Recorded:
@@ -197,14 +197,14 @@ def test_a_recorded_run_is_known_by_the_names_of_its_cassettes(tmp_path: Path, r
     assert not recorded.has_run(f"{run_id}.e12", 12)
 
 
-def test_every_run_has_the_same_chance_in_a_stable_sample() -> None:
+def test_every_run_has_the_same_chance_in_a_kept_sample() -> None:
     drawn = Counter(key for seed in range(2_000) for key in picked(RUNS_100, 10, seed))
     # A standard deviation of a count is 13.
     assert all(abs(drawn[run.run_id, run.epoch] - 200) < 70 for run in RUNS_100)
 
 
-def test_which_runs_a_stable_sample_picks_never_changes() -> None:
-    drawn = cases.stable_sample(RUNS_100, 4, 8234)
+def test_which_runs_a_kept_sample_picks_never_changes() -> None:
+    drawn = cases.kept_sample(RUNS_100, 4, 8234)
     assert [(run.run_id, run.epoch) for run in drawn] == [
         ("run-20", 1),
         ("run-23", 1),
@@ -213,9 +213,9 @@ def test_which_runs_a_stable_sample_picks_never_changes() -> None:
     ]
 
 
-@pytest.mark.parametrize(("sampling", "stays"), [("rand", False), ("stable", True)])
+@pytest.mark.parametrize(("sampling", "stays"), [("rand", False), ("kept", True)])
 def test_the_config_says_how_runs_are_drawn(
-    tmp_path: Path, sampling: Literal["rand", "stable"], *, stays: bool
+    tmp_path: Path, sampling: Literal["rand", "kept"], *, stays: bool
 ) -> None:
     suite = make_suite(tmp_path)
     suite = suite_with(suite, sample_num=5, sampling=sampling)

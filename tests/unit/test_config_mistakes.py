@@ -93,6 +93,8 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         (f"{AGENT}.max_edit_rounds", 1.5, "got 1.5; must be an integer", None),
         (f"{AGENT}.max_edit_rounds", True, "got true; must be an integer", None),
         (f"{AGENT}.sampling_seed", "87", 'got "87"; must be an integer', None),
+        (f"{AGENT}.sampling", "stable", "stable was removed: set sampling: kept", None),
+        ("realism", {"model": "m"}, "was removed: label a blind sample", None),
         (f"{AGENT}.objective", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
         (f"{AGENT}.output.dir", 3, "got 3; must be a path", None),
         (
