@@ -228,7 +228,7 @@ class Assembler:
         """The records of a file, with those that were made; None where they cannot be read."""
         overwrite = rejected or self._suite.generation.output.overwrite
         try:
-            records = self._frozen or read_jsonl(target, made, rejected=rejected)
+            records = self._frozen or read_jsonl(target)
             before = self._without_gone(records, target)
             return merge(before, made, dropped=dropped, overwrite=overwrite)
         except (OSError, InputError) as error:

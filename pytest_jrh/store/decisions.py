@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, is_splice, with_arguments
-from pytest_jrh.cases.ids import node_part
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import AppendedFile, encoded, lines_of
 from pytest_jrh.core.model import Edit
@@ -19,7 +18,7 @@ from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
@@ -104,7 +103,7 @@ class DecisionStore:
     def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
         self.path = path
         self.redact = redact
-        self._decisions, self._lines = _load(path)
+        self._decisions = _load(path)
         self._lock = threading.Lock()
         self._file = AppendedFile(path, is_whole=_is_decision)
 
@@ -128,23 +127,6 @@ class DecisionStore:
         """
         decision = self.get(case_id)
         return decision if decision is not None and decision.is_about(digest) else None
-
-    def misfits(self, scores: Mapping[str, Collection[int]]) -> list[Problem]:
-        """List the labels that people gave, and that are not on the scale of the case's rubric.
-
-        `scores` gives for the first three parts of a case id (suite, test and rubric) the scores on
-        offer; decisions about other cases are not looked at.
-        """
-        problems = []
-        for case_id, decision in self.snapshot().items():
-            offered = scores.get("::".join(case_id.split("::", 3)[:3]))
-            if offered is None or decision.expected in (None, *offered):
-                continue
-            scores_text = ", ".join(map(str, sorted(offered)))
-            message = f"got {decision.expected}; the scores on offer are {scores_text}"
-            line = self._lines.get(case_id)
-            problems.append(Problem(message, str(self.path), line, "expected", hint=_ANEW))
-        return problems
 
     def append(self, decision: Decision) -> Decision:
         """Put a decision on the disk before it counts; gives it as stored.
@@ -190,8 +172,7 @@ def open_stores(
 ) -> dict[tuple[str, str], DecisionStore]:
     """Open the decisions of every (suite, test); tests that share a folder share a store.
 
-    Raises `InputError` for a line that is no decision, and for a label that is not on its rubric's
-    scale.
+    Raises `InputError` for a line that is no decision.
     """
     files: dict[Path, DecisionStore] = {}
     stores: dict[tuple[str, str], DecisionStore] = {}
@@ -201,23 +182,7 @@ def open_stores(
             if path not in files:
                 files[path] = DecisionStore(path, redact)
             stores[suite.name, test.name] = files[path]
-    scores: dict[str, Collection[int]] = {}
-    for suite in suites:
-        scores.update(_scores(suite))
-    misfits: list[Problem] = []
-    for store in files.values():
-        misfits += store.misfits(scores)
-    if misfits:
-        raise InputError(misfits)
     return stores
-
-
-def _scores(suite: Suite) -> Iterator[tuple[str, Collection[int]]]:
-    """The scores on offer, by what the ids of a test's and a rubric's cases begin with."""
-    for test in suite.tests:
-        for rubric in suite.rubrics:
-            offered = rubric.scores if suite.mode == "ordinal" else (0, 1)
-            yield f"{node_part(suite.name)}::{test.name}::{node_part(rubric.id)}", offered
 
 
 def obeyed(case: Case, decision: Decision | None) -> Case:
@@ -380,10 +345,9 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _load(path: Path) -> tuple[dict[str, Decision], dict[str, int]]:
-    """Read the last decision about each case, and their lines."""
+def _load(path: Path) -> dict[str, Decision]:
+    """Read the last decision about each case."""
     decisions: dict[str, Decision] = {}
-    lines: dict[str, int] = {}
     for line in lines_of(path):
         try:
             decision = _parsed(line.data)
@@ -393,10 +357,10 @@ def _load(path: Path) -> tuple[dict[str, Decision], dict[str, int]]:
                 break
             raise InputError(_problem(error, path, line.number)) from error
         if isinstance(decision, Decision):
-            decisions[decision.case_id], lines[decision.case_id] = decision, line.number
+            decisions[decision.case_id] = decision
         else:
             decisions.pop(decision.case_id, None)
-    return decisions, lines
+    return decisions
 
 
 def _parsed(line: bytes) -> Decision | _Withdrawn:

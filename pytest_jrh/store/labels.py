@@ -9,14 +9,16 @@ import json
 import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import listed, read_text, shown
+from pytest_jrh.core.documents import listed, read_text
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import AppendedFile, atomic_write, encoded
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import counted, nearest_hint, one_line
+from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.label_files import LabelFile, NoLabelError, label_value, read_objects
 from pytest_jrh.stats.panels import made_case_id
@@ -36,35 +38,24 @@ RUN_LABELS = "run_labels.jsonl"
 _MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
 """So that git keeps the lines of both sides, where two people label in a clone each."""
 _RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
-_KEYS = (
-    "case_digest",
-    "reviewer",
-    "label",
-    "blind",
-    "time",
-    "note",
-    "case_id",
-    "expected",
-    "verification",
-    "withdrawn",
-    "finished",
-)
-_NEEDED = ("case_digest", "reviewer", "label")
-_DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
-_CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "case_digest": (
-        lambda value: isinstance(value, str) and _DIGEST.fullmatch(value) is not None,
-        "the 64 hexadecimal digits of a case_digest",
-    ),
-    "reviewer": (lambda value: isinstance(value, str) and bool(value.strip()), "a name"),
-    "blind": (lambda value: isinstance(value, bool), "true or false"),
-    "withdrawn": (lambda value: isinstance(value, bool), "true or false"),
-    "finished": (lambda value: isinstance(value, bool), "true or false"),
-    "verification": (
-        lambda value: value in (None, "confirmed", "rejected"),
-        "confirmed or rejected",
-    ),
-}
+
+
+class _Line(BaseModel):
+    """A line of the file; `label` and `expected` may be words, as in tables of labels."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+    case_digest: Annotated[str, StringConstraints(pattern=r"\A[0-9a-f]{64}\z")]
+    reviewer: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+    label: int | str | None
+    blind: bool = False
+    time: Any = None
+    note: str | None = None
+    case_id: Any = None
+    expected: int | str | None = None
+    verification: Literal["confirmed", "rejected"] | None = None
+    withdrawn: bool = False
+    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,41 +187,31 @@ def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
 
 
 def _label(
-    value: Mapping[str, Any], file: LabelFile, line: int, scores: Sequence[int]
+    value: Mapping[str, Any], file: LabelFile, number: int, scores: Sequence[int]
 ) -> PersonLabel | None:
     """One line; None, with the problems, where it is no label."""
     before = len(file.problems)
-    for name in value:
-        if name not in _KEYS:
-            message = f"unknown key {shown(name)}; the keys are {listed(_KEYS)}"
-            file.problem(message, line, hint=nearest_hint(name, _KEYS))
-    for name in _NEEDED:
-        if name not in value:
-            file.problem("is missing", line, name)
+    try:
+        line = _Line.model_validate(value)
+    except ValidationError as error:
+        for mistake in error.errors(include_url=False):
+            key = ".".join(map(str, mistake["loc"]))
+            file.problem(f"{mistake['msg'][:1].lower()}{mistake['msg'][1:]}", number, key)
+        return None
+    label = _value(line.label, "label", file, number, scores)
+    expected = _value(line.expected, "expected", file, number, scores)
     if len(file.problems) > before:
         return None
-    for name, (fits, needed) in _CHECKS.items():
-        if name in value and not fits(value[name]):
-            file.problem(f"got {shown(value[name])}; must be {needed}", line, name)
-    verification = value.get("verification")
-    label = _value(value["label"], "label", file, line, scores)
-    expected = _value(value.get("expected"), "expected", file, line, scores)
-    if verification == "rejected" and expected is None and len(file.problems) == before:
-        message = "is missing; must be the label that the rejected case was made for"
-        file.problem(message, line, "expected")
-    if len(file.problems) > before:
-        return None
-    note = value.get("note")
     return PersonLabel(
-        value["case_digest"],
-        value["reviewer"].strip(),
+        line.case_digest,
+        line.reviewer,
         label,
-        value.get("blind", False),
+        line.blind,
         expected,
-        verification,
-        note if isinstance(note, str) else "",
-        value.get("withdrawn", False),
-        value.get("finished", False),
+        line.verification,
+        line.note or "",
+        line.withdrawn,
+        line.finished,
     )
 
 

@@ -53,14 +53,8 @@ class Outputs:
             self.paths.append(path)
 
     def write_state(self, results_dir: Path, name: str, text: str) -> None:
-        """Write a file for later sessions, in place of one where they had it before."""
-        path = results_dir / STATE_FOLDER / name
-        self.write(path, text)
-        if path in self.paths:
-            before = _place_before(path)
-            with contextlib.suppress(OSError):
-                if before != path:
-                    before.unlink(missing_ok=True)
+        """Write a file for later sessions."""
+        self.write(results_dir / STATE_FOLDER / name, text)
 
     def write_json(self, path: Path, value: Any, *, sort: bool = False) -> None:
         """Write a value as JSON, without secrets."""
@@ -69,30 +63,9 @@ class Outputs:
         self.write(path, text + "\n")
 
 
-def _place_before(path: Path) -> Path:
-    """Where a file was before there was a folder of state: of a suite that is itself called so, no
-    other place, since the files there may be those of the suite around it.
-    """
-    results_dir = path.parent.parent
-    return path if results_dir.name == STATE_FOLDER else results_dir / path.name
-
-
-def earlier_state_file(results_dir: Path, name: str) -> Path:
-    """Where sessions before have left a file, which may not exist."""
-    path = results_dir / STATE_FOLDER / name
-    return path if path.exists() else _place_before(path)
-
-
 def state_files(folder: Path, name: str) -> list[Path]:
-    """The files of this name in a folder and below it, as sessions have left them; where one is
-    there as before and one as now, the one of now.
-    """
-    paths = set(folder.rglob(name))
-    for path in list(paths):
-        before = _place_before(path)
-        if path.parent.name == STATE_FOLDER and before != path:
-            paths.discard(before)
-    return sorted(paths)
+    """The files of this name that sessions have left in a folder and below it."""
+    return sorted(folder.rglob(f"{STATE_FOLDER}/{name}"))
 
 
 def cause(error: OSError | InputError) -> str:

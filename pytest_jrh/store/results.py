@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 from pydantic import BaseModel, ValidationError, create_model
 
 from pytest_jrh.cases.deriving import Derivation, changed
-from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, case_id
+from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, STATE_FOLDER, case_id
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.tests import BASES, KINDS, TESTS
-from pytest_jrh.core.documents import shown
+from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import lines_of
 from pytest_jrh.core.model import (
     JUDGED,
     MADE,
     UNEDITED,
-    UNSCORED,
     CaseResult,
     CaseSpec,
     Rejection,
@@ -35,17 +33,13 @@ from pytest_jrh.core.model import (
     Spending,
     Usage,
     Verdict,
-    most_frequent,
 )
-from pytest_jrh.core.sections import MAX_REPEATS
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.stats.metrics import reasoning_disagrees
-from pytest_jrh.store.outputs import earlier_state_file
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
@@ -206,15 +200,15 @@ class StoredResult(NamedTuple):
 def read_results(path: Path) -> dict[str, StoredResult]:
     """Read the results of a file by case id, in the file's order.
 
-    Raises `InputError` with file and line for each line that holds no result, a result that
-    contradicts itself, or a second result of a case.
+    Raises `InputError` with file and line for each line that holds no result, or a second result of
+    a case.
     """
     results: dict[str, StoredResult] = {}
     problems: list[Problem] = []
     for line in lines_of(path, hint=_AGAIN, blank=True):
         try:
             result, config, is_kept = _checked(line.data)
-        except ValueError as error:
+        except ValidationError as error:
             problems.append(_problem(error, path, line.number))
             continue
         if result.case_id in results:
@@ -248,155 +242,13 @@ def _line_type() -> type[BaseModel]:
 def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
     """Read a line: the result, its suite's config file, and whether it was kept.
 
-    Raises `ValueError`, of which pydantic's error is one, where it is no result.
+    Raises pydantic's `ValidationError` where it is no result.
     """
     read = dict(_line_type().model_validate_json(line, strict=True))
-    # Readers differ in which of the values they take.
-    json.loads(line, object_pairs_hook=_unique)
-    result = _of_values(read)
-    for mistake in _contradictions(result):
-        raise ValueError(mistake)
-    return result, str(read["config"]), read["kept"] is not False
+    return _of_values(read), str(read["config"]), read["kept"] is not False
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicate key {shown(twice)}")
-    return data
-
-
-def _contradictions(result: CaseResult) -> Iterator[str]:
-    """Say where a result contradicts itself, or lacks what its outcome implies."""
-    outcome, score, expected = result.outcome, result.score, result.expected
-    if result.spec.test not in TESTS:
-        yield f"test must be one of {', '.join(TESTS)}, got {shown(result.spec.test)}"
-        return
-    if odd := _odd_base(result):
-        yield odd
-        return
-    if (spec_id := case_id(result.spec)) != result.case_id:
-        yield (
-            f"case_id is {shown(result.case_id)}, but the other fields are those of "
-            f"{shown(spec_id)}"
-        )
-    if result.spec.epoch < 0 or not all(map(_is_amount, _amounts(result))):
-        yield (
-            "epoch and the figures of spending, judge_spending and shared must be "
-            "numbers from 0 to 2**53"
-        )
-    if outcome in MADE and not _HEX.fullmatch(result.case_digest):
-        yield f"case_digest must be 64 hexadecimal digits, got {shown(result.case_digest)}"
-    yield from _odd_rejection(result)
-    yield from _odd_turns(result)
-    yield from _odd_scores(result)
-    yield from _odd_verdicts(result)
-    if outcome not in JUDGED:
-        return
-    if expected is None or (score is None and not result.repeated):
-        yield f"score and expected must be integers where outcome is {outcome}"
-    elif (score == expected) != (outcome == "agree"):
-        yield f"outcome is {outcome}, but score is {score} and expected is {expected}"
-    if not _HEX.fullmatch(result.judge_fingerprint):
-        yield (
-            "judge_fingerprint must be 64 hexadecimal digits, got "
-            f"{shown(result.judge_fingerprint)}"
-        )
-
-
-def _odd_base(result: CaseResult) -> str:
-    """What is wrong with the base case of a probe's result, or with one where there is no probe."""
-    if KINDS[result.spec.test].derived:
-        if result.spec.base not in BASES or not result.spec.variant:
-            return (
-                f"base must be one of {', '.join(BASES)} and variant a name, got "
-                f"{shown(result.spec.base)} and {shown(result.spec.variant)}"
-            )
-        if len(result.base_scores) > MAX_REPEATS:
-            return f"base_scores must be at most {MAX_REPEATS}, got {len(result.base_scores)}"
-        return ""
-    if result.spec.base or result.spec.variant or result.base_scores:
-        return f"base, variant and base_scores are for probes, which {result.spec.test} is not"
-    return ""
-
-
-def _odd_rejection(result: CaseResult) -> Iterator[str]:
-    if result.skip_kind is not None and result.outcome != "no_case":
-        yield f"skip_kind must be absent where outcome is {result.outcome}"
-    if result.rejected is None:
-        return
-    if result.outcome != "no_case":
-        yield f"rejected must be absent where outcome is {result.outcome}"
-    if not _HEX.fullmatch(digest := result.rejected.case_digest):
-        yield f"rejected.case_digest must be 64 hexadecimal digits, got {shown(digest)}"
-
-
-def _odd_turns(result: CaseResult) -> Iterator[str]:
-    shown = result.turns_shown
-    if shown is not None and shown.shown < 0:
-        yield "turns_shown has more missing and unknown turns than turns"
-
-
-def _odd_scores(result: CaseResult) -> Iterator[str]:
-    """Say where the repeats do not give the score; a file of an earlier version has none."""
-    if result.outcome not in (*JUDGED, "unlabelled"):
-        if result.score is not None:
-            yield f"score must be null where outcome is {result.outcome}, got {result.score}"
-        if result.scores or result.minority is not None:
-            yield f"scores must be empty, and minority absent, where outcome is {result.outcome}"
-        return
-    if result.outcome == "unlabelled" and result.expected is not None:
-        yield f"expected must be null where outcome is unlabelled, got {result.expected}"
-    if not result.scores:
-        return
-    if len(result.scores) > MAX_REPEATS:
-        yield f"scores must be at most {MAX_REPEATS}, got {len(result.scores)}"
-    elif (score := most_frequent(result.scores)) != result.score:
-        yield (
-            f"score is {result.score}, but the most frequent of scores is "
-            f"{'not a single one' if score is None else score}"
-        )
-    if (result.minority is not None) != result.flickers:
-        yield "minority must be there exactly where scores differ"
-    elif result.minority is not None and result.minority.score not in result.scores:
-        yield f"minority has the score {result.minority.score}, which is not in scores"
-
-
-def _odd_verdicts(result: CaseResult) -> Iterator[str]:
-    """Say where the verdicts of repeats are not those of the scores, or no repeat can have failed
-    after them.
-    """
-    number = len(result.verdicts)
-    if not number:
-        return
-    if result.outcome in UNSCORED:
-        if number >= MAX_REPEATS:
-            yield f"verdicts must be fewer than {MAX_REPEATS}, got {number}"
-    elif tuple(verdict.score for verdict in result.verdicts) != result.scores or number == 1:
-        yield "verdicts must have the scores of several repeats, in their order"
-
-
-def _amounts(result: CaseResult) -> Iterator[float]:
-    spendings = [result.spending, result.judge_spending]
-    if result.shared is not None:
-        spendings.append(result.shared.spending)
-    for spending in spendings:
-        if spending is not None:
-            yield from (
-                value for value in _fields(spending).values() if not isinstance(value, Usage)
-            )
-            yield from _fields(spending.usage).values()
-
-
-def _is_amount(value: object) -> bool:
-    return not isinstance(value, int | float) or 0 <= value <= _MOST
-
-
-def _problem(error: ValueError, path: Path, line: int) -> Problem:
-    if not isinstance(error, ValidationError):
-        return Problem(str(error), str(path), line, hint=_AGAIN)
+def _problem(error: ValidationError, path: Path, line: int) -> Problem:
     first = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or None
     return Problem(
@@ -506,7 +358,7 @@ def earlier_results(
     `made_case` reads the made case of a spec. Raises `OSError` where a file that cannot be used
     cannot be moved aside either.
     """
-    path = earlier_state_file(suite.results_dir, RESULTS_FILE)
+    path = suite.results_dir / STATE_FOLDER / RESULTS_FILE
     if all(case in ran for case in cases.specs) or not path.exists():
         return {}, []
     try:

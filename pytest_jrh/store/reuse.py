@@ -39,13 +39,12 @@ class MadeCases:
     foreign: int = 0
 
     @classmethod
-    def load(cls, path: Path, *, rejected: bool = False) -> MadeCases:
-        """Index a JSONL file, of cases that the verifier `rejected` or of others; a missing one
-        holds no cases.
+    def load(cls, path: Path) -> MadeCases:
+        """Index a JSONL file; a missing one holds no cases.
 
         Raises `InputError` for a line that cannot be used.
         """
-        index = read_jsonl(path, rejected=rejected)
+        index = read_jsonl(path)
         return cls(path, index.entries, len(index.foreign))
 
     def clustered(self, suite: str, cluster_key: str) -> MadeCases:
@@ -126,7 +125,7 @@ def rejected_before(suite: Suite) -> dict[str, MadeCases]:
     for test in suite.tests:
         folder = frozen.parent if frozen else test.output_dir
         if folder not in files:
-            files[folder] = MadeCases.load(folder / REJECTED_FILE, rejected=True)
+            files[folder] = MadeCases.load(folder / REJECTED_FILE)
         rejected[test.name] = files[folder]
     return rejected
 
@@ -148,36 +147,14 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
     """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
     without `output.overwrite` keeps.
 
-    Raises `InputError` for a line that cannot be used, and for a case that is among those that the
-    verifier rejected, too.
+    Raises `InputError` for a line that cannot be used.
     """
     if suite.frozen is None and suite.generation.output.overwrite:
         return {}
     frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
     files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
-    indexes = {test: files[path] for test, path in paths.items()}
-    if problems := list(_made_and_rejected(suite, indexes)):
-        raise InputError(dict.fromkeys(problems))
-    return indexes
-
-
-def _made_and_rejected(suite: Suite, indexes: Mapping[str, MadeCases]) -> Iterator[Problem]:
-    """Name the suite's cases that are on the disk both as made and as rejected ones: one of the two
-    is wrong.
-    """
-    for test, rejected in rejected_before(suite).items():
-        for case_id, entry in rejected.entries.items():
-            taken = indexes[test].entries.get(case_id)
-            if entry.spec.suite == suite.name and taken is not None:
-                made_at = f"{taken.place.path.name}:{taken.place.number}"
-                yield Problem(
-                    f"the case {shown(case_id)} is among the made cases ({made_at}) and among "
-                    "those that the verifier rejected",
-                    str(entry.place.path),
-                    entry.place.number,
-                    hint="remove it from one of the two files, or make it again from the log",
-                )
+    return {test: files[path] for test, path in paths.items()}
 
 
 def _metadata(

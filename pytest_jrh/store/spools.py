@@ -6,22 +6,18 @@ An index holds where each record is, never the records, so memory does not grow 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.ids import REJECTED_FILE
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import FileLine, LinePlace, lines_of, replacing
 from pytest_jrh.llm.locks import claimed
 from pytest_jrh.store.records import (
-    NOT_OURS,
     BrokenLineError,
     read_case,
     read_record,
@@ -57,7 +53,6 @@ class RecordEntry(NamedTuple):
     case_digest: str
     label: Label | None
     rejected: bool
-    line_digest: bytes = b""
 
     @classmethod
     def of(cls, record: Record, line: FileLine) -> RecordEntry:
@@ -176,60 +171,35 @@ class Spool:
             self._file = None
 
 
-def read_jsonl(
-    path: Path, existing: RecordIndex | None = None, *, rejected: bool = False
-) -> RecordIndex:
+def read_jsonl(path: Path) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    A line that is byte for byte one of `existing`, cases of this session, needs no check. A file of
-    cases that the verifier `rejected` holds no others, and no other file holds one. Raises
-    `InputError` with file and line for each line that is not a JSON object, no usable record, or a
-    second record of a case.
+    Raises `InputError` with file and line for each line that is not a JSON object, no usable
+    record, or a second record of a case.
     """
-    made_now = {}
-    if existing is not None:
-        for made_id, made_entry in existing.entries.items():
-            made_now[made_entry.line_digest] = (made_id, made_entry)
     entries: dict[str, RecordEntry] = {}
     foreign: list[LinePlace] = []
     problems: list[Problem] = []
     for line in lines_of(path):
-        case_id, entry = made_now.get(_digest(line.data), ("", None)) if made_now else ("", None)
-        if entry is not None and case_id not in entries:
-            entries[case_id] = entry._replace(place=line.place)
-            continue
         try:
             record = read_record(line.data, file=str(path), number=line.number)
         except InputError as error:
             problems += error.problems
         else:
-            if record is None and not rejected:
+            if record is None:
                 foreign.append(line.place)
+            elif record.case_id in entries:
+                first = entries[record.case_id].place.number
+                message = f"duplicate case_id {record.case_id!r}, first on line {first}"
+                hint = "Keep one of the two lines."
+                problems.append(Problem(message, str(path), line.number, hint=hint))
             else:
-                problems += _add(record, line, entries, rejected=rejected)
+                entries[record.case_id] = RecordEntry.of(record, line)
         if len(problems) >= MOST_PROBLEMS:
             break
     if problems:
         raise InputError(problems)
     return RecordIndex(entries, tuple(foreign))
-
-
-def _add(
-    record: Record | None, line: FileLine, entries: dict[str, RecordEntry], *, rejected: bool
-) -> Sequence[Problem]:
-    """Add a record to the entries of its file, or say why it cannot be there."""
-    file = str(line.place.path)
-    if record is None:
-        return [Problem(NOT_OURS, file, line.number)]
-    if (record.rejected is not None) != rejected:
-        message = "the verifier did not reject this case" if rejected else _IS_REJECTED
-        return [Problem(message, file, line.number, hint="Remove the line.")]
-    if record.case_id in entries:
-        first = entries[record.case_id].place.number
-        message = f"duplicate case_id {record.case_id!r}, first on line {first}"
-        return [Problem(message, file, line.number, hint="Keep one of the two lines.")]
-    entries[record.case_id] = RecordEntry.of(record, line)
-    return ()
 
 
 class Spooled(NamedTuple):
@@ -242,8 +212,7 @@ class Spooled(NamedTuple):
 def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
     """Index the selected cases in spool files, later ones winning.
 
-    Unfinished lines are counted with those that were made, and skipped. Raises `InputError` for the
-    record of a selected case that cannot be used.
+    Unfinished lines are counted with those that were made, and skipped.
     """
     entries: dict[str, RecordEntry] = {}
     rejected: dict[str, RecordEntry] = {}
@@ -255,15 +224,9 @@ def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
             except BrokenLineError:
                 torn += 1
                 continue
-            except InputError:
-                # Once secrets are removed from its ids, a record can have lost its case.
-                if json.loads(line.data).get("case_id") in selected:
-                    raise
-                continue
             if record is not None and record.case_id in selected:
                 group = entries if record.rejected is None else rejected
-                entry = RecordEntry.of(record, line)
-                group[record.case_id] = entry._replace(line_digest=_digest(line.data))
+                group[record.case_id] = RecordEntry.of(record, line)
     return Spooled(RecordIndex(entries, torn=torn), RecordIndex(rejected))
 
 
@@ -310,13 +273,6 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
         for case_id, entry in sorted(index.entries.items()):
             entries[case_id] = entry._replace(place=copied(entry.place))
     return RecordIndex(entries, tuple(foreign), index.torn)
-
-
-_IS_REJECTED = f"the verifier rejected this case; it belongs in {REJECTED_FILE}"
-
-
-def _digest(line: bytes) -> bytes:
-    return hashlib.blake2b(line, digest_size=16).digest()
 
 
 _PREFIX = ".spool-"

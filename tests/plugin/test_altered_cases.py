@@ -107,20 +107,3 @@ def test_a_review_settles_the_label_of_a_changed_case(
     told = words(done)
     assert "Labels: 2 confirmed by openai/gpt-4.1-mini, 1 given or accepted by people." in told
     assert CHANGED not in told
-
-
-def test_a_case_both_made_and_rejected_is_a_usage_error(
-    made: Judged, pytester: pytest.Pytester
-) -> None:
-    [first, *_] = cases_file(made.suite).read_text("utf-8").splitlines()
-    record = json.loads(first)
-    record["rejected"] = "not confirmed"
-    record["verified"] = record["perturbation"]["confirmed"] = False
-    path = made.suite.negatives / "rejected_cases.jsonl"
-    path.write_text(f"{json.dumps(record)}\n", "utf-8")
-    done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
-    assert done.code == pytest.ExitCode.USAGE_ERROR
-    assert "rejected_cases.jsonl:1: the case" in " ".join(done.stderr.split())
-    assert "agent_perturbations.jsonl:1) and among those that the verifier rejected" in " ".join(
-        done.stderr.split()
-    )

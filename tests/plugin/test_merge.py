@@ -76,19 +76,6 @@ def test_shards_are_held_against_the_baseline_as_one_session_is(
     assert json.loads(report.read_text("utf-8")) == merged
 
 
-def test_shards_of_before_are_merged_and_one_result_is_read_once(
-    project: Project, shards: list[str], merge: Merge
-) -> None:
-    assert merge(BASELINE, *shards) == 1
-    merged = merge.lines
-    [before, now, _] = [project.folder / shard / "lax/tiny" for shard in shards]
-    (before / "state/case_results.jsonl").rename(before / "case_results.jsonl")
-    # What a session of before has left beside is older than what is in `state`.
-    (now / "case_results.jsonl").write_text("damaged", encoding="utf-8")
-    assert merge(BASELINE, *shards) == 1
-    assert merge.lines == merged
-
-
 def test_a_threshold_holds_for_all_shards_together(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
@@ -247,7 +234,6 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
-        ({"outcome": "agree"}, "outcome is agree, but score is 0 and expected is 1"),
         ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
         ({"score": 7, "scores": [7]}, "score: got 7; the scores on offer are 0, 1"),
         (

@@ -295,14 +295,6 @@ def test_a_case_that_contradicts_itself_says_where() -> None:
     assert "data-edit=" not in page
 
 
-def test_record_of_an_edit_before_the_transcript_is_refused() -> None:
-    record = json.loads(record_line(to_record(CASE)))
-    record["perturbation"]["steps"][0]["message_index"] = -1
-
-    with pytest.raises(InputError, match=r"steps\.0\.message_index: must be at least 0, got -1"):
-        read_case(json.dumps(record).encode())
-
-
 def test_calls_of_a_case_of_words_and_calls_that_are_not_there_stay(
     board: ReviewBoard, tmp_path: Path
 ) -> None:

@@ -66,8 +66,8 @@ def test_a_record_of_words_is_as_it_was_before_there_were_acts() -> None:
 @pytest.mark.parametrize(
     ("name", "message", "problem"),
     [
-        ("before", {"role": "tool"}, "perturbation.steps.1.before.0: has the content None"),
-        ("after", {"content": ""}, "perturbation.steps.1.after.0: has the role None"),
+        ("before", {"role": "tool"}, "perturbation.steps: [0] has the content None"),
+        ("after", {"content": ""}, "perturbation.steps: [0] has the role None"),
     ],
 )
 def test_a_message_of_an_edit_that_is_none_is_named(
@@ -75,7 +75,7 @@ def test_a_message_of_an_edit_that_is_none_is_named(
 ) -> None:
     record = to_record(CASE)
     record["perturbation"]["steps"][1][name][0] = message
-    with pytest.raises(InputError, match=problem.replace(".", r"\.")):
+    with pytest.raises(InputError, match=problem.replace("[", r"\[")):
         read_case(record_line(record))
 
 

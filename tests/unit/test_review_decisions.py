@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
-from pytest_jrh.core.model import Mode
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.decisions import (
     Decision,
@@ -21,7 +20,7 @@ from pytest_jrh.store.decisions import (
 )
 from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import case_digest
-from tests.support.made_cases import LEVELS, RUBRIC, make_case, make_suite
+from tests.support.made_cases import make_case, make_suite
 
 CASE = make_case()
 DIGEST = case_digest(CASE)
@@ -188,33 +187,6 @@ def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> Non
         TurnEdit(message_index=99, content="forged"),
     )
     assert obeyed(CASE, decision("edited", turns=other)) == replace(CASE)
-
-
-@pytest.mark.parametrize(
-    ("mode", "label"), [("binary", 99), ("binary", 2), ("ordinal", 3), ("ordinal", -1)]
-)
-def test_a_label_that_is_not_on_the_scale_is_refused_with_its_line(
-    tmp_path: Path, mode: Mode, label: int
-) -> None:
-    rubric = replace(RUBRIC, score_levels=LEVELS if mode == "ordinal" else ())
-    suite = replace(make_suite(tmp_path), mode=mode, rubrics=(rubric,))
-    own = "refunds::agent_perturbation::refund_policy::run[e1]"
-    path = decisions_path(suite.tests[0].output_dir)
-    store = DecisionStore(path)
-    for name, expected in (
-        (own, 1),
-        (own.replace("run", "other"), label),
-        ("another::t::r::run[e1]", label),
-    ):
-        store.append(decision("edited", case_id=name, expected=expected))
-    with pytest.raises(InputError) as refused:
-        open_stores([suite])
-    [problem] = refused.value.problems
-    assert (problem.file, problem.line, problem.key) == (str(path), 2, "expected")
-    assert (
-        problem.message
-        == f"got {label}; the scores on offer are {'0, 1' if mode == 'binary' else '0, 1, 2'}"
-    )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
