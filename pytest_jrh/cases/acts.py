@@ -45,31 +45,11 @@ def splice(messages: Sequence[Message], edit: Edit) -> tuple[Message, ...]:
 
     Raises `ValueError` where `before` does not stand there.
     """
-    changed = list(messages)
-    _exchange(changed, edit.message_index, edit.before, edit.after)
-    return tuple(changed)
-
-
-def undone(messages: Sequence[Message], edits: Sequence[Edit]) -> tuple[Message, ...]:
-    """The transcript as it was before these edits: of all edits of a made case, its run.
-
-    An edit of `edits: text` has no messages to put back, and stays. Raises `ValueError` where
-    `after` of an edit does not stand where it says.
-    """
-    restored = list(messages)
-    for edit in reversed(edits):
-        _exchange(restored, edit.message_index, edit.after, edit.before)
-    return tuple(restored)
-
-
-def _exchange(
-    messages: list[Message], start: int, old: Sequence[Message], new: Sequence[Message]
-) -> None:
-    """Put messages in the place of others; raises `ValueError` where those do not stand there."""
-    end = start + len(old)
-    if not 0 <= start <= len(messages) or messages[start:end] != list(old):
+    start = edit.message_index
+    end = start + len(edit.before)
+    if not 0 <= start <= len(messages) or list(messages[start:end]) != list(edit.before):
         raise ValueError(f"the messages of the edit do not stand at {start}")
-    messages[start:end] = new
+    return (*messages[:start], *edit.after, *messages[end:])
 
 
 def edited_turns(edits: Iterable[Edit]) -> frozenset[int]:

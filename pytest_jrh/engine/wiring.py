@@ -101,7 +101,6 @@ async def _checked(
 
 _LONGEST_NAP = 0.1
 # Of its transcript, and of that of its run.
-_ASKED = 2
 
 
 class Calls:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
@@ -48,11 +47,8 @@ if TYPE_CHECKING:
 
 
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
-# What a float holds exactly: means and sums are made of these.
-_MOST = 2**53
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
-_HEX = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 # What of a spec is in a line; a result's own `judge` is empty where the spec has none.

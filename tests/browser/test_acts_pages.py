@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.cases.acts import undone
 from pytest_jrh.reports.html import write_html
 from tests.browser.steps import opened, wait_for
 from tests.browser.test_review_screenshots import SHOTS
 from tests.support.judged_sessions import session_about
 from tests.support.made_cases import ACT_RUN, hostile_act_case, make_act_case
+from tests.support.undoing import undone
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pytest_jrh.cases.acts import undone
 from pytest_jrh.store.spools import read_jsonl
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import write_suite
+from tests.support.undoing import undone
 
 
 def planner(request: Request) -> Mapping[str, object]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh import load_cases
-from pytest_jrh.cases.acts import undone
 from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
 from tests.plugin.recorded import Done, run_pytest
 from tests.support.accepted import refusal
+from tests.support.undoing import undone
 
 ROOT = Path(__file__).parents[2]
 CONFIG = "examples/acts/acts.yml"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.acts import undone
 from pytest_jrh.store.decisions import CallEdit, Decision, DecisionStore, TurnEdit
 from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import BY_HAND, read_case
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.suites import SuiteFiles, built_log, run, write_suite
+from tests.support.undoing import undone
 
 RECORD = "--jrh-record-mode=once"
 RUN: list[dict[str, Any]] = [

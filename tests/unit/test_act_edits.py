@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.acts import edited_turns, tools_of, undone
+from pytest_jrh.cases.acts import edited_turns, tools_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.engine.generate import Pipeline
 from tests.support.conversations import wait_for
 from tests.support.cpu import cpu_seconds
 from tests.support.scripted import Asked, ScriptedModel
+from tests.support.undoing import undone
 from tests.unit.test_acts import call, result, says
 
 USER: Message = {"role": "user", "content": "My lamp A-7731 came broken.", "id": "m0"}

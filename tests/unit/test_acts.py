@@ -16,10 +16,10 @@ from pytest_jrh.cases.acts import (
     splice,
     structure_mistake,
     tools_of,
-    undone,
 )
 from pytest_jrh.core.model import Edit, EditKind, Message
 from tests.support.cpu import cpu_seconds
+from tests.support.undoing import undone
 
 
 def says(text: str, *calls: dict[str, Any]) -> Message:
@@ -100,11 +100,6 @@ def test_what_follows_an_omission_decides_too() -> None:
     assert edited_turns([omitted, last]) == frozenset()
     assert decisive_turns([omitted, last], 4) == {1, 3}
     assert decisive_turns([edit(5, "say", (), ())], 6) == {5}
-
-
-def test_edit_that_does_not_stand_where_it_says_cannot_be_undone() -> None:
-    with pytest.raises(ValueError, match="do not stand at 4"):
-        undone(RUN, [edit(4, "say", (), (says("else"),))])
 
 
 def test_edit_of_words_alone_is_its_turn_and_is_left() -> None:

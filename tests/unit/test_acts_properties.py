@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from pytest_jrh.cases.acts import acts_of, edited_turns, structure_mistake, tools_of, undone
+from pytest_jrh.cases.acts import acts_of, edited_turns, structure_mistake, tools_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import (
@@ -33,6 +33,7 @@ from tests.support.accepted import refusal
 from tests.support.conversations import RUBRIC, wait_for
 from tests.support.made_cases import make_case
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
+from tests.support.undoing import undone
 
 FEW = settings(max_examples=60, deadline=None)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.acts import undone
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Skip, Verification
 from pytest_jrh.reports.evidence import shown_edits
@@ -43,6 +42,7 @@ from tests.support.made_cases import (
     make_spec,
     make_suite,
 )
+from tests.support.undoing import undone
 
 CASE = make_act_case()
 ARGUMENTS = {"order": 17, "amount": 76.0, "lines": [{"sku": "K1", "sum": 56.0}]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.acts import turn_pairs, undone
+from pytest_jrh.cases.acts import turn_pairs
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
@@ -29,6 +29,7 @@ from tests.support.made_cases import (
     make_act_case,
     make_case,
 )
+from tests.support.undoing import undone
 from tests.unit.test_markdown import OURS, rendered
 
 CASE = make_act_case()
