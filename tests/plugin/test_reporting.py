@@ -74,27 +74,6 @@ def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
     result.stdout.fnmatch_lines(["0 calls made, 2? replayed | * tokens | $0.00 ($* recorded)"])
 
 
-def test_a_verbose_run_has_a_table_of_rubrics_and_tests(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
-    start = lines.index("                                          95%")
-    assert lines[start + 1 : start + 5] == [
-        "rubric, test          n  accuracy    interval  recall   FPR  kappa  paired",
-        "rubric-1              5     80.0%   15.9-98.8   50.0%  0.0%   0.55   50.0%",
-        "  agent_perturbation  2     50.0%    9.5-90.5   50.0%     -      -       -",
-        "  agent_positives     3    100.0%  43.9-100.0       -  0.0%      -       -",
-    ]
-    for line in (
-        "! Not in these figures: 2 without a case, 1 unscored.",
-        "  2 without a case: the transcript has no assistant turn",
-        "Labels: 5 confirmed by openai/gpt-4.1-mini.",
-        "  inputs/configs/tiny.yml::agent_perturbation::rubric-1::run-4[e1] (unrecorded)",
-    ):
-        assert line in lines[start:]
-    assert "FAIL: The judge misses violations" in lines[start:]
-
-
 @pytest.mark.parametrize("option", ["-rs", "-ra", "-rA"])
 def test_reasons_of_skips_are_given_once(
     pytester: pytest.Pytester, recorded: Recorded, option: str
@@ -129,21 +108,6 @@ def test_media_that_the_judge_cannot_see_are_said_once(
     assert any("[image: image/png]" in request.text for request in server.requests)
     result = pytester.runpytest_inprocess(suite.option, "-k", "run-2")
     result.stdout.no_fnmatch_line(told)
-
-
-def test_a_verbose_run_shows_the_confusion_matrices(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    title = "Confusion matrices and missing figures, tiny:"
-    quiet = pytester.runpytest_inprocess(recorded.tiny.option)
-    assert title not in quiet.outlines
-    lines = pytester.runpytest_inprocess(recorded.tiny.option, "-v").outlines
-    start = lines.index("rubric-1", lines.index(title))
-    assert lines[start + 1].split("  ") == ["right answer", "judge gave 0", "judge gave 1"]
-    assert [line.split() for line in lines[start + 2 : start + 4]] == [
-        ["0", "3", "0"],
-        ["1", "1", "1"],
-    ]
 
 
 def test_the_section_is_coloured_as_pytest_is(

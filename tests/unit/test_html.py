@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_jrh.core.documents import storable
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
@@ -22,8 +20,6 @@ from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
 from tests.support.judged_sessions import (
     HOSTILE,
-    Answer,
-    always,
     coin,
     judged,
     right,
@@ -263,24 +259,6 @@ def test_case_without_a_verdict_tells_why(tmp_path: Path) -> None:
     assert (told["made"], told["detail"]) == (None, "no plan was found")
 
 
-@pytest.mark.parametrize(
-    ("answer", "warning"),
-    [
-        (always(1), "for all 48 cases"),
-        (always(0), "for all 48 cases"),
-        (coin(), "indistinguishable from chance"),
-    ],
-)
-def test_judge_that_judges_nothing_is_unmistakable(
-    tmp_path: Path, answer: Answer, warning: str
-) -> None:
-    page = page_of(tmp_path, judged(answer))
-    total = figures(page)[0]
-    assert abs(float(total["kappa"])) < 0.1
-    assert float(total["paired"].rstrip("%")) < 30
-    assert any(warning in element.text for element in page.all("p", **{"class": "warning"}))
-
-
 def test_ordinal_suites_and_panels_have_their_own_parts(tmp_path: Path) -> None:
     page = page_of(
         tmp_path, [*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")]
@@ -360,13 +338,6 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
     assert not set(raw) & set("\x00\x1b\u202e\u2066\ufffe")
 
 
-def test_200_kilobyte_texts_are_whole(tmp_path: Path) -> None:
-    text = "".join(f"word{number} " for number in range(20_000))
-    messages = [*MESSAGES[:2], {**MESSAGES[2], "content": text}, MESSAGES[3]]
-    page = page_of(tmp_path, judged(right, runs=1), messages=messages)
-    assert text in [part[1] for turn in bodies(page)["run-0"]["pool"] for part in turn["parts"]]
-
-
 def test_secrets_are_redacted_everywhere(tmp_path: Path) -> None:
     secret = "sk-0123456789abcdef-secret"
     results = [
@@ -401,14 +372,6 @@ def test_what_does_not_fit_is_left_out_and_disagreements_are_kept(tmp_path: Path
     (perturbed, positive) = found[cut[0]]["cases"].values()
     assert (perturbed["judged"], positive["judged"]) == (None, None)
     assert perturbed["edits"][0]["pieces"][-1][1] == "I have refunded order 17 in full."
-
-
-def test_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
-    page_of(tmp_path / "one", judged(right))
-    page_of(tmp_path / "two", judged(right))
-    assert (tmp_path / "one/report.html").read_bytes() == (
-        tmp_path / "two/report.html"
-    ).read_bytes()
 
 
 def test_all_results_have_their_made_case(tmp_path: Path) -> None:

@@ -26,12 +26,9 @@ from pytest_jrh.reports.markdown import (
 from pytest_jrh.reports.session import Session
 from tests.support.judged_sessions import (
     HOSTILE,
-    Answer,
     always,
-    coin,
     judged,
     right,
-    scored,
     session_of,
     spooled,
     wrong_on,
@@ -83,98 +80,6 @@ def report(session: Session) -> Page:
     text = markdown_report(session)
     assert len(text.encode()) < LIMIT
     return rendered(text)
-
-
-def test_report_begins_with_the_answer() -> None:
-    page = report(session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001"))))
-    # As many are wrong as before, and not the same.
-    title = "❌ FAIL: The judge misses other violations and raises other false alarms"
-    assert page.all("h2")[0].text == title
-    paragraphs = [element.text for element in page.all("p")]
-    assert paragraphs[0] == "suite refunds: 48 verdicts, 44 right, 4 wrong"
-    assert paragraphs[1].startswith("Misses 2 of 24 violations (8%, ")
-    assert paragraphs[2].endswith(", before 2.")
-    assert cells(page)[0] == ["rubric", "found", "false alarms"]
-    assert cells(page)[-1] == ["all", "22/24 (was 22/24)", "2/24 (was 2/24)"]
-    assert "Wrong, worst first (4)" in [element.text for element in page.all("h3")]
-    assert [element.text for element in page.all("blockquote")].count("The order is late.") == 4
-
-
-def test_all_else_is_folded() -> None:
-    page = report(session_of(judged(wrong_on("run-003")), before=judged(wrong_on("run-001"))))
-    decision = page.all("strong")
-    texts = [element.text for element in decision]
-    [whole] = [text for text in texts if text.startswith("Gate failed: ")]
-    assert whole.startswith("Gate failed: misses 2 of 22 violations that it found before (")
-    assert whole.endswith("; 4 regressions, at most 0 allowed.")
-    rows = cells(page, 1)
-    assert rows[0][:3] == ["rubric, test", "n", "accuracy"]
-    assert rows[1] == [
-        "all",
-        "48",
-        "91.7%",
-        "64.3-98.5",
-        "0.0",
-        "91.7% (63.9-98.6)",
-        "8.3% (1.4-36.1)",
-        "0.83 (0.29-0.97)",
-        "91.7% (63.9-98.6)",
-    ]
-    notes = [element.text for element in page.all("p")]
-    assert any("In parentheses: 95% intervals. Each interval" in note for note in notes)
-    regressions = [
-        element.text for element in page.all("code") if element.inside[-2:] == ("ul", "li")
-    ]
-    assert (
-        regressions[0] == "suites/refunds.jrh.yml::agent_perturbation::refund_policy::run-003[e1]"
-    )
-    folds = [element.text for element in page.all("summary")]
-    assert folds[4:8] == [
-        "How sure is this? The gate",
-        "fixes (4)",
-        "Is the judge wrong, or the label?",
-        "Figures of refunds",
-    ]
-
-
-def test_passed_gate_and_no_gate_are_told_apart() -> None:
-    passed = report(session_of(judged(right), before=judged(right)))
-    assert passed.all("h2")[0].text == "✅ PASS: The judge is as good as before"
-    assert report(session_of(judged(right))).all("h2")[0].text == (
-        "The judge agrees with all 48 labels"
-    )
-
-
-@pytest.mark.parametrize("answer", [always(1), always(0), coin()])
-def test_judge_that_judges_nothing_is_unmistakable(answer: Answer) -> None:
-    page = report(session_of(judged(answer)))
-    assert page.all("h2")[0].text in (
-        "The judge always gives the same verdict",
-        "The judge cannot be told from a coin",
-    )
-    total = dict(zip(*cells(page, 1)[:2], strict=True))
-    assert abs(float(total["kappa"].split()[0])) < 0.1
-    assert float(total["paired"].split()[0].rstrip("%")) < 30
-    assert any(element.text.startswith(("⚠️ Constant", "⚠️ Verdicts")) for element in page.all("p"))
-
-
-def test_ordinal_and_panel_are_told() -> None:
-    page = report(
-        session_of([*scored(right), *judged(right, judge="a"), *judged(coin(), judge="b")])
-    )
-    assert [heading.text for heading in page.all("h3")][:2] == [
-        "helpfulness The judge agrees with all 30 labels",
-        "refunds 2 judges compared",
-    ]
-    assert cells(page, 1)[0] == ["judge", "found", "false alarms"]
-    assert any("Judge b cannot be told from a coin." in each.text for each in page.all("p"))
-    assert any(element.text.startswith("The majority is right in") for element in page.all("p"))
-
-
-def test_levels_of_a_scale_have_their_spread_and_signed_bias() -> None:
-    session = session_of(scored(lambda spec, expected: min(expected + spec.epoch, 2)))
-    assert "| `0` | 10 | 1.00 | +1.00 | 0.00 | 1 |" in markdown_report(session)
-    assert "| `2` | 10 | 2.00 | 0.00 | 0.00 | 2 |" in markdown_report(session)
 
 
 def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:

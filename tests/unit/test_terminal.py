@@ -210,35 +210,6 @@ def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     ]
 
 
-def test_verbose_names_the_cases_on_which_the_panel_is_split() -> None:
-    one, other = ((right, "a"), (always(1), "b"))
-    results = [
-        each for answer, judge in (one, other) for each in judged(answer, 1, ("tone",), judge=judge)
-    ]
-    lines = texts(session_of(results))
-    assert (
-        "  refunds::agent_positives::tone::run-000[e1] (a tie: 1 for 0, 1 for 1 of 2 judges)"
-        in lines
-    )
-    assert not any("a tie" in line for line in short(session_of(results)))
-
-
-def test_ordinal_suite_has_its_own_figures() -> None:
-    lines = texts(session_of(scored(lambda spec, expected: min(expected + 1, 2))))
-    assert row(lines, "refund_policy")[1:3] == ["30", "33.3%"]
-    assert row(lines, "refund_policy")[4:6] == ["100.0%", "0.67"]
-
-
-def test_cases_without_a_verdict_are_told_beside_the_table() -> None:
-    results = [
-        make_result(),
-        make_result(make_spec("b"), "no_case"),
-        make_result(make_spec("c"), "refused"),
-    ]
-    styled = session_lines(session_of(results))
-    assert ("! Not in these figures: 1 without a case, 1 unscored.", "yellow") in styled
-
-
 def test_cases_without_a_transcript_are_counted_by_the_kind_of_their_reason() -> None:
     skipped = {
         "a": ("not_confirmed", "not confirmed: the verifier says PASS: It is fine."),
