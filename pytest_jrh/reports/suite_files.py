@@ -24,7 +24,7 @@ from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.store.outputs import Outputs, are_newer, cause, debug_paths, write_debug
+from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
 from pytest_jrh.store.records import canonical_json, json_value
 from pytest_jrh.store.results import earlier_results, stored_data, without_gone
 from pytest_jrh.store.spools import (
@@ -312,13 +312,6 @@ def _previous(path: Path) -> Mapping[str, Any]:
     return {}
 
 
-class _Read(NamedTuple):
-    """A case without secrets; `as_kept` says that nothing had to be removed."""
-
-    case: Case
-    as_kept: bool
-
-
 class CaseFiles:
     """Writes the files of a suite's cases, without keeping a record."""
 
@@ -327,8 +320,7 @@ class CaseFiles:
         self._assembled = assembled
         self._outputs = outputs
         self._folders = {test.name: test.output_dir for test in suite.tests}
-        # When the files of records were written, and the bundles that could not be.
-        self._times: dict[Path, int] = {}
+        # The bundles that could not be written.
         self._unwritten: list[str] = []
 
     def write(self, items: Sequence[Item], material: SuiteMaterial) -> dict[str, RecordEntry]:
@@ -351,19 +343,18 @@ class CaseFiles:
             for made_id, case_items in by_case.items():
                 spec = case_items[0].spec
                 folder = self._folders[spec.test]
-                read = self._read(made_id, case_items, readers[folder])
-                if read is not None:
-                    entry = self._assembled.indexes[folder].entries[made_id]
-                    entries[made_id] = entry
-                    self._write_bundle(case_items, folder, read, entry.place.path)
-                case = MadeCase(
+                case = self._read(made_id, case_items, readers[folder])
+                if case is not None:
+                    entries[made_id] = self._assembled.indexes[folder].entries[made_id]
+                    self._write_bundle(case_items, folder, case)
+                made = MadeCase(
                     spec=spec,
-                    case=None if read is None else read.case,
-                    transcript=None if read is None else render_transcript(read.case.messages),
+                    case=case,
+                    transcript=None if case is None else render_transcript(case.messages),
                     results=[item.result for item in case_items if item.result is not None],
                 )
                 for table, sink in sinks:
-                    for row in table.rows(case):
+                    for row in table.rows(made):
                         sink(row)
         if self._unwritten:
             bundles = counted(len(self._unwritten), "debug bundle")
@@ -372,26 +363,17 @@ class CaseFiles:
             )
         return entries
 
-    def _write_bundle(self, items: Sequence[Item], folder: Path, read: _Read, source: Path) -> None:
-        """Write the debug bundle of a case, whose record is in the file `source`, where there is
-        anything to look at.
-        """
-        if not _is_looked_at(read.case, items):
+    def _write_bundle(self, items: Sequence[Item], folder: Path, case: Case) -> None:
+        """Write the debug bundle of a case, where there is anything to look at."""
+        if not _is_looked_at(case, items):
             return
         paths = debug_paths(folder, items[0].spec)
-        case_paths = paths.of(read.case)
         try:
-            if source not in self._times:
-                self._times[source] = source.stat().st_mtime_ns
-            # A replay makes the cases that are there already, and their file is then left as it is.
-            if read.as_kept and are_newer(case_paths, self._times[source]):
-                self._outputs.paths += case_paths
-            else:
-                self._outputs.paths += write_debug(read.case, paths)
+            self._outputs.paths += write_debug(case, paths)
         except OSError as error:
-            self._unwritten.append(f"{case_paths[0]}: {cause(error)}")
+            self._unwritten.append(f"{paths.of(case)[0]}: {cause(error)}")
 
-    def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> _Read | None:
+    def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> Case | None:
         """Read the record of a case of this run.
 
         An older one that this run failed to make again is not its.
@@ -411,7 +393,7 @@ class CaseFiles:
         reused = self._suite.frozen is not None or not self._suite.generation.output.overwrite
         return bool(outcomes) and (reused or not set(MADE).isdisjoint(outcomes))
 
-    def _usable(self, made_id: str, read: ReadCase, *, made_now: bool) -> _Read | None:
+    def _usable(self, made_id: str, read: ReadCase, *, made_now: bool) -> Case | None:
         try:
             case = read(made_id)
         except OSError as error:
@@ -420,13 +402,9 @@ class CaseFiles:
         except InputError as error:
             self._outputs.problem(f"The record of {made_id} cannot be used: {error}")
             return None
-        if case is None:
-            return None
-        if made_now:
-            return _Read(case, as_kept=True)
         # Spools hold no secrets; a record of another session may hold one that is a secret here.
-        cleaned = self._outputs.redactor.value(case)
-        return _Read(cleaned, as_kept=cleaned == case)
+        cleaned: Case | None = case if made_now else self._outputs.redactor.value(case)
+        return cleaned
 
 
 def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.store.records import json_value, to_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
@@ -88,14 +87,6 @@ class DebugPaths:
         return self.audit, self.original, self.perturbed
 
 
-def are_newer(paths: Iterable[Path], written: int) -> bool:
-    """Whether all are younger than what was written at this time (in ns, as a file's mtime)."""
-    try:
-        return all(path.lstat().st_mtime_ns > written for path in paths)
-    except OSError:
-        return False
-
-
 def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
     """Name the files of a case's bundle in a test's `output.dir`."""
     stem, folder = artifact_stem(spec), output_dir / "debug"
@@ -115,13 +106,7 @@ def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
     if case.outcome.edits:
         _write_transcript(paths.perturbed, case.messages)
         _write_audit(case, paths.audit)
-    written = paths.of(case)
-    for path in written:
-        # What was right already is younger than the records now, or every later run would render it
-        # again.
-        with contextlib.suppress(OSError):
-            os.utime(path)
-    return written
+    return paths.of(case)
 
 
 def _write_transcript(path: Path, messages: Sequence[Message]) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.suite_files import write_suite_outputs
-from pytest_jrh.store.outputs import are_newer, debug_paths, write_debug
+from pytest_jrh.store.outputs import debug_paths, write_debug
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
@@ -469,33 +468,3 @@ def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_pat
         assert (paths.original in written.paths) == (outcome == "disagree")
     assert "[0] user" in paths.original.read_text("utf-8")
     assert not paths.audit.exists()
-
-
-def test_bundle_of_a_case_not_made_anew_is_written_where_it_is_missing_or_older_than_the_cases(
-    tmp_path: Path,
-) -> None:
-    suite = make_suite(tmp_path, overwrite=False)
-    write(suite)
-    cases, paths = (
-        tmp_path / TEST_FOLDER / "agent_perturbations.jsonl",
-        debug_paths(tmp_path / TEST_FOLDER, A),
-    )
-    whole = paths.audit.read_bytes()
-
-    def again(*, cases_written: int) -> None:
-        os.utime(cases, (cases_written, cases_written))
-        assert set(paths.of(make_case(A))) <= set(write(suite, [A], [make_result(A)], []).paths)
-
-    paths.original.unlink()
-    paths.audit.write_text("of another case")
-    again(cases_written=1)
-    assert paths.original.exists()
-    assert paths.audit.read_bytes() == whole
-    paths.audit.write_text("of another case")
-    os.utime(paths.audit, (1, 1))
-    again(cases_written=2)
-    assert paths.audit.read_bytes() == whole
-    # Once found right it is younger than the cases, and no later run renders it again.
-    os.utime(paths.audit, (1, 1))
-    again(cases_written=2)
-    assert are_newer(paths.of(make_case(A)), cases.stat().st_mtime_ns)
