@@ -4,9 +4,7 @@ accuracies, verdicts and prompts of the baseline.
 
 from __future__ import annotations
 
-from collections import Counter
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.cases.acts import is_splice
 from pytest_jrh.core.diffs import differences, near_changes
@@ -269,40 +267,25 @@ class FigureChange(NamedTuple):
         )
 
 
-_Ratio: TypeAlias = tuple[int, int]
-
-
 class Changes:
     """The changes of a session's figures since the baseline, for each row of its table."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._sums: dict[tuple[str, str, str, str], tuple[Fraction, Fraction, int]] = {}
-        # Nearly all cases share a few values, and to add fractions, or to hash them, takes long.
-        equals: Counter[tuple[str, str, str, str, _Ratio, _Ratio]] = Counter()
+        self._pairs: dict[tuple[str, str, str, str], list[Pair]] = {}
         for pair in pairs:
-            now, spec = pair.now, pair.now.spec
-            before = right_before(pair).as_integer_ratio()
-            after = right_now(now).as_integer_ratio()
-            equals[spec.suite, now.judge, spec.rubric_id, spec.test, before, after] += 1
-        for (suite, judge, of_rubric, of_test, before, after), count in equals.items():
-            shares = count * Fraction(*before), count * Fraction(*after)
-            for rubric in {of_rubric, ""}:
-                for test in {of_test, ""}:
-                    self._add((suite, judge, rubric, test), *shares, count)
+            spec = pair.now.spec
+            for rubric in (spec.rubric_id, ""):
+                for test in (spec.test, ""):
+                    row = (spec.suite, pair.now.judge, rubric, test)
+                    self._pairs.setdefault(row, []).append(pair)
 
     @classmethod
     def since_baseline(cls, session: Session) -> Changes:
         """The changes of all cases of a session that are compared."""
         return cls(_compared_pairs(session))
 
-    def _add(
-        self, key: tuple[str, str, str, str], before: Fraction, now: Fraction, count: int
-    ) -> None:
-        old = self._sums.get(key, (Fraction(), Fraction(), 0))
-        self._sums[key] = (old[0] + before, old[1] + now, old[2] + count)
-
     def __bool__(self) -> bool:
-        return bool(self._sums)
+        return bool(self._pairs)
 
     def about(self, total: GroupStats) -> Changes:
         """The changes of one judge; none where none of its cases is compared."""
@@ -310,11 +293,12 @@ class Changes:
 
     def of(self, counts: GroupStats) -> FigureChange | None:
         """The change of a row; None where none of its cases is compared."""
-        sums = self._sums.get((counts.suite, counts.judge, counts.rubric, counts.test))
-        if sums is None:
+        pairs = self._pairs.get((counts.suite, counts.judge, counts.rubric, counts.test))
+        if pairs is None:
             return None
-        before, now, n = sums
-        return FigureChange(float(before / n), float(now / n), n, counts.n)
+        before = sum(map(right_before, pairs)) / len(pairs)
+        now = sum(right_now(pair.now) for pair in pairs) / len(pairs)
+        return FigureChange(float(before), float(now), len(pairs), counts.n)
 
 
 class EarlierVerdict(NamedTuple):
