@@ -4,7 +4,6 @@ others; and the debug bundle of a case, with its plan, its edits and its transcr
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
