@@ -2,15 +2,15 @@
 one outcome.
 
 The planner names the assistant turns to change, and to what end; the editor rewrites one turn and
-puts it in its place; the summarizer keeps a rolling summary, updated only when a turn has changed;
-the verifier gives a second opinion on the label, without knowing it. `Goal` is what a case is to
-become, and so what a right judge must answer.
+puts it in its place; the summarizer keeps a rolling summary, asked for where the next prompt names
+it and a turn has changed; the verifier gives a second opinion on the label, without knowing it.
+`Goal` is what a case is to become, and so what a right judge must answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from typing import Any, Literal, Protocol, cast
@@ -307,6 +307,11 @@ class SummaryResponse(Response):
     risks: list[str]
 
 
+def reads_summary(template: Template) -> bool:
+    """Whether a prompt names the summary: one that nobody reads is not asked for."""
+    return "summary" in template.variables
+
+
 class ConversationSummarizer:
     """Keeps the summary of a conversation's last `max_messages` turns; edited turns are marked in
     it.
@@ -525,7 +530,7 @@ async def edit_words(
             cause=f"the plan points at message {position}, which is not an assistant turn.",
         )
     assert work.plan is not None
-    summary = await task.summarizer.summary()
+    summary = await task.summarizer.summary() if reads_summary(task.editor.template) else ""
     draft = await generate_single_edit(
         task.editor,
         run=task.run,
@@ -575,7 +580,8 @@ async def edit_words(
 class ConversationPerturber:
     """Makes one case from one run, or says why there is none.
 
-    `verifier` is None where verification is off; `pass_required` False keeps positives that the
+    `verifier` is None where verification is off, and is given a summary where it
+    `verifies_by_summary`, else an empty text; `pass_required` False keeps positives that the
     verifier does not confirm, unverified. `acts` makes the edits of a suite of `edits: acts`.
     """
 
@@ -587,6 +593,7 @@ class ConversationPerturber:
     max_summary_messages: int = 20
     pass_required: bool = True
     acts: ActsEditor | None = None
+    verifies_by_summary: bool = False
 
     async def perturb(self, run: AgentRun, rubric: Rubric, goal: Goal) -> PerturbationOutcome:
         """Plan, edit and verify.
@@ -609,17 +616,18 @@ class ConversationPerturber:
         return work.outcome()
 
     async def _edit(self, work: Work, task: Task) -> None:
-        # Planner and first summary need only the original transcript: they are asked side by side.
         goal = task.goal
-        plan, summary = await asyncio.gather(
-            self.planner(work.messages, task.rubric, goal, max_steps=self.max_edit_rounds),
-            task.summarizer.summary(),
-            return_exceptions=True,
-        )
-        for answer in (plan, summary):
-            if isinstance(answer, BaseException):
-                raise answer
-        assert not isinstance(plan, BaseException)
+        asked: list[Awaitable[Any]] = [
+            self.planner(work.messages, task.rubric, goal, max_steps=self.max_edit_rounds)
+        ]
+        # The editor's first summary needs only the original transcript, as the plan does: they are
+        # asked side by side. A plan of acts may have no edit that reads one.
+        if self.acts is None and reads_summary(self.editor.template):
+            asked.append(task.summarizer.summary())
+        # A summary that failed is raised to who reads it.
+        plan, *_ = await asyncio.gather(*asked, return_exceptions=True)
+        if isinstance(plan, BaseException):
+            raise plan
         work.plan = plan
         if plan is None or not plan.steps:
             if goal.mode == "binary" and goal.objective == "fail":
@@ -645,8 +653,11 @@ class ConversationPerturber:
                     "confirmed positives",
                 )
             return
-        work.final_summary = summary = await task.summarizer.summary()
-        work.verification = await self.verifier(work.messages, task.rubric, goal, summary)
+        if self.verifies_by_summary:
+            work.final_summary = await task.summarizer.summary()
+        work.verification = await self.verifier(
+            work.messages, task.rubric, goal, work.final_summary or ""
+        )
         work.confirmed = confirms(work.verification, goal)
         contradiction = work.verification.contradiction
         # A run that nobody edited may contradict itself.

@@ -408,7 +408,7 @@ class AgentConfig(ConfigSection):
     editor: StageSection = StageSection.model_construct()
     """Writes each planned edit."""
     summary: StageSection = StageSection.model_construct()
-    """Summarizes long runs for the editor and the verifier. Left out: the editor's model."""
+    """Summarizes long runs where a prompt names `summary`. Left out: the editor's model."""
     verifier: VerifierSection | None = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""

@@ -24,14 +24,13 @@ NO_CALL, ONE_CALL = CallRange(0, 0), CallRange(1, 1)
 
 class Workload(NamedTuple):
     """What is known of a case before its calls are made: how many edits it has or may have, whether
-    it is verified, the calls of its judge, and how many of the edits take a summary where not all
-    do.
+    it is verified, the calls of its judge, and how many summaries it takes.
     """
 
     edits: CallRange
     verifies: bool
     judge_calls: CallRange
-    summarized: CallRange | None = None
+    summaries: CallRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +146,13 @@ PLANNER = StageSpec(
 )
 
 
-def _calls(case: Workload) -> CallRange:
-    """One before each edit, and one more for the verifier; the first is made in any case."""
-    edits = case.edits if case.summarized is None else case.summarized
-    return CallRange(max(1, edits.low + case.verifies), max(1, edits.high + case.verifies))
-
-
 SUMMARY = StageSpec(
     name="summary",
     title="the summarizer",
     variables=frozenset({"chronological_log"}),
     required=frozenset({"chronological_log"}),
     prompt_per="",
-    calls=_calls,
+    calls=lambda case: case.summaries,
     model_from=EDITOR.name,
     settings_from_model=True,
     # The first summary is asked beside the plan, so it is one of the first two calls.

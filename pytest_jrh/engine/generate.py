@@ -30,6 +30,7 @@ from pytest_jrh.cases.pipeline import (
     goal_of,
     make_llm_planner,
     make_llm_verifier,
+    reads_summary,
 )
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -130,6 +131,12 @@ class Pipeline:
             return self
         return replace(self, tools=tools_of([run.messages], run.tools))
 
+    @property
+    def summarized_for(self) -> frozenset[StageName]:
+        """The stages whose prompts name the summary."""
+        templates = self.templates.items()
+        return frozenset(stage for stage, template in templates if reads_summary(template))
+
     def perturber(self, complete: Complete) -> ConversationPerturber:
         """A perturber that asks its models through `complete`."""
         verifier, of_acts = None, self.edits == "acts"
@@ -144,6 +151,7 @@ class Pipeline:
             max_edit_rounds=self.max_edit_rounds,
             max_summary_messages=self.max_summary_messages,
             pass_required=self.pass_required,
+            verifies_by_summary=VERIFIER.name in self.summarized_for,
         )
         if not of_acts:
             return perturber

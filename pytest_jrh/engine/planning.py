@@ -16,13 +16,22 @@ from typing import TYPE_CHECKING
 from pytest_jrh.cases.ids import Recorded
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import StageModel
-from pytest_jrh.core.stages import JUDGE, NO_CALL, ONE_CALL, STAGES, CallRange, Workload
+from pytest_jrh.core.stages import (
+    EDITOR,
+    JUDGE,
+    NO_CALL,
+    ONE_CALL,
+    STAGES,
+    VERIFIER,
+    CallRange,
+    Workload,
+)
 from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, dollars, one_line
 from pytest_jrh.llm.budget import price_for
 from pytest_jrh.reports.grounds import kin_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.core.model import CaseSpec, StageName
@@ -90,7 +99,7 @@ class Survey:
     `beside` is a case that is no
     item of the session, and that a probe changes. `asks` are the calls with which a probe makes
     the case, once it has begun. `most_following` is how many edits may follow from those of a plan
-    of acts.
+    of acts, and `summarized_for` names the stages whose prompts name the summary.
     """
 
     spec: CaseSpec
@@ -113,6 +122,7 @@ class Survey:
     beside: bool = False
     asks: Mapping[StageName, CallRange] | None = None
     most_following: int = 0
+    summarized_for: Collection[StageName] = ()
 
     @property
     def is_recorded(self) -> bool:
@@ -140,6 +150,20 @@ class Survey:
                 return CallRange(planned, planned + self.most_following if planned else planned)
         return CallRange(0, self.most_edits + self.most_following)
 
+    @property
+    def _summaries(self) -> CallRange:
+        """How many summaries the case takes: one for each edit whose prompt names it, of which the
+        first is asked beside the plan, and one of the edited transcript for the verifier.
+        """
+        first, for_edits = 0, NO_CALL
+        if EDITOR.name in self.summarized_for and self.most_following:
+            # An editor of calls sees the transcript, and takes no summary.
+            for_edits = CallRange(0, self.edits.high)
+        elif EDITOR.name in self.summarized_for:
+            first, for_edits = 1, self.edits
+        last = self.verifies and VERIFIER.name in self.summarized_for
+        return CallRange(max(first, for_edits.low + last), max(first, for_edits.high + last))
+
     def to_make(self) -> dict[StageName, Bounds]:
         """The calls of each stage that are still to be made for this case."""
         if self.ended:
@@ -152,9 +176,7 @@ class Survey:
         if self.asks is not None and not self.made:
             # There may be no case: models are asked whether there is one.
             judging = CallRange(0, judging.high)
-        # An editor of calls sees the transcript, and takes no summary.
-        summarized = CallRange(0, self.edits.high) if self.most_following else None
-        workload = Workload(self.edits, self.verifies, judging, summarized)
+        workload = Workload(self.edits, self.verifies, judging, self._summaries)
         calls = {stage.name: Bounds(*stage.calls(workload)) for stage in STAGES.values()}
         if self.made or not self.makes:
             return {name: calls[name] for name in calls if not STAGES[name].makes_cases}

@@ -406,7 +406,7 @@ async def surveyed(
     except InputError as error:
         unreadable = str(error)
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
-    probe = PROBES.get(spec.test)
+    probe, pipeline = PROBES.get(spec.test), ready.pipelines.get(spec.test)
     asks = probe.calls if probe is not None and probe.asks else None
     # A judge that has not been reached is asked through a tape of its own.
     judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
@@ -417,6 +417,7 @@ async def surveyed(
         made=attempt.case is not None,
         most_edits=ready.suite.generation.max_edit_rounds,
         most_following=MOST_FOLLOWING_EDITS if ready.suite.generation.edits == "acts" else 0,
+        summarized_for=pipeline.summarized_for if pipeline is not None else (),
         verifies=VERIFIER.name in ready.suite.stages,
         evaluates=evaluates,
         letters=letters,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.model_server import ModelServer
 
 RUNS = 6
-CALLS = RUNS * 6
+CALLS = RUNS * 5
 FULL = "No space left on device"
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RUNS = 4
-CALLS = RUNS * 6
+CALLS = RUNS * 5
 
 
 @pytest.fixture

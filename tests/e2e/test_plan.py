@@ -106,7 +106,8 @@ def test_a_retry_renews_every_unusable_answer_of_a_case_in_one_run(
     session = bench.run("once", retry_unscored=True, session="the second")
     assert session.outcomes == [("agree", 1)] * 2 + [("agree", 0)] * 2
     calls = Counter(request.stage for request in server.requests[before:])
-    assert within(plan, dict(calls))
+    # That a summary cannot be used, either, is known when its plan is.
+    assert within(plan, {stage: calls[stage] for stage in calls if stage != "summary"})
     assert calls["planner"] == 4
     first = [
         each

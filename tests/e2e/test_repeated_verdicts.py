@@ -209,10 +209,10 @@ def test_no_process_makes_a_repeat_beyond_the_limit(
     made = pytest_in(bench.files, server, *arguments)
     assert "over_budget" in made.stdout
     assert server.count() == limit
-    # 5 calls make a case and 3 judge it; what is there is not asked again.
+    # 4 calls make a case and 3 judge it; what is there is not asked again.
     whole = pytest_in(bench.files, server, "--jrh-record-mode=once", "-n4")
     assert whole.returncode == 0, whole.stdout
-    assert server.count() == 8 * (5 + 3)
+    assert server.count() == 8 * (4 + 3)
     digests = Counter(request.digest for request in server.requests if request.stage == "judge")
     assert set(digests.values()) == {3}
 
@@ -238,7 +238,7 @@ def test_a_killed_run_asks_only_the_repeats_that_are_missing(
     before = server.count()
     session = own.run("once")
     assert scores(list(session.results)) == [(1,) * 5] * 4
-    assert server.count() - before == 4 * (5 + 5) - on_disk
+    assert server.count() - before == 4 * (4 + 5) - on_disk
     assert to_make(plan)["judge"] == exactly({"judge": 20 - judged})["judge"]
     assert own.replay().calls == 0
 

@@ -107,7 +107,7 @@ def test_a_shared_summary_is_asked_anew_in_a_session_that_records_everything_ane
 
 
 @pytest.mark.parametrize("edits", [1, 3])
-def test_a_case_takes_one_summary_more_than_it_has_edits_and_a_rerun_takes_no_call(
+def test_a_case_takes_a_summary_for_each_edit_and_a_rerun_takes_no_call(
     make_bench: MakeBench, server: ModelServer, edits: int
 ) -> None:
     turns = [
@@ -117,7 +117,7 @@ def test_a_case_takes_one_summary_more_than_it_has_edits_and_a_rerun_takes_no_ca
     server.answer = Obedient(edits=edits)
     bench = make_bench(runs=[run(1, messages=turns)])
     assert bench.run().outcomes == [("agree", 1)]
-    assert (server.count("editor"), server.count("summary")) == (edits, edits + 1)
+    assert (server.count("editor"), server.count("summary")) == (edits, edits)
     before = server.count()
     bench.run()
     bench.run("once")
@@ -136,7 +136,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     assert stopped
     assert "7 of 7 calls are spent" in " ".join(stopped[0].detail.split())
     assert {result.outcome for result in bench.run().results} == {"agree"}
-    assert server.count() == 18
+    assert server.count() == 15
 
 
 def test_attempts_that_fail_count_as_calls_too(
@@ -216,7 +216,7 @@ def test_more_workers_than_calls_allowed_in_flight_take_turns(tmp_path: Path) ->
     with ModelServer(delay=0.05) as server:
         done = pytest_in(files, server, "-n3", "--jrh-record-mode=once", "-q")
         assert done.returncode == 0, done.stdout
-        assert (server.count(), server.peak_in_flight) == (24, 1)
+        assert (server.count(), server.peak_in_flight) == (20, 1)
     assert not list(files.cassettes.glob(".locks/slot-*"))
 
 
@@ -277,7 +277,7 @@ def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
         low, high = (int(row[3]), int(row[5])) if row[4] == "to" else (int(row[3]), int(row[3]))
         assert low <= server.count(stage) <= high, stage
     again = pytest_in(files, None, "--jrh-plan")
-    assert f"0 calls, $0: 4 cases, {20 - 2 + 2} calls recorded." in again.stdout
+    assert f"0 calls, $0: 4 cases, {20 - 2} calls recorded." in again.stdout
 
 
 def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelServer) -> None:

@@ -301,7 +301,7 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
     assert download[:3] == ["gh", "run", "download"]
     replayed = run_pytest(demo.folder, *replay[1:])
     assert replayed.code == 1
-    assert "0 calls made, 288 replayed" in replayed.stdout
+    assert "0 calls made, 260 replayed" in replayed.stdout
     assert "FAIL: The judge misses 6 violations, more than before (0)" in replayed.lines
     updated = run_pytest(demo.folder, *update[1:])
     assert updated.code == 1

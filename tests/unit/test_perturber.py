@@ -40,6 +40,12 @@ SAYS_PASS = {"verdict": "PASS", "rationale": "It fits."}
 SAYS_FAIL = {"verdict": "FAIL", "rationale": "It\nslips."}
 
 
+OWN_PROMPTS = {
+    "editor": "Edit {{ original_message }} for {{ rubric }}: {{ goal }}.",
+    "verifier": "Is {{ transcript }} as {{ rubric_instruction }} has it?",
+}
+
+
 def numbered_edits() -> Any:
     count = iter(range(1, 100))
     return lambda asked: {"new_content": f"New text {next(count)}.", "reason": "r"}
@@ -54,7 +60,7 @@ def test_violation_that_the_verifier_confirms_is_a_case() -> None:
         {**MESSAGES[4], "content": "The new text."},
         *MESSAGES[5:],
     )
-    assert outcome.final_summary == "The summary.\nUser's intent: The intent."
+    assert outcome.final_summary is None
     assert outcome.plan == Plan("The thesis.", (PlanStep(4, "The goal.", "Why."),))
     (edit,) = outcome.edits
     assert (edit.message_index, edit.message_id, edit.round_index) == (4, "m4", 0)
@@ -63,7 +69,7 @@ def test_violation_that_the_verifier_confirms_is_a_case() -> None:
         "The new text.",
     )
     assert (edit.selector_reason, edit.editor_reason) == ("Why.", "The reason.")
-    assert edit.summary_snapshot == outcome.final_summary
+    assert edit.summary_snapshot == "The summary.\nUser's intent: The intent."
     assert "The new text." in edit.editor_raw_response
 
 
@@ -133,6 +139,16 @@ def test_trouble_of_any_stage_is_unscored_and_never_a_case(stage: str, goal: Goa
         perturbed(ScriptedModel(**{stage: DOWN}), goal)
 
 
+@pytest.mark.parametrize(
+    ("goal", "said", "no_case"), [(FAIL, SAYS_FAIL, "no_plan"), (PASS, SAYS_PASS, None)]
+)
+def test_a_summary_that_failed_is_no_error_where_the_planner_found_no_plan(
+    goal: Goal, said: dict[str, str], no_case: str | None
+) -> None:
+    outcome = perturbed(ScriptedModel(planner=NO_PLAN, summary=DOWN, verifier=said), goal)
+    assert (outcome.no_case.kind if outcome.no_case else None) == no_case
+
+
 def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> None:
     async def planner(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
@@ -148,17 +164,31 @@ def test_planner_of_ones_own_that_points_at_no_assistant_turn_is_refused() -> No
 
 
 @pytest.mark.parametrize("edited", [(), (4,), (2, 6), (2, 4, 6)])
-def test_at_most_one_summary_more_than_edits_and_no_state_twice(edited: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("readers", [(), ("editor",), ("verifier",), ("editor", "verifier")])
+def test_a_summary_is_asked_for_where_the_next_stage_names_it_and_no_state_twice(
+    edited: tuple[int, ...], readers: tuple[str, ...]
+) -> None:
     script = {
         "planner": plan(*edited) if edited else NO_PLAN,
         "editor": numbered_edits(),
         "verifier": SAYS_PASS,
     }
     model = ScriptedModel(**script)
-    perturbed(model, PASS)
+    prompts = {
+        name: f"{prompt} {{{{ summary }}}}" if name in readers else prompt
+        for name, prompt in OWN_PROMPTS.items()
+    }
+    outcome = perturbed(model, PASS, prompts=prompts)
     summaries = [request.text for request in model.asked("summary")]
-    assert len(summaries) == len(edited) + 1
+    # The first is asked beside the plan.
+    for_edits = max(1, len(edited)) if "editor" in readers else 0
+    is_last_new = "verifier" in readers and (bool(edited) or not for_edits)
+    assert len(summaries) == for_edits + is_last_new
     assert len(set(summaries)) == len(summaries)
+    assert (outcome.final_summary is not None) == ("verifier" in readers)
+    assert all(bool(edit.summary_snapshot) == ("editor" in readers) for edit in outcome.edits)
+    shown = [stage for stage in OWN_PROMPTS if "The summary." in str(model.asked(stage))]
+    assert shown == [stage for stage in readers if stage == "verifier" or edited]
 
 
 def test_planner_and_first_summary_are_asked_side_by_side() -> None:
@@ -175,7 +205,7 @@ def test_planner_and_first_summary_are_asked_side_by_side() -> None:
 
     assert perturbed(meeting).no_case is None
     assert sorted(model.stages[:2]) == ["planner", "summary"]
-    assert model.stages[2:] == ["editor", "summary", "verifier"]
+    assert model.stages[2:] == ["editor", "verifier"]
 
 
 def test_planner_trouble_is_told_before_summary_trouble_whichever_comes_first() -> None:
