@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 
 _SYSTEM = "system_prompt"
+_NO_NUMBER = "score: must be a whole number"
+_WORDS = "Where the prompt asks for words, `score_map` in the judge's section gives each its score."
 
 
 class JudgeResponse(Response):
@@ -143,6 +145,8 @@ class PromptJudge(SuiteJudge):
             response_model = judge_response(scores, _on_offer(score_map, scores))
             answer = (await stage.ask(values, response_model, images)).parsed
         except Unscored as trouble:
+            if trouble.outcome == "invalid_response" and _NO_NUMBER in trouble.cause:
+                trouble.advice = f"{_WORDS} {trouble.advice or ''}".strip()
             raise (advised(trouble) if images else trouble) from None
         score = answer.score if score_map is None else score_map[key_of(answer.score)]
         return Verdict(score, answer.reasoning.strip())

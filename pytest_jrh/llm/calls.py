@@ -76,7 +76,7 @@ def parse(text: str, response_model: type[ResponseT]) -> ResponseT:
     """
     inside = _unfenced(text)
     _refuse_duplicate_keys(inside)
-    return response_model.model_validate_json(_storable_json(inside))
+    return response_model.model_validate_json(_storable_json(inside), strict=True)
 
 
 def explain(error: ValidationError, text: str, *, cut_off: bool) -> str:

@@ -110,13 +110,13 @@ class Exchanges:
         with self._lock:
             if self._closed or self.halt is not None:
                 raise Halted
-            for interaction in self._unused:
-                if self._is_recorded(interaction, request):
-                    self._unused.remove(interaction)
-                    self._used.append((interaction, True))
-                    self.replayed += 1
-                    self.asked.append(request)
-                    return interaction
+            interaction = self._recorded(request)
+            if interaction is not None:
+                self._unused.remove(interaction)
+                self._used.append((interaction, True))
+                self.replayed += 1
+                self.asked.append(request)
+                return interaction
             if not self.live:
                 self.halt = Halt("missing", str(request), request)
                 raise Halted
@@ -129,6 +129,16 @@ class Exchanges:
             self.asked.append(request)
         return None
 
+    def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        """The first recorded exchange of a request; one with its host comes before all others."""
+        found = [
+            interaction for interaction in self._unused if self._is_recorded(interaction, request)
+        ]
+        for interaction in found:
+            if interaction["request"]["uri"] == request.uri:
+                return interaction
+        return found[0] if found else None
+
     def _is_recorded(self, interaction: Mapping[str, Any], request: HttpRequest) -> bool:
         """Whether a recorded exchange is that of a request, whatever of it was taken for a secret
         when it was recorded.
@@ -137,7 +147,7 @@ class Exchanges:
             return True
         recorded, redact = interaction["request"], self.redactor
         uri, body = redact.of_code(redact.url(recorded["uri"])), recorded["body"]
-        if recorded["method"] != request.method or not covers(uri, request.uri):
+        if recorded["method"] != request.method or not covers(path_of(uri), path_of(request.uri)):
             return False
         if REDACTED in request.body:
             body = redact.of_code(body or "")
@@ -211,16 +221,26 @@ class Exchanges:
 
 
 def is_request(interaction: Mapping[str, Any], request: HttpRequest) -> bool:
-    """Whether a recorded exchange is that of a request: equal method, URL and canonical body."""
+    """Whether a recorded exchange is that of a request: equal method, path with its query, and
+    canonical body.
+
+    Not the host: a client may take it from the environment, and nothing is sent on replay.
+    """
     recorded = interaction["request"]
     body, asked_body = canonical(recorded["body"]), canonical(request.body)
     return (
         recorded["method"] == request.method
-        and covers(recorded["uri"], request.uri)
+        and covers(path_of(recorded["uri"]), path_of(request.uri))
         and (
             body == asked_body or (not is_all_secret(recorded["body"]) and covers(body, asked_body))
         )
     )
+
+
+def path_of(uri: str) -> str:
+    """The path of a URL with its query."""
+    parts = urlsplit(uri)
+    return f"{parts.path}?{parts.query}"
 
 
 def is_all_secret(body: str | None) -> bool:

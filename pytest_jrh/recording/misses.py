@@ -13,7 +13,7 @@ from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
-from pytest_jrh.recording.exchanges import is_all_secret
+from pytest_jrh.recording.exchanges import is_all_secret, path_of
 from pytest_jrh.recording.http_client import foreign_urllib3
 from pytest_jrh.recording.recorder import MAKE_ROOM
 
@@ -218,9 +218,9 @@ def request_difference(interaction: Mapping[str, Any], request: HttpRequest) -> 
     """A short text that says in what a request differs from a recorded one."""
     recorded = interaction["request"]
     lines: list[str] = []
-    was, sent = f"{recorded['method']} {recorded['uri']}", f"{request.method} {request.uri}"
-    if was != sent:
-        lines += [f"-{was}", f"+{sent}"]
+    was, sent = (recorded["method"], recorded["uri"]), (request.method, request.uri)
+    if (was[0], path_of(was[1])) != (sent[0], path_of(sent[1])):
+        lines += [f"-{' '.join(was)}", f"+{' '.join(sent)}"]
     lines += _changed_lines(_body_lines(recorded["body"]), _body_lines(request.body))
     return _cut(lines) or "(equal to a recorded request that was asked fewer times)"
 
@@ -234,7 +234,8 @@ def _nearest_interaction(
     def likeness(interaction: Mapping[str, Any]) -> tuple[bool, bool, int]:
         recorded = interaction["request"]
         in_common = len(lines & set(_body_lines(recorded["body"])))
-        return (recorded["uri"] == request.uri, recorded["method"] == request.method, in_common)
+        is_path = path_of(recorded["uri"]) == path_of(request.uri)
+        return (is_path, recorded["method"] == request.method, in_common)
 
     return max(recorded, key=likeness, default=None)
 

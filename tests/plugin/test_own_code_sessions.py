@@ -365,6 +365,20 @@ def test_a_client_made_at_import_replays_without_its_key_and_is_told_once(
         assert len(server.requests) == asked
 
 
+def test_a_client_that_takes_its_address_from_the_environment_replays_without_it(
+    judged: MakeJudged, pytester: pytest.Pytester
+) -> None:
+    with ModelServer(lambda _request: {"score": 1}) as server:
+        made = judged(IDIOM.format(url=None, more=""))
+        env = {**server.environment, "OPENAI_BASE_URL": server.base_url}
+        first = run_pytest(pytester.path, made.suite.option, RECORD("once"), *TWO, env=env)
+        assert "2 calls made" in words(first), first.stdout
+    gone = {"OPENAI_BASE_URL": None, "OPENAI_API_BASE": None}
+    replayed = run_pytest(pytester.path, made.suite.option, *TWO, env={**NO_KEY, **gone})
+    assert summary(replayed) == "1 failed, 1 passed, 6 deselected", replayed.stdout
+    assert scores_of(made.suite) == [("agree", [1]), ("disagree", [1])]
+
+
 def test_a_key_that_is_needed_is_found_on_replay_and_one_that_may_be_missing_is_not(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:

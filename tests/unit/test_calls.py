@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from pytest_jrh.cases.pipeline import (
     EditorResponse,
@@ -289,3 +290,13 @@ def test_what_pydantic_words_anew_from_version_to_version_is_left_out() -> None:
     assert stable_schema({"anyOf": [{"title": "t", "enum": [1, 2], "type": "integer"}]}) == {
         "anyOf": [{"enum": [1, 2]}]
     }
+
+
+def test_true_is_no_number_whatever_the_model_of_an_answer() -> None:
+    class Opinion(BaseModel):
+        score: int
+
+    for text in ('{"score": true}', '{"score": "1"}', '{"score": 1.0}'):
+        with pytest.raises(ValidationError):
+            parse(text, Opinion)
+    assert parse('{"score": 1}', Opinion).score == 1

@@ -201,6 +201,13 @@ def test_score_that_is_no_integer_on_offer_is_no_verdict(score: str) -> None:
     assert (caught.value.outcome, caught.value.stage) == ("invalid_response", "judge")
 
 
+def test_a_verdict_that_is_a_word_names_score_map() -> None:
+    exchange = ScriptedExchange(['{"score": "yes", "reasoning": "r"}'] * 3)
+    with pytest.raises(Unscored) as caught:
+        judged(make_complete(exchange), case())
+    assert "`score_map` in the judge's section gives each its score" in (caught.value.advice or "")
+
+
 def test_schema_offers_the_scale_and_nothing_else() -> None:
     schema = judge_response((1, 2, 3)).model_json_schema()
     assert schema["properties"]["score"]["enum"] == [1, 2, 3]

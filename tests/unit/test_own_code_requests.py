@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 import aiohttp
 import httpx
@@ -80,6 +81,21 @@ def test_a_secret_that_was_taken_out_stands_for_one_word(
 ) -> None:
     interaction = {"request": {"method": "POST", "uri": "http://h/", "body": recorded}}
     assert is_request(interaction, HttpRequest("POST", "http://h/", sent)) is answers
+
+
+def test_the_host_is_no_part_of_a_request_and_its_own_comes_first() -> None:
+    def recorded(uri: str, answer: str) -> dict[str, Any]:
+        return {"request": {"method": "POST", "uri": uri, "body": "{}"}, "answer": answer}
+
+    one, other = recorded("http://one:1/v1/x?a=1", "one"), recorded("https://other/v1/x?a=1", "2")
+    exchanges = Exchanges((one, other), live=False, redactor=Redactor())
+    assert exchanges.answer(HttpRequest("POST", "https://other/v1/x?a=1", "{}")) is other
+    assert exchanges.answer(HttpRequest("POST", "https://third/v1/x?a=1", "{}")) is one
+    for uri in ("http://one:1/v2/x?a=1", "http://one:1/v1/x?a=2", "http://one:1/v1/x"):
+        with pytest.raises(Halted):
+            Exchanges((one,), live=False, redactor=Redactor()).answer(
+                HttpRequest("POST", uri, "{}")
+            )
 
 
 def test_a_request_is_neither_sent_nor_counted_where_its_answer_could_not_be_kept() -> None:
