@@ -26,8 +26,8 @@ from benchmarks.material import CACHE, CASES_FILE
 from benchmarks.measure import Line, pytest_command, run
 from pytest_jrh import load_cases
 from pytest_jrh.core.model import Message
+from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.conversations import read_messages
-from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
 from tests.support.accepted import refusal
 from tests.support.model_server import ModelServer, Request
 from tests.support.undoing import undone

@@ -50,8 +50,7 @@ from pytest_jrh.sources.json_items import guessed_format
 from pytest_jrh.sources.label_files import WORDS, LabelRow, read_rows, whole_number
 from pytest_jrh.sources.label_files import as_text as as_label_text
 from pytest_jrh.sources.labels import Joiner, Reading
-from pytest_jrh.sources.log_pieces import refused
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Source, refused
 
 Scalar: TypeAlias = "str | int | float"
 

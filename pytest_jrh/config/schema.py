@@ -388,8 +388,8 @@ class AgentConfig(ConfigSection):
     """A field of the samples' metadata: samples with the same value belong together, as trials of
     one task do, and are one observation in every interval. /task/id names one further down."""
     max_sample_mb: Count = MAX_SAMPLE_MB
-    """How much one sample of the log may be when unpacked, in MB, as may its header and its
-    summaries."""
+    """How much one sample of the log may be when unpacked, in MB, as may its header, its
+    summaries, and the whole of a .json log."""
     rubric_path: PathText | None = None
     """The rubric file, YAML or JSON."""
     labels: Annotated[

@@ -291,7 +291,6 @@ class _SuiteHooks:
         specs = _specs(session.items)
         self._session.assign_generation(specs)
         if self._session.is_worker:
-            self._session.import_readers(specs)
             return None
         if self._session.options.plan:
             from pytest_jrh.engine.planning import session_plan
@@ -306,7 +305,6 @@ class _SuiteHooks:
             for line in session_plan(suites, surveys, self._session.options, writer.fullwidth):
                 writer.line(line)
             return True
-        self._session.import_readers(specs)
         self._session.reviewing.open(specs)
         with captured(self._session.config):
             self._session.start(specs)

@@ -20,7 +20,6 @@ import pytest
 
 from pytest_jrh.cases.ids import case_name, generation_id, node_part
 from pytest_jrh.config.places import argument
-from pytest_jrh.config.preprocessors import wants_raw_sample
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, Review
@@ -236,16 +235,6 @@ class SuiteSession:
     def makes(self, spec: CaseSpec) -> bool:
         """Whether the making of its case counts for this one."""
         return spec.judge is None or spec in self._makers
-
-    def import_readers(self, specs: Sequence[CaseSpec]) -> None:
-        """Import what these cases' runs are read with, in one go: it takes most of a second."""
-        suites = {spec.suite for spec in specs}
-        for ready in self.suites:
-            if ready.suite.name in suites and ready.source is not None and not ready.made:
-                with uncollected():
-                    ready.source.import_readers(
-                        with_raw=any(map(wants_raw_sample, ready.preprocessors))
-                    )
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these cases to work, in order."""

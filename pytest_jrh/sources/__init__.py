@@ -5,21 +5,24 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config.probes import sample as pick
 from pytest_jrh.config.schema import MAX_SAMPLE_MB
+from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.eval_logs import load_inspect_eval_runs as load_inspect_eval_runs
 from pytest_jrh.sources.joined import Joined, find_files
 from pytest_jrh.sources.json_items import begins_list
-from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.sessions import Sessions
+from pytest_jrh.sources.source import refused
 from pytest_jrh.sources.trajectories import Trajectories, is_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.schema import InputFormat
+    from pytest_jrh.core.model import AgentRun, Preprocessor
     from pytest_jrh.sources.source import Source
 
 
@@ -87,3 +90,23 @@ def files_in(log: Path) -> tuple[Path, ...]:
         # A trial is a folder, and a trajectory may go on in other files.
         files += Trajectories(file).files() if Trajectories.recognizes(file) else [file]
     return tuple(files)
+
+
+def load_inspect_eval_runs(
+    path: str | Path,
+    transcript_preprocessors: Sequence[str | Preprocessor] = (),
+    *,
+    sample_num: int | None = None,
+    seed: int = DEFAULT_SEED,
+) -> Iterator[AgentRun]:
+    """Yield one run per sample and epoch of an Inspect log (`.eval`, `.json`), in the log's order.
+
+    `transcript_preprocessors` run in order on a copy of each run; `sample_num` picks so many
+    runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a
+    time. Raises InputError where the file is no usable log, at the first `next()`, and Unscored for
+    a single sample that cannot be read; `EvalLog.run` goes on past one.
+    """
+    steps = [chain.resolve(step) for step in transcript_preprocessors]
+    with EvalLog(path) as log:
+        for summary in pick(log.summaries(), sample_num, seed):
+            yield log.run(summary.run_id, summary.epoch, steps)

@@ -23,7 +23,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.text import is_nearest
-from pytest_jrh.sources.log_pieces import refused, too_big, written_time
+from pytest_jrh.sources.source import refused, too_big, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -42,9 +42,8 @@ from pytest_jrh.sources.json_items import (
     system_of,
     text_of,
 )
-from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.responses import NO_RESULT
-from pytest_jrh.sources.source import Source, changed_note
+from pytest_jrh.sources.source import Source, changed_note, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

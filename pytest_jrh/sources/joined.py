@@ -19,9 +19,8 @@ from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.json_items import first_of_list, is_one_conversation, places_of_messages
-from pytest_jrh.sources.log_pieces import refused
 from pytest_jrh.sources.sessions import is_response
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Source, refused
 from pytest_jrh.sources.trajectories import HARBORS_FILES, Trajectories, is_trial, referred_to
 
 if TYPE_CHECKING:
@@ -88,9 +87,9 @@ class Joined(Source):
         """See `Source`."""
         return self._named(lambda source: source.metadata(field))
 
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        return self._named(lambda source: source.scores())
+        return self._named(lambda source: source.scores(whole=whole))
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
         """See `Source`."""
@@ -147,12 +146,6 @@ class Joined(Source):
         for source in sources:
             notices.update(dict.fromkeys(source.notices()))
         return tuple(notices)
-
-    def import_readers(self, *, with_raw: bool = False) -> None:
-        """See `Source`: where more files are read than stay open, the first one decides."""
-        for number in range(len(self._files) if len(self._files) <= _MOST_OPEN else 1):
-            with self._source(number) as source:
-                source.import_readers(with_raw=with_raw)
 
     def close(self) -> None:
         """Close the files that are open."""

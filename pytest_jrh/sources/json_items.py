@@ -36,8 +36,8 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import Problem
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.log_pieces import OTHER_TOOLS, foreign_format, refused, too_big
 from pytest_jrh.sources.responses import PlacedItem, check_whole, is_item, items_of, turns_of
+from pytest_jrh.sources.source import OTHER_TOOLS, foreign_format, refused, too_big
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.source import Key, Source
 
 
+_UNCHANGED = "UNCHANGED"
+
+
 def log_table(path: Path, file: str, *, label: str | None, columns: Sequence[str]) -> RawTable:
     """A table with a row for each run of a log: its id, epoch, and what the columns name.
 
@@ -114,7 +117,8 @@ def _edits(source: Source, column: str, file: str) -> dict[str, Mapping[Key, Any
     pointer = _pointer(column.removeprefix(SCORER))
     originals: dict[Key, Any] = {}
     edited: dict[Key, Any] = {}
-    for key, before, after in source.edited_scores():
+    for key, scores in source.scores(whole=True):
+        before, after = before_and_after_edits(scores)
         originals[key] = at(before, pointer)
         edited[key] = at(after, pointer)
     if all(value is MISSING for value in originals.values()):
@@ -124,6 +128,29 @@ def _edits(source: Source, column: str, file: str) -> dict[str, Mapping[Key, Any
         hint = "edits are those of Inspect's edit_score(); labels from elsewhere: --labels FILE"
         raise InputError(Problem(message, file, key="--label", hint=hint))
     return {column: originals, EDITS: edited}
+
+
+def before_and_after_edits(scores: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The values of a sample's scores as they were given, and of those that people edited since
+    (Inspect's `edit_score`) the last value that they gave.
+
+    The first entry of a history is the score as it was; one of a single entry is of a person alone.
+    """
+    originals: dict[str, Any] = {}
+    edited: dict[str, Any] = {}
+    for name, score in scores.items():
+        history = score.get("history")
+        entries = history if isinstance(history, list) else []
+        values = [entry.get("value", _UNCHANGED) for entry in entries if isinstance(entry, dict)]
+        if not values:
+            originals[name] = score["value"]
+            continue
+        given_by_people = [value for value in values[1:] if value != _UNCHANGED]
+        if len(values) > 1 and values[0] != _UNCHANGED:
+            originals[name] = values[0]
+            if given_by_people:
+                edited[name] = given_by_people[-1]
+    return originals, edited
 
 
 def _names(source: Source, prefix: str) -> list[str]:

@@ -29,9 +29,8 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.conversations import Conversations, check_message
 from pytest_jrh.sources.json_items import LINES, FileItem, ItemFile, first_of_list
-from pytest_jrh.sources.log_pieces import refused, too_big
 from pytest_jrh.sources.responses import ITEM_TYPES, PlacedItem, is_item, turns_of
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Source, refused, too_big
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence

@@ -11,6 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -22,12 +23,53 @@ from pytest_jrh.core.text import counted, is_nearest, nearest
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
+
+
+def refused(path: Path, message: str, hint: str | None = None) -> InputError:
+    """Make the error for a log that cannot be used at all."""
+    return InputError(Problem(message, file=str(path), hint=hint))
+
+
+def too_big(most_bytes: int) -> str:
+    """Say what is too much, and which key of the config allows more."""
+    return (
+        f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in "
+        "test_agent_perturbation_config)"
+    )
+
+
+def written_time(written: Any) -> datetime | None:
+    """A time of ISO 8601, taken for UTC where it names no time zone; None for anything else."""
+    try:
+        time = datetime.fromisoformat(written) if isinstance(written, str) else None
+    except ValueError:
+        return None
+    return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
+
+
+OTHER_TOOLS = "write conversations, one a line: {id, messages}"
+_FOREIGN: Mapping[str, tuple[frozenset[str], ...]] = {
+    "an ATIF trajectory, which belongs in a .json file of its own": (
+        frozenset({"schema_version", "steps"}),
+    ),
+    "a trace of OpenTelemetry (OTLP)": (
+        frozenset({"resourceSpans"}),
+        frozenset({"resource_spans"}),
+    ),
+}
+
+
+def foreign_format(keys: Collection[str]) -> str | None:
+    """What a JSON object with these keys is, where it is known to be of another tool."""
+    for name, known_keys in _FOREIGN.items():
+        if any(needed <= {*keys} for needed in known_keys):
+            return name
+    return None
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
@@ -118,22 +160,14 @@ class Source(ABC):
         """How many files of each form there are."""
         return Counter([self.form])
 
-    def scores(self) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
+    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """The key (id, epoch) of each run with the values that scorers gave it, by their names.
 
-        Here none have any.
+        Of a `whole` score all that the source has of it, with its `value`. Here none have any.
         """
+        del whole
         for run in self.summaries():
             yield (run.run_id, run.epoch), {}
-
-    def edited_scores(
-        self,
-    ) -> Iterator[tuple[tuple[str, int], Mapping[str, Any], Mapping[str, Any]]]:
-        """The key of each run with its scores before people edited them, and those that they gave
-        in their place, by the names of scorers. Here nobody has edited any.
-        """
-        for key, scores in self.scores():
-            yield key, scores, {}
 
     def aliases(self) -> Mapping[str, tuple[str, int]]:
         """Other names that label files may know runs by, each with the run's key; here none."""
@@ -156,12 +190,6 @@ class Source(ABC):
     def notices(self) -> tuple[str, ...]:
         """Sentences about what was found so far, for the user to read once a session."""
         return ()
-
-    def import_readers(self, *, with_raw: bool = False) -> None:  # noqa: B027 - most need no library
-        """Import the libraries that runs are read with, at a moment of the caller's choice.
-
-        `with_raw` as for `read`.
-        """
 
     def run(self, run_id: str, epoch: int, preprocessors: Sequence[Preprocessor] = ()) -> AgentRun:
         """Read one run and apply the preprocessors.

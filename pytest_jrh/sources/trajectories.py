@@ -28,8 +28,7 @@ from pytest_jrh.sources.atif import (
     results_of,
 )
 from pytest_jrh.sources.conversations import definitions_of, read_messages
-from pytest_jrh.sources.log_pieces import refused, written_time
-from pytest_jrh.sources.source import Source, changed_note
+from pytest_jrh.sources.source import Source, changed_note, refused, written_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -226,10 +225,11 @@ class Trajectories(Source):
         """One summary per run; raises InputError for a trajectory that is not as ATIF has it."""
         return tuple(row.summary for row in self._index().values())
 
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: the rewards that Harbor's verifier gave."""
         for key, row in self._index().items():
-            yield key, row.scores
+            scores = {name: {"value": value} for name, value in row.scores.items()}
+            yield key, scores if whole else row.scores
 
     def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: what is known since the files were read first, as a rule."""

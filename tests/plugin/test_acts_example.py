@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh import load_cases
-from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
+from pytest_jrh.sources import load_inspect_eval_runs
 from tests.plugin.recorded import Done, run_pytest
 from tests.support.accepted import refusal
 from tests.support.undoing import undone

@@ -48,7 +48,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "inspect_ai": (
         "judges.inspect_code",
         "sources.eval_logs",
-        "sources.log_pieces",
     ),
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.engine.checking import check_table
-from pytest_jrh.sources.eval_logs import before_and_after_edits
+from pytest_jrh.sources.log_tables import before_and_after_edits
 from tests.support.suites import built_log, run
 
 VIOLATED = (2, 5)
@@ -122,7 +122,6 @@ def test_histories_of_any_shape_are_read() -> None:
         "of a person alone": {"value": 1, "history": [{"value": 1}]},
         "odd": {"value": 1, "history": "none"},
         "odder": {"value": 1, "history": [7, {"value": 1}]},
-        "no score": 5,
     }
     originals, edited = before_and_after_edits(scores)
     assert edited == {"edited twice": 3, "confirmed": 1}

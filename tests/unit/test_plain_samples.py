@@ -1,5 +1,6 @@
 """Samples that are read without Inspect mean what Inspect says they mean."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.plain_samples import PlainSample, plain_sample
+from pytest_jrh.sources.plain_samples import is_plain
 from tests.support.logs import assistant, call, conversation, sample, tool, user, write_log
 
 DEMO = Path(__file__).parents[2] / "inputs/data/refund_agent/refund_agent.eval"
@@ -51,7 +52,6 @@ optional = {
 
 def messages_of(role: str, **own: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     fields = st.fixed_dictionaries({"role": st.just(role), **base}, optional={**optional, **own})
-    # A dump has the order of Inspect's classes, however the file was ordered.
     return fields.flatmap(lambda message: st.permutations(list(message.items())).map(dict))
 
 
@@ -83,35 +83,31 @@ samples = st.fixed_dictionaries(
 )
 
 
-def as_inspect_reads(data: dict[str, Any]) -> PlainSample:
+FIELDS = ("messages", "input", "target", "metadata")
+
+
+def as_inspect_reads(data: dict[str, Any]) -> dict[str, Any]:
     from inspect_ai.log import EvalSample, resolve_sample_attachments
 
     theirs = EvalSample.model_validate(data, context={"deserializing": True})
     if theirs.attachments:
         theirs = resolve_sample_attachments(theirs, True)
-    said = theirs.input
-    return PlainSample(
-        theirs.id,
-        tuple(message.model_dump(mode="json", exclude_none=True) for message in theirs.messages),
-        said
-        if isinstance(said, str)
-        else "\n".join(message.text for message in said if message.role == "user"),
-        theirs.target if isinstance(theirs.target, str) else "\n".join(theirs.target),
-        theirs.metadata,
-    )
+    return {
+        **theirs.model_dump(mode="json", exclude_none=True, include={*FIELDS, "id"}),
+        "metadata": theirs.metadata,
+    }
 
 
-def told(read: PlainSample) -> str:
-    """All of it with its types and the order of its keys, which files keep too."""
-    return repr(tuple(read))
+def told(data: dict[str, Any]) -> str:
+    """All of it with its types."""
+    return json.dumps([data["id"], *(data.get(name, {}) for name in FIELDS)], sort_keys=True)
 
 
 @given(samples)
 @settings(max_examples=100, deadline=None)
 def test_what_is_read_without_inspect_is_what_inspect_reads(data: dict[str, Any]) -> None:
-    read = plain_sample(data)
-    if read is not None:
-        assert told(read) == told(as_inspect_reads(data))
+    if is_plain(data):
+        assert told(data) == told(as_inspect_reads(data))
 
 
 @given(samples, st.data())
@@ -123,9 +119,8 @@ def test_a_sample_with_anything_else_in_it_is_left_to_inspect_or_read_alike(
     place = draw.draw(st.sampled_from(places))
     key = draw.draw(st.sampled_from([*place, "citations", "view", "tool_error", "transcript"]))
     place[key] = draw.draw(json_values)
-    read = plain_sample(data)
-    if read is not None:
-        assert told(read) == told(as_inspect_reads(data))
+    if is_plain(data):
+        assert told(data) == told(as_inspect_reads(data))
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
@@ -148,7 +143,7 @@ REASONING = {"type": "reasoning", "reasoning": "hm", "redacted": False, "signatu
 )
 def test_an_ordinary_run_needs_no_inspect(turns: list[dict[str, Any]]) -> None:
     stored = sample("a", messages=turns, metadata={"tier": None}, attachments={"x": "of an event"})
-    assert plain_sample(stored) is not None
+    assert is_plain(stored)
 
 
 @pytest.mark.parametrize(
@@ -167,11 +162,10 @@ def test_an_ordinary_run_needs_no_inspect(turns: list[dict[str, Any]]) -> None:
         {"messages": [assistant("", {**call("f"), "view": {"format": "text"}})]},
         {"messages": [{"role": "critic", "content": ""}]},
         {"messages": [{"role": "user"}]},
-        {"messages": [tool("f", "", error=("explosion", ""))]},
     ],
 )
 def test_what_is_not_plain_is_left_to_inspect(changed: dict[str, Any]) -> None:
-    assert plain_sample({**sample("a"), **changed}) is None
+    assert not is_plain({**sample("a"), **changed})
 
 
 def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
@@ -179,8 +173,6 @@ def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
         "import sys; from pytest_jrh.sources.eval_logs import EvalLog\n"
         "for path in sys.argv[1:]:\n"
         "    log = EvalLog(path)\n"
-        "    log.import_readers()\n"
-        "    print('inspect_ai' in sys.modules)\n"
         "    log.read('a', 1)\n"
         "    print('inspect_ai' in sys.modules)\n"
     )
@@ -193,7 +185,7 @@ def test_inspect_is_imported_only_for_logs_that_need_it(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.split() == ["False", "False", "True", "True"]
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_the_demos_runs_are_read_as_inspect_reads_them() -> None:

@@ -28,7 +28,7 @@ from pytest_jrh.engine.generate import build_pipeline, generate_case
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.llm.prompts import load_template
-from pytest_jrh.sources.eval_logs import load_inspect_eval_runs
+from pytest_jrh.sources import load_inspect_eval_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
