@@ -45,9 +45,8 @@ def git_output(folder: Path, *arguments: str) -> str | None:
 
 BUILT_IN = "built-in"
 Change: TypeAlias = Literal["", "same", "prompt", "judge"]
-"""How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, in its
-model, its parameters or its code, or maybe in code: the baseline is of an earlier version of this
-package, which looked at the judge's function alone."""
+"""How a judge differs from the baseline's: no baseline, in nothing, in its prompt alone, or in
+its model, its parameters or its code."""
 
 
 @dataclass(frozen=True, slots=True)
