@@ -6,7 +6,6 @@ What git knows of a folder; a session never fails for it, and never waits for it
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -40,90 +39,17 @@ if TYPE_CHECKING:
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
 
 
-_HEX = re.compile("[0-9a-f]{40,64}", re.ASCII)
-_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
-_DIGITS = 12
-_LONGEST = 1_000_000
-_LONGEST_NAME = 4_096
-_REF = "ref: "
-
-
 def commit_of(folder: Path) -> str:
-    """The first digits of the commit, read from git's files without running git; empty if none."""
-    try:
-        git_folder = _git_folder(folder)
-        if git_folder is None:
-            return ""
-        head = _text(git_folder / "HEAD").strip()
-        if not head.startswith(_REF):
-            return _digits(head)
-        name = head.removeprefix(_REF)
-        if len(name) > _LONGEST_NAME:
-            return ""
-        shared = _shared_folder(git_folder)
-        return _loose(git_folder, name) or _loose(shared, name) or _packed(shared, name)
-    except (OSError, ValueError):
-        return ""
+    """The first digits of the commit that is checked out; empty if there is none."""
+    return (git_output(folder, "rev-parse", "--short=12", "HEAD") or "").strip()
 
 
 def day_of(folder: Path) -> str:
     """The day of the last commit that changed a folder, as `2026-11-22`; empty if not known."""
-    try:
-        git_folder = _git_folder(folder)
-        if git_folder is None or not folder.is_dir():
-            return ""
-        if (_shared_folder(git_folder) / "shallow").exists():
-            return ""
-    except (OSError, ValueError):
+    if (git_output(folder, "rev-parse", "--is-shallow-repository") or "").strip() == "true":
         return ""
     log = ("-c", "log.showSignature=false", "log", "-1", "--format=%cs", "--", ".")
-    day = (git_output(folder, *log) or "").strip()
-    return day if _DAY.fullmatch(day) else ""
-
-
-def _git_folder(folder: Path) -> Path | None:
-    """The repository's own folder, of which a worktree names another."""
-    for parent in (folder, *folder.parents):
-        path = parent / ".git"
-        if path.is_dir():
-            return path
-        if path.is_file():
-            folder_name = _text(path).strip().removeprefix("gitdir: ")
-            return parent / folder_name
-    return None
-
-
-def _shared_folder(git_folder: Path) -> Path:
-    """The folder with the branches: a worktree has its own, and they are the repository's."""
-    common = git_folder / "commondir"
-    return git_folder / _text(common).strip() if common.is_file() else git_folder
-
-
-def _loose(folder: Path, name: str) -> str:
-    path = folder / name
-    # Only what is there is resolved: `resolve` raises `RuntimeError` for a link to itself.
-    inside = path.is_file() and path.resolve().is_relative_to(folder.resolve())
-    return _digits(_text(path).strip()) if inside else ""
-
-
-def _packed(folder: Path, name: str) -> str:
-    path = folder / "packed-refs"
-    if not path.is_file():
-        return ""
-    lines = (line.partition(" ") for line in _text(path).splitlines())
-    return next((_digits(commit) for commit, _, ref in lines if ref == name), "")
-
-
-def _digits(text: str) -> str:
-    return text[:_DIGITS] if _HEX.fullmatch(text) else ""
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        # Opening a pipe waits for its writer.
-        return ""
-    with path.open("rb") as file:
-        return file.read(_LONGEST).decode("utf-8")
+    return (git_output(folder, *log) or "").strip()
 
 
 DIGEST = 12
