@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -28,7 +28,7 @@ from pytest_jrh.core.documents import DamagedError, listed, parsed, read_text, s
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.text import counted, nearest_hint, one_line
+from pytest_jrh.core.text import nearest_hint, one_line
 from pytest_jrh.engine.loading import with_subset
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.recording.versions import ModelChange, joined_changes
@@ -36,11 +36,10 @@ from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import recording_options
-from pytest_jrh.stats.panels import counted_once, made_case_id
+from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.labels import labels_elsewhere
 from pytest_jrh.store.outputs import state_files
 from pytest_jrh.store.results import read_results
-from pytest_jrh.store.spools import read_jsonl
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.spools import RecordEntry
 
 
 _WHICH = "Name the `outputs` folder written by a shard's run."
@@ -195,13 +193,6 @@ def _session(report: Path) -> _ShardSession:
         session = data["session"]
         subset = session.get("subset", "")
         changes = TypeAdapter(list[ModelChange]).validate_python(session.get("model_changes", []))
-        if not isinstance(subset, str):
-            raise TypeError(f"its subset is {shown(subset)}")
-        for change in changes:
-            counts = [change.answers, *change.new.values(), *change.recorded.values()]
-            is_of_none = not (change.new and change.recorded) or min(counts) < 1
-            if is_of_none or change.answers < sum(change.new.values()):
-                raise TypeError("its counts are those of no answers")
     except DamagedError as error:
         raise InputError(Problem(str(error), str(report), hint=_SAME_COMMIT)) from None
     except ValidationError as error:
@@ -271,7 +262,6 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
                 elif not is_kept:
                     shard[case] = _ShardResult(result, path, line)
         cases_files = sorted(folder.rglob(CASES_FILE))
-        _refuse_other_cases(shard, cases_files)
         results |= shard
         records += [*cases_files, *sorted(folder.rglob(REJECTED_FILE))]
     if not results:
@@ -282,35 +272,6 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
         file = str(folders[0]) if len(folders) == 1 else None
         raise InputError(Problem(message, file, hint=_WHICH))
     return results, records
-
-
-def _refuse_other_cases(results: Mapping[str, _ShardResult], cases_files: Sequence[Path]) -> None:
-    """Refuse verdicts on another version of a case than the one in the shard's folder."""
-    entries: dict[str, RecordEntry] = {}
-    for file in cases_files:
-        entries.update(read_jsonl(file).entries)
-    problems = []
-    for result, path, line in results.values():
-        entry = entries.get(made_case_id(result))
-        # A frozen file keeps the case as it was made, and the verdict is about the case as it was
-        # edited in review, under a reworded rubric, or in its file.
-        if (
-            entry is None
-            or not result.case_digest
-            or result.human_reviewed == "edited"
-            or result.reworded
-            or result.altered
-            or entry.human_reviewed
-        ):
-            continue
-        if result.case_digest != entry.case_digest:
-            message = (
-                "the result is of another version of the case than the one in "
-                f"{entry.place.path.name}:{entry.place.number} (case_digest differs)"
-            )
-            problems.append(Problem(message, str(path), line, hint=_SAME_COMMIT))
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
 
 
 def _refuse_others_than(
@@ -331,10 +292,9 @@ def _refuse_others_than(
 def _refuse_misfits(
     suite: Suite, specs: Mapping[str, CaseSpec], results: Mapping[str, _ShardResult]
 ) -> None:
-    """Refuse results of no case of the suite, and scores that are not on offer."""
-    scales = {rubric.id: rubric.scores for rubric in suite.rubrics}
+    """Refuse results of no case of the suite."""
     problems = []
-    for case, (result, path, line) in results.items():
+    for case, (_, path, line) in results.items():
         if case not in specs:
             close = nearest_hint(case, specs)
             hint = f"{close}; {_SAME_COMMIT}" if close else _SAME_COMMIT
@@ -342,32 +302,8 @@ def _refuse_misfits(
             problems.append(Problem(message, str(path), line, hint=hint))
             if len(problems) >= MOST_PROBLEMS:
                 break
-            continue
-        scale = scales[result.spec.rubric_id] if suite.mode == "ordinal" else (0, 1)
-        for name, message in _misfits(suite, scale, result):
-            problems.append(Problem(message, str(path), line, name))
     if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
-
-
-def _misfits(suite: Suite, scale: Sequence[int], result: CaseResult) -> Iterator[tuple[str, str]]:
-    """The scores of a result that are not on offer, and repeats that are not the config's."""
-    values = [("score", result.score), ("expected", result.expected)]
-    values += [("scores", score) for score in dict.fromkeys(result.scores)]
-    values += [("base_scores", score) for score in dict.fromkeys(result.base_scores)]
-    if result.rejected is not None:
-        values += [("rejected", result.rejected.expected), ("rejected", result.rejected.said)]
-    for name, score in values:
-        if score is not None and score not in scale:
-            yield name, f"got {score}; the scores on offer are {listed(map(str, scale))}"
-            return
-    times = len(result.scores) or 1
-    repeats = suite.repeats_of(result.judge)
-    if result.outcome in JUDGED and times != repeats:
-        yield (
-            "scores",
-            f"the case was judged {counted(times, 'time')}; the config's repeats is {repeats}",
-        )
+        raise InputError(problems)
 
 
 def _refuse_other_judges(ready: ReadySuite, results: Mapping[str, _ShardResult]) -> None:

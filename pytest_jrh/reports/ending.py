@@ -135,7 +135,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         written=tuple(written),
         page=page if page in written else None,
         folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
-        updates=(*settings.baseline.unread_sentences(), *updates),
+        updates=tuple(updates),
         problems=tuple(problems),
         kept_spools=frozenset(kept_spools),
     )

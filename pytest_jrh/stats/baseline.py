@@ -44,14 +44,11 @@ class Baseline:
     cases: Mapping[str, BaselineCase] = field(default_factory=dict)
 
     def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up the line of the case that was judged: same id, same digest.
-
-        None also where the line contradicts itself.
-        """
+        """Look up the line of the case that was judged: same id, same digest."""
         line = self.cases.get(result.case_id)
         if line is None or line.case_digest != short(result.case_digest):
             return None
-        return None if contradiction(line, result) else line
+        return line
 
     def of_subset(self, cases: Collection[str], suites: Collection[str]) -> Baseline:
         """The baseline with these cases alone of the suites, as ids name them."""
@@ -240,24 +237,7 @@ def _one_sided(
         return NEVER_REPORTED if case_id in scope.selected else "no longer in the suite"
     if not judged:
         return f"no verdict now: {result.outcome}"
-    changed = before.case_digest != short(result.case_digest)
-    if changed:
-        return CASE_CHANGED
-    return contradiction(before, result)
-
-
-def contradiction(before: BaselineCase, result: CaseResult) -> str:
-    """Where a line that was edited by hand says right of a wrong score, or wrong of a right one;
-    empty where it does not. The label is that of `result`, whose digest is the line's.
-    """
-    right = before.score == result.expected
-    if result.expected is None or right == (before.outcome == "agree"):
-        return ""
-    score = "a tie" if before.score is None else before.score
-    return (
-        f"its line contradicts itself: outcome is {before.outcome}, but score is {score} and the "
-        f"label is {result.expected}"
-    )
+    return CASE_CHANGED if before.case_digest != short(result.case_digest) else ""
 
 
 def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:

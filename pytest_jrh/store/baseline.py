@@ -1,5 +1,4 @@
-"""The file of `--jrh-baseline`: JSON to commit, sorted, one case per line, with an error for every
-mistake in it.
+"""The file of `--jrh-baseline`: JSON to commit, sorted, one case per line.
 
 Beside it is kept what the judges said and their prompts, for reports to show old and new side by
 side. Nothing is decided by that: a baseline is compared without it, too.
@@ -10,7 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -19,19 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import (
-    Findings,
-    KeyPath,
-    listed,
+    Document,
+    dotted,
     read_document,
     read_text,
-    received,
     shown,
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
-from pytest_jrh.core.model import JUDGED, most_frequent
+from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.redact import REDACTED, Redactor
-from pytest_jrh.core.sections import MAX_REPEATS
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
@@ -51,34 +47,33 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
+_RESTORE = "restore it from git"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
 _NOT_ASCII = re.compile("[^ -~]")
-_HEX = f"{DIGEST_LENGTH} hexadecimal digits"
 _Digest: TypeAlias = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
 
 
 class _Line(BaseModel):
-    """A line of the file; `description` is what a value of the key must be."""
+    """A line of the file."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
-    id: str = Field(pattern="(?s)^.*::.*::.*::", description="a case id: SUITE::TEST::...")
-    outcome: Literal["agree", "disagree"] = Field(description="agree or disagree")
-    score: int | None = Field(description="an integer")
-    scores: list[int] = Field(
-        default=[],
-        min_length=2,
-        max_length=MAX_REPEATS,
-        description=f"a list of two to {MAX_REPEATS} integers",
-    )
-    case_digest: _Digest = Field(description=_HEX)
-    judge_fingerprint: _Digest = Field(description=_HEX)
-    # Of earlier versions; nothing is held against it any more.
-    reference: list[int] = Field(default=[], exclude=True, description="a list of integers")
-    reason: str = Field(default="", description="text")
+    id: str = Field(pattern="(?s)^.*::.*::.*::")
+    outcome: Literal["agree", "disagree"]
+    score: int | None
+    scores: list[int] = []
+    case_digest: _Digest
+    judge_fingerprint: _Digest
+    reference: list[int] = []
+    """Of earlier versions; nothing is held against it any more."""
+    reason: str = ""
 
 
-_KEYS = tuple(_Line.model_fields)
+class _File(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+    format: Literal[1]
+    cases: list[_Line]
 
 
 MAX_BASELINE_BYTES = 32 * 2**20
@@ -110,38 +105,52 @@ def save(path: Path, baseline: Baseline) -> None:
 def load(path: Path, *, file: str | None = None) -> Baseline:
     """Read a baseline; `file` is how messages name it.
 
-    Raises `InputError` with every mistake and its line.
+    Raises `InputError` with the first mistake and its line.
     """
     name = file or str(path)
     if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
     _refuse_conflict(read_text(path, name, MAX_BASELINE_BYTES), name)
     document = read_document(path, file=name, limit=MAX_BASELINE_BYTES)
-    findings = Findings(document, list(document.problems))
-    entries = _entries(document.data, findings)
+    if document.problems:
+        raise InputError(document.problems)
+    try:
+        lines = _File.model_validate(document.data).cases
+    except ValidationError as error:
+        raise InputError(_misfit(error, document)) from None
     cases: dict[str, BaselineCase] = {}
-    first: dict[str, int] = {}
-    for index, entry in enumerate(entries):
-        case = _case(entry, ("cases", index), findings)
-        if case is None:
-            continue
-        if case.case_id in first:
-            message = f"duplicate case {shown(case.case_id)}, first in line {first[case.case_id]}"
-            findings.add(("cases", index), message, "keep one of them")
-        first.setdefault(case.case_id, document.line(("cases", index)))
-        cases[case.case_id] = case
-    if findings.problems:
-        raise InputError(findings.problems)
+    for index, line in enumerate(lines):
+        if line.id in cases:
+            message, place = f"duplicate case {shown(line.id)}", document.line(("cases", index))
+            raise InputError(Problem(message, name, place, hint="keep one of them"))
+        cases[line.id] = BaselineCase(
+            case_id=line.id,
+            case_digest=line.case_digest,
+            judge_fingerprint=line.judge_fingerprint,
+            outcome=line.outcome,
+            score=line.score,
+            reason=line.reason,
+            scores=tuple(line.scores),
+        )
     return Baseline(cases)
 
 
+def _misfit(error: ValidationError, document: Document) -> Problem:
+    """What first does not fit into a baseline."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = first["loc"]
+    message = f"is no baseline: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    return Problem(message, document.file, document.line(path), dotted(path) or None, _RESTORE)
+
+
 def _record(case: BaselineCase) -> dict[str, Any]:
-    line = {"id": case.case_id}
-    for key, declared in _Line.model_fields.items():
-        if key in ("id", "reference"):
-            continue
-        if declared.is_required() or getattr(case, key):
-            line[key] = getattr(case, key)
+    line: dict[str, Any] = {"id": case.case_id, "outcome": case.outcome, "score": case.score}
+    if case.scores:
+        line["scores"] = case.scores
+    line["case_digest"] = case.case_digest
+    line["judge_fingerprint"] = case.judge_fingerprint
+    if case.reason:
+        line["reason"] = case.reason
     return line
 
 
@@ -164,100 +173,26 @@ def _refuse_conflict(text: str, name: str) -> None:
             raise InputError(Problem("contains a merge conflict", name, number, hint=hint))
 
 
-def _entries(data: object, findings: Findings) -> list[object]:
-    """The list under `cases`, where the file is a baseline of this format."""
-    if not isinstance(data, dict):
-        findings.add(
-            (),
-            f"got {shown(data)}; must be a mapping with `format` and `cases`",
-            _HOW,
-        )
-    elif "format" not in data:
-        findings.add((), "has no `format`, so it is not a baseline", _HOW)
-    elif data["format"] != FORMAT or isinstance(data["format"], bool):
-        findings.add(("format",), f"got {shown(data['format'])}; must be {FORMAT}", _HOW)
-    elif not isinstance(data.get("cases"), list):
-        findings.add(("cases",), received(data.get("cases"), "a list of cases"), _HOW)
-    else:
-        _unknown_keys(data, (), ("format", "cases"), findings)
-        return list(data["cases"])
-    raise InputError(findings.problems)
-
-
-def _case(entry: object, path: KeyPath, findings: Findings) -> BaselineCase | None:
-    """One line as a case; None where it is invalid, which is reported in `findings`."""
-    if not isinstance(entry, dict):
-        findings.add(path, received(entry, f"a mapping with the keys {listed(_KEYS)}"))
-        return None
-    try:
-        line = _Line.model_validate(entry)
-    except ValidationError as error:
-        _report(error, entry, path, findings)
-        return None
-    if mistake := _score_mistake(line):
-        findings.add((*path, "score"), mistake)
-        return None
-    return BaselineCase(
-        case_id=line.id,
-        case_digest=line.case_digest,
-        judge_fingerprint=line.judge_fingerprint,
-        outcome=line.outcome,
-        score=line.score,
-        reason=line.reason,
-        scores=tuple(line.scores),
-    )
-
-
-def _report(
-    error: ValidationError, entry: Mapping[str, Any], path: KeyPath, findings: Findings
-) -> None:
-    """Report each key of a line that is unknown, missing or has a bad value."""
-    mistakes = {str(mistake["loc"][0]): mistake["type"] for mistake in error.errors()}
-    misspelled = _unknown_keys(entry, path, _KEYS, findings)
-    for key, declared in _Line.model_fields.items():
-        if mistakes.get(key) == "missing":
-            if key not in misspelled:
-                findings.add(path, f"the key {key} is missing; a case has {listed(_KEYS)}")
-        elif key in mistakes:
-            hint = findings.nearest(str(entry[key]), JUDGED) if key == "outcome" else None
-            message = received(entry[key], str(declared.description))
-            findings.add((*path, key), message, hint and f"{hint} is the nearest")
-
-
-def _score_mistake(line: _Line) -> str | None:
-    """Say why score and scores of a line cannot be together."""
-    if line.score is None and not line.scores:
-        return "got nothing; without `scores` it must be an integer"
-    if line.score is None and line.outcome == "agree":
-        return "got nothing; a case without a majority is `disagree`"
-    if line.scores and (most := most_frequent(line.scores)) != line.score:
-        most_given = "not a single one" if most is None else shown(most)
-        return f"got {shown(line.score)}, but the most frequent of `scores` is {most_given}"
-    return None
-
-
-def _unknown_keys(
-    mapping: Mapping[str, object], path: KeyPath, known: Collection[str], findings: Findings
-) -> set[str]:
-    """Report unknown keys; returns the nearest known ones."""
-    meant = set()
-    for key in mapping.keys() - set(known):
-        close = findings.nearest(key, known)
-        findings.add(
-            (*path, key),
-            f"unknown key; the keys are {listed(known)}",
-            close and f"{close} is the nearest key",
-        )
-        meant |= {close} if close else set()
-    return meant
-
-
 KEPT_FORMAT = 1
 LONGEST_REASONING = 2_000
 LONGEST_PROMPT = 60_000
-_LARGEST = 64 * 2**20
-_VERDICT = {"id": str, "judge_fingerprint": str, "reasoning": str}
-_PROMPT = {"suite": str, "judge": str, "judge_fingerprint": str, "prompt": str}
+
+
+class _KeptLine(BaseModel):
+    """A line of what is kept beside a baseline: the first says the format, the others have the
+    prompt of a judge, or what it said of the case `id`.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+    format: Literal[1] = 1
+    id: str = ""
+    suite: str = ""
+    judge: str = ""
+    judge_fingerprint: str = ""
+    prompt: str | None = None
+    score: int | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,15 +260,10 @@ class PromptChange:
 
 @dataclass(frozen=True, slots=True)
 class KeptVerdicts:
-    """The file's content: verdicts by case id, prompts by the fingerprint of their judge.
-
-    `unread` counts the lines that cannot be used; `unusable` says why the whole file cannot.
-    """
+    """The file's content: verdicts by case id, prompts by the fingerprint of their judge."""
 
     verdicts: Mapping[str, KeptVerdict] = field(default_factory=dict)
     prompts: Mapping[str, JudgePrompt] = field(default_factory=dict)
-    unread: int = 0
-    unusable: str = ""
 
     def of(self, comparison: Comparison) -> dict[str, KeptVerdict]:
         """The verdicts that a comparison compares with, by case id."""
@@ -427,30 +357,25 @@ def updated(
 
 
 def load_kept(path: Path) -> KeptVerdicts:
-    """Read the file beside a baseline, line by line: what cannot be used is counted and left out.
+    """Read the file beside a baseline; empty where there is no such file.
 
-    Empty where there is no such file, or with the reason where it cannot be read.
+    Raises `InputError` with the first line that cannot be used.
     """
     verdicts: dict[str, KeptVerdict] = {}
     prompts: dict[str, JudgePrompt] = {}
-    unread = 0
-    try:
-        lines = [line.data for line in lines_of(path, largest=_LARGEST)]
-    except InputError as error:
-        return KeptVerdicts(unusable=error.problems[0].message)
-    for line in lines:
-        value = _object(line)
-        if _has(value, _VERDICT) and "score" in value and _is_kept_score(value["score"]):
-            verdicts[value["id"]] = KeptVerdict(
-                value["id"], value["judge_fingerprint"], value["score"], value["reasoning"]
-            )
-        elif _has(value, _PROMPT):
-            fingerprint = value["judge_fingerprint"]
-            text = value["prompt"][:LONGEST_PROMPT]
-            prompts[fingerprint] = JudgePrompt(value["suite"], value["judge"], fingerprint, text)
-        elif value.get("format") != KEPT_FORMAT:
-            unread += 1
-    return KeptVerdicts(verdicts, prompts, unread)
+    for file_line in lines_of(path, hint=_RESTORE):
+        try:
+            line = _KeptLine.model_validate_json(file_line.data)
+        except ValidationError:
+            message = "is no line of what judges said"
+            number = file_line.number
+            raise InputError(Problem(message, str(path), number, hint=_RESTORE)) from None
+        fingerprint = line.judge_fingerprint
+        if line.prompt is not None:
+            prompts[fingerprint] = JudgePrompt(line.suite, line.judge, fingerprint, line.prompt)
+        elif line.id:
+            verdicts[line.id] = KeptVerdict(line.id, fingerprint, line.score, line.reasoning)
+    return KeptVerdicts(verdicts, prompts)
 
 
 def save_kept(path: Path, kept: KeptVerdicts) -> None:
@@ -483,22 +408,6 @@ def _fits(kept: KeptVerdict, case: BaselineCase) -> bool:
     return (kept.judge_fingerprint, kept.score) == (case.judge_fingerprint, case.score)
 
 
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _has(value: Mapping[str, Any], keys: Mapping[str, type]) -> bool:
-    return all(isinstance(value.get(key), kind) for key, kind in keys.items())
-
-
-def _is_kept_score(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
-
-
 _MOST_KEPT = 20
 
 
@@ -516,7 +425,7 @@ class BaselineFile:
     def content(self) -> Baseline | None:
         """The baseline; None without one, or where this session is the first to write it.
 
-        Raises `InputError` with every mistake in the file, or where it is missing.
+        Raises `InputError` with the first mistake in the file, or where it is missing.
         """
         return self._read()
 
@@ -531,20 +440,6 @@ class BaselineFile:
         if self.path is None or self.content is None:
             return KeptVerdicts()
         return load_kept(kept_path(self.path))
-
-    def unread_sentences(self) -> list[str]:
-        """Say that what is kept beside the baseline, or some of it, cannot be read."""
-        if self.path is None or not (self.kept.unread or self.kept.unusable):
-            return []
-        name = one_line(str(relative_path(kept_path(self.path), self._folder)))
-        if self.kept.unusable:
-            return [
-                f"{name} cannot be read ({self.kept.unusable}), and the reports lack what it says."
-            ]
-        return [
-            f"{counted(self.kept.unread, 'line')} of {name} cannot be read, and the reports lack "
-            "what they said; --jrh-update-baseline writes the file anew."
-        ]
 
     @property
     def updating(self) -> bool:

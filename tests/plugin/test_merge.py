@@ -235,31 +235,15 @@ def test_a_result_that_does_not_fit_is_a_usage_error(
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
         ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
-        ({"score": 7, "scores": [7]}, "score: got 7; the scores on offer are 0, 1"),
-        (
-            {"outcome": "no_case", "score": None, "scores": []}
-            | {"rejected": {"case_digest": "0" * 64, "expected": 1, "said": 7}},
-            "rejected: got 7; the scores on offer are 0, 1",
-        ),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
-        ({"case_digest": "0" * 64}, "the result is of another version of the case than the one in"),
-        (
-            {"scores": [0, 0, 0]},
-            "scores: the case was judged 3 times; the config's repeats is 1",
-        ),
     ]
     for values, told in mistakes:
         changed_line(path, 2, **values)
         assert merge(BASELINE, *shards) == 4
         assert f"shard-0/lax/tiny/state/case_results.jsonl:2: {told}" in merge.errors
         path.write_bytes(before)
-    cases = project.folder / "shard-0/lax/tiny/agent_perturbations.jsonl"
-    changed_line(cases, 1, expected=99)
-    assert merge(BASELINE, *shards) == 4
-    assert "agent_perturbations.jsonl:1: expected must be one of 0, 1, got 99" in merge.errors
     for path in project.folder.glob("shard-*/lax/tiny/state/case_results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
-    changed_line(cases, 1, expected=1)
     assert merge(BASELINE, *shards) == 4
     assert "has results of the suite 'tiny': they hold those of other" in merge.errors
 
@@ -394,11 +378,7 @@ def test_models_that_changed_are_named_once_of_all_shards(
     assert json.loads(merged.read_text("utf-8"))["session"]["model_changes"] == [total]
     for damage, key in (
         ('{"session": {"model_changes": [{"stage": 7}]}}', "session.model_changes.0"),
-        (json.dumps({"session": {"model_changes": [{**change, "answers": -2}]}}), "session"),
-        (json.dumps({"session": {"model_changes": [{**change, "answers": 1}]}}), "session"),
-        (json.dumps({"session": {"model_changes": [{**change, "new": {}}]}}), "session"),
         ('{"session": [1]}', "session"),
-        ('{"session": {"subset": 7}}', "session"),
         ("{", "is not valid JSON"),
     ):
         reports[0].write_text(damage, encoding="utf-8")

@@ -96,31 +96,6 @@ def drop_of(decision: GateDecision) -> Threshold:
     return threshold
 
 
-class TestLinesThatContradictThemselves:
-    """The label is known to the session: a line cannot say that another score was right."""
-
-    @pytest.mark.parametrize(
-        ("line", "said"),
-        [
-            ({"outcome": "disagree"}, "outcome is disagree, but score is 1 and the label is 1"),
-            ({"score": 0}, "outcome is agree, but score is 0 and the label is 1"),
-        ],
-    )
-    def test_are_not_compared_and_tolerate_nothing(self, line: dict[str, Any], said: str) -> None:
-        now = scored(1, 0, [0])
-        good = baseline_of([scored(1, 0, [1]), scored(2, 0, [1])])
-        bad = replace(good.cases[now.case_id], **line)
-        baseline = Baseline({**good.cases, now.case_id: bad})
-        assert tolerated(now, good, GateRules(max_drop=0.05)) is not None
-        assert tolerated(now, baseline, GateRules(max_drop=0.05)) is None
-        found = decided([now, scored(2, 0, [1])], baseline, max_drop=0.05)
-        assert not found.passed
-        assert found.comparison is not None
-        assert found.comparison.compared == 1
-        assert found.not_comparable == {now.case_id: f"its line contradicts itself: {said}"}
-        assert found.new_disagreements == (now.case_id,)
-
-
 def change_of(decision: GateDecision, kind: str, rubric: str = "") -> SetChange:
     [change] = [each for each in decision.changes if (each.kind, each.rubric) == (kind, rubric)]
     return change
@@ -639,34 +614,6 @@ class TestFile:
         ]
         (tmp_path / "b.json").write_text(text)
         assert load(tmp_path / "b.json") == made
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"score": None}, "got nothing; without `scores` it must be an integer"),
-            ({"score": None, "scores": [0, 1]}, "a case without a majority is `disagree`"),
-            ({"score": 1, "scores": [0, 0]}, "got 1, but the most frequent of `scores` is 0"),
-            ({"score": 1, "scores": [1, 0, 0]}, "got 1, but the most frequent of `scores` is 0"),
-            ({"scores": [0, 1]}, "but the most frequent of `scores` is not a single one"),
-            (
-                {"outcome": "disagree", "score": None, "scores": [1, 1, 0]},
-                "got nothing, but the most frequent of `scores` is 1",
-            ),
-            ({"scores": [1]}, "must be a list of two to 99 integers"),
-            ({"scores": [1, True]}, "must be a list of two to 99 integers"),
-            ({"scores": [1] * 100}, "must be a list of two to 99 integers"),
-            ({"reference": 1}, "must be a list of integers"),
-        ],
-    )
-    def test_scores_that_cannot_be_are_named(
-        self, tmp_path: Path, change: dict[str, Any], message: str
-    ) -> None:
-        document = json.loads(render(baseline_of([scored(1, 0, [1])])))
-        document["cases"][0] |= change
-        (tmp_path / "b.json").write_text(json.dumps(document))
-        with pytest.raises(Exception, match="case") as caught:
-            load(tmp_path / "b.json")
-        assert message in str(caught.value)
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the trajectory-judge data are not there")
