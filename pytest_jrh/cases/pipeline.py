@@ -18,7 +18,7 @@ from typing import Any, Literal, Protocol, cast
 from pydantic import create_model, model_validator
 
 from pytest_jrh.cases.acts import edited_turns
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unscored
+from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import (
     AgentRun,
     Complete,
@@ -34,7 +34,6 @@ from pytest_jrh.core.model import (
     StageModel,
     Verification,
 )
-from pytest_jrh.core.stages import PLANNER
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.transcript import (
     assistant_indices,
@@ -171,24 +170,10 @@ class Goal:
         return 1 if self.objective == "fail" else 0
 
     def guidance(self, rubric: Rubric) -> str:
-        """What planner and editor read about the scale; empty in binary mode.
-
-        Raises `InputError` where the rubric has no level of the target score.
-        """
+        """What planner and editor read about the scale; empty in binary mode."""
         if self.target_score is None:
             return ""
         by_score = {level.score: level for level in rubric.score_levels}
-        if self.target_score not in by_score:
-            scores = ", ".join(map(str, by_score)) or "none"
-            message = (
-                f"the rubric `{rubric.id}` has no level {self.target_score} to aim at; its "
-                f"levels: {scores}"
-            )
-            raise InputError(
-                Problem(
-                    message, file=rubric.file or None, line=rubric.line if rubric.file else None
-                )
-            )
         return ordinal_guidance(rubric.score_levels, by_score[self.target_score])
 
 
@@ -523,12 +508,6 @@ async def edit_words(
     None in a suite of `edits: text`. An edit that follows may leave the turn as it is: then the
     answer is False. Raises `NoVerdictCase` for another text that cannot be used.
     """
-    if not 0 <= position < len(work.messages) or work.messages[position].get("role") != "assistant":
-        raise Unscored(
-            "invalid_response",
-            stage=PLANNER.name,
-            cause=f"the plan points at message {position}, which is not an assistant turn.",
-        )
     assert work.plan is not None
     summary = await task.summarizer.summary() if reads_summary(task.editor.template) else ""
     draft = await generate_single_edit(

@@ -138,54 +138,26 @@ def lines_of(
         raise InputError(Problem(message, name, hint=hint)) from error
 
 
-class AppendedFile:
-    """A file that lines are added to, of which nobody removes any while it is in use.
+def append_line(path: Path, line: bytes, *, is_whole: Callable[[bytes], bool]) -> None:
+    """Add a line to a file in one write, and wait for the disk; raises `OSError` as it comes.
 
     `is_whole` says of a last line without an end whether it stays; else a killed process left it,
     and it goes.
     """
-
-    def __init__(self, path: Path, *, is_whole: Callable[[bytes], bool]) -> None:
-        self.path = path
-        self._is_whole = is_whole
-        content = path.read_bytes() if path.is_file() else b""
-        self._known = content[: content.rfind(b"\n") + 1]
-
-    def append(self, line: bytes) -> None:
-        """Add a line in one write, and wait for the disk; raises `OSError` as it comes.
-
-        Where lines that were in the file have been removed since, these are written again instead,
-        and an `OSError` says so.
-        """
-        if self.path.exists() and not self.path.is_file():
-            raise OSError(errno.EINVAL, "Is not a regular file", str(self.path))
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+b") as file:
-            file.seek(0)
-            content = file.read()
-            missing = self._known.removeprefix(content)
-            was_cut = bool(missing) and self._known.startswith(content)
-            if was_cut:
-                added = missing
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        file.seek(0)
+        content = file.read()
+        complete = content.rfind(b"\n") + 1
+        added = line + b"\n"
+        if complete < len(content):
+            if is_whole(content[complete:]):
+                added = b"\n" + added
             else:
-                complete = content.rfind(b"\n") + 1
-                added = line + b"\n"
-                if complete < len(content):
-                    if self._is_whole(content[complete:]):
-                        added = b"\n" + added
-                    else:
-                        content = content[:complete]
-                        file.truncate(complete)
-            file.write(added)
-            file.flush()
-            os.fsync(file.fileno())
-            self._known = content + added
-        if was_cut:
-            lines = missing.count(b"\n")
-            damage = f"{lines:,} lines had been removed from it, and are"
-            if lines == 1:
-                damage = "1 line had been removed from it, and is"
-            raise OSError(errno.EIO, f"{damage} written again; try once more", str(self.path))
+                file.truncate(complete)
+        file.write(added)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def encoded(text: str) -> bytes:

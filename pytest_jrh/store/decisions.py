@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, is_splice, with_arguments
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
-from pytest_jrh.core.files import AppendedFile, encoded, lines_of
+from pytest_jrh.core.files import append_line, encoded, lines_of
 from pytest_jrh.core.model import Edit
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.outputs import decisions_path
@@ -105,7 +105,6 @@ class DecisionStore:
         self.redact = redact
         self._decisions = _load(path)
         self._lock = threading.Lock()
-        self._file = AppendedFile(path, is_whole=_is_decision)
 
     def __len__(self) -> int:
         return len(self._decisions)
@@ -147,7 +146,8 @@ class DecisionStore:
                 del self._decisions[case_id]
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        self._file.append(encoded(json.dumps(_sorted(record), ensure_ascii=False)))
+        line = encoded(json.dumps(_sorted(record), ensure_ascii=False))
+        append_line(self.path, line, is_whole=_is_decision)
 
     def _cleaned(self, decision: Decision) -> Decision:
         def clean(text: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import listed, read_text
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import AppendedFile, atomic_write, encoded
+from pytest_jrh.core.files import append_line, atomic_write, encoded
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
@@ -268,14 +268,12 @@ class LabelBook:
         self._labels: dict[str, dict[str, KeptLabel]] = {}
         self._finished: set[str] = set()
         self._folders: dict[tuple[str, str], Path] = {}
-        self._files: dict[Path, AppendedFile] = {}
-        self._run_rows: dict[Path, dict[tuple[Any, ...], dict[str, Any]]] = {}
         for suite in suites:
             for test in suite.tests:
                 self._folders[suite.name, test.name] = test.output_dir
         for folder in dict.fromkeys(self._folders.values()):
-            self._files[folder] = AppendedFile(labels_path(folder), is_whole=_is_json)
-            self._run_rows[folder] = _read_run_rows(_run_labels_path(folder))
+            # What cannot be read is said before anybody labels.
+            _read_run_rows(_run_labels_path(folder))
         for label in people:
             self._count(label)
 
@@ -310,7 +308,7 @@ class LabelBook:
         attributes = labels_path(folder).with_name(".gitattributes")
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
-        self._files[folder].append(_line(case, label))
+        append_line(labels_path(folder), _line(case, label), is_whole=_is_json)
         self._count(label)
         if KINDS[case.spec.test].natural:
             self._write_run_label(folder, case, label)
@@ -331,7 +329,7 @@ class LabelBook:
     def _write_run_label(self, folder: Path, case: Case, label: PersonLabel) -> None:
         """Bring the file of natural runs' labels up to date: with the blind one, or none."""
         path = _run_labels_path(folder)
-        rows = _read_run_rows(path) if path.exists() else self._run_rows[folder]
+        rows = _read_run_rows(path)
         key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, label.reviewer)
         row = rows.pop(key, dict(zip(_RUN_KEYS, key, strict=True)))
         latest = self._labels[label.case_digest][label.reviewer]
@@ -339,7 +337,6 @@ class LabelBook:
             rows[key] = {**row, "label": latest.blind}
         lines = [json.dumps(rows[key], ensure_ascii=False) for key in sorted(rows, key=repr)]
         atomic_write(path, "".join(f"{line}\n" for line in lines))
-        self._run_rows[folder] = rows
 
 
 def _line(case: Case, label: PersonLabel) -> bytes:

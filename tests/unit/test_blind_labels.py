@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -864,52 +863,6 @@ def test_strangers_and_huge_requests_are_refused_as_on_the_other_page(tmp_path: 
         server.stop()
 
 
-@pytest.mark.parametrize("remove", ["unlink", "empty", "earlier"])
-def test_a_file_of_labels_that_is_removed_meanwhile_is_written_again_and_that_is_said(
-    tmp_path: Path, remove: str
-) -> None:
-    suite = blind_suite(tmp_path)
-    board = labelling(suite, [confirmed(number) for number in range(3)])
-    ann, _ = board.enter("ann")
-    keys = [one.key for one in board.assigned(ann)]
-    board.give(ann, keys[0], 1)
-    path = labels_path(tmp_path / "cases" / "agent_perturbation")
-    earlier = path.read_bytes()
-    board.give(ann, keys[1], 0)
-    before = path.read_bytes()
-    if remove == "unlink":
-        path.unlink()
-    else:
-        path.write_bytes(b"" if remove == "empty" else earlier)
-    lost = "1 line had" if remove == "earlier" else "2 lines had"
-    with pytest.raises(OSError, match=f"{lost} been removed from it, and .* again; try once more"):
-        board.give(ann, keys[2], 1)
-    assert path.read_bytes() == before
-    assert [one.label is not None for one in board.assigned(ann)] == [True, True, False]
-    board.give(ann, keys[2], 1)
-    assert path.read_bytes().startswith(before)
-    assert len(read_people(suite)) == 3
-
-
-def test_labels_of_an_earlier_session_are_written_again_too(tmp_path: Path) -> None:
-    suite, cases = blind_suite(tmp_path), [natural(0), natural(1)]
-    first = labelling(suite, cases)
-    ann, _ = first.enter("ann")
-    first.give(ann, first.assigned(ann)[0].key, 1)
-    second = labelling(suite, cases, read_people(suite))
-    ben, _ = second.enter("ben")
-    path = labels_path(tmp_path / "cases" / "agent_labels")
-    runs = path.with_name(RUN_LABELS)
-    path.unlink()
-    runs.unlink()
-    with pytest.raises(OSError, match="1 line had been removed"):
-        second.give(ben, second.assigned(ben)[0].key, 0)
-    second.give(ben, second.assigned(ben)[0].key, 0)
-    assert [label.reviewer for label in read_people(suite)] == ["ann", "ben"]
-    rows = read_rows(runs, file="runs").rows
-    assert {(row.annotator, row.label) for row in rows} == {("ann", 1), ("ben", 0)}
-
-
 def test_lines_that_others_add_meanwhile_stay(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path)
     cases = [confirmed(number) for number in range(2)]
@@ -918,18 +871,3 @@ def test_lines_that_others_add_meanwhile_stay(tmp_path: Path) -> None:
         key, _ = board.enter(name)
         board.give(key, board.assigned(key)[0].key, 1)
     assert [label.reviewer for label in read_people(suite)] == ["ann", "ben", "cay"]
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
-def test_a_pipe_in_place_of_the_labels_is_named(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path), [confirmed(0)])
-    path = labels_path(tmp_path / "cases" / "agent_perturbation")
-    path.parent.mkdir(parents=True)
-    os.mkfifo(path)
-    ann, _ = board.enter("ann")
-    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
-    api = LabelPage(board)
-    routes = {place: answer for _, place, answer in api.routes()}
-    give = routes["/reviewers/{reviewer}/cases/{key}/label"]
-    reply = api.answer(give, PageRequest(names, body=b'{"label": 1}'))
-    assert (reply.status, b"write failed: Is not a regular file" in reply.body) == (507, True)
