@@ -1,8 +1,5 @@
 """Twenty ATIF trajectories written by hand, each with the messages that it stands for, and the
 folders of a job of Harbor.
-
-Together they have every field of ATIF-v1.6 and ATIF-v1.7. `atif.schema.json` has the names, types
-and limits of Harbor's published models.
 """
 
 from __future__ import annotations
@@ -13,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
-SCHEMA: Json = json.loads((Path(__file__).parent / "atif.schema.json").read_text("utf-8"))
 AGENT: Json = {"name": "helper", "version": "1.0"}
 
 
