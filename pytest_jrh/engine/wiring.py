@@ -33,7 +33,7 @@ from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.engine.supplied import SuppliedExchange
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.llm.failures import unreachable
+from pytest_jrh.llm.failures import named_by_environment, unreachable
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
 from pytest_jrh.recording.exchanges import Halt
@@ -88,7 +88,8 @@ class Trials:
         )
         if without_key:
             return failure
-        return await unreachable(stage.api_base) if stage.api_base is not None else None
+        address = stage.api_base or named_by_environment(capture.address)
+        return await unreachable(address) if address is not None else None
 
 
 async def _checked(

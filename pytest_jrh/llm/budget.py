@@ -140,12 +140,13 @@ def price_for(stage: StageModel) -> Price | None:
     has a price, as behind a proxy.
     """
     price = price_of(stage.model)
-    if price is None and stage.api_base is not None and _is_loopback(stage.api_base):
+    if price is None and stage.api_base is not None and is_loopback(stage.api_base):
         return Price(0.0, 0.0)
     return price
 
 
-def _is_loopback(url: str) -> bool:
+def is_loopback(url: str) -> bool:
+    """Whether a URL is of a server on this machine."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

@@ -27,7 +27,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageModel, StageName, Usage
 from pytest_jrh.core.transcript import with_text
 from pytest_jrh.core.user_code import is_ours
-from pytest_jrh.llm.budget import Ledger, price_of
+from pytest_jrh.llm.budget import Ledger, is_loopback, price_of
 from pytest_jrh.llm.calls import Answer, CallRequest, Response, SchemaSent, Stopped
 from pytest_jrh.llm.failures import (
     Failure,
@@ -555,6 +555,9 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
         keywords["messages"][-1] = with_schema(keywords["messages"][-1], request.schema)
     if stage.api_base is not None:
         keywords["api_base"] = stage.api_base
+        if is_loopback(stage.api_base) and missing_keys(stage.model):
+            # Nobody asks for a key there, but the provider's SDK does.
+            keywords["api_key"] = "none"
     return keywords
 
 

@@ -8,6 +8,7 @@ the one call does: an error about one request must not leave all other cases wit
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -364,6 +365,17 @@ def was_sent(error: BaseException) -> bool:
         return False
     of_answers = httpx.HTTPError | UnusableAnswer | litellm_errors.Timeout | ValueError
     return any(isinstance(cause, of_answers) for cause in causes)
+
+
+def named_by_environment(address: str) -> str | None:
+    """The base URL of an address that a variable such as OPENAI_BASE_URL names; None where the
+    provider's own is used.
+    """
+    for name, value in os.environ.items():
+        is_base = name.endswith(("_BASE_URL", "_API_BASE")) and "://" in value
+        if is_base and address.startswith(value.rstrip("/")):
+            return value
+    return None
 
 
 async def unreachable(api_base: str) -> Failure | None:

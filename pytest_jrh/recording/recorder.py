@@ -39,13 +39,14 @@ _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE
 class Capture:
     """The HTTP exchanges of one call: those it may play, and those it made.
 
-    `missed` is the last one that it may not make; `anonymous` says that this one would have gone
-    out with no key.
+    `missed` is the last one that it may not make, and `address` where it would have gone;
+    `anonymous` says that this would have been with no key.
     """
 
     playable: tuple[Mapping[str, Any], ...] | None = None
     made: list[Mapping[str, Any]] = field(default_factory=list)
     missed: str | None = None
+    address: str = ""
     anonymous: bool = False
 
 
@@ -148,6 +149,7 @@ class _Router:
             return False
         if self._recorded(request, capture) is None:
             capture.missed = f"{request.method} {urlsplit(request.uri).path}"
+            capture.address = request.uri
             capture.anonymous = self._is_anonymous(request)
             # Not vcrpy's own way to refuse: its error would ask much more of a cassette.
             raise LookupError(f"no recorded exchange for {capture.missed}")

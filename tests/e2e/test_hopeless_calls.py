@@ -192,6 +192,29 @@ def test_a_server_that_is_not_there_is_found_before_anything_is_paid_for(
     assert server.count() == 0
 
 
+@pytest.mark.parametrize("name", ["OPENAI_BASE_URL", "OPENAI_API_BASE"])
+def test_a_server_that_the_environment_names_and_is_not_there_is_found_before_any_call(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    bench = make_bench()
+    for other in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, "http://127.0.0.1:1/v1")
+    with pytest.raises(InputError) as refused:
+        bench.run()
+    assert "suite tiny: no connection to 127.0.0.1:1 (Connection refused)" in str(refused.value)
+    assert server.count() == 0
+
+
+def test_a_server_on_this_machine_needs_no_key(
+    make_bench: MakeBench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = make_bench(overrides={"models": {"api_base": server.base_url}})
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert bench.run().outcomes == [("agree", 1)]
+
+
 def test_what_stands_behind_a_proxy_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     assert asyncio.run(unreachable("http://nowhere.invalid/v1")) is None
