@@ -22,10 +22,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from pytest_jrh.core.model import RateLimit, StageModel
@@ -171,9 +170,7 @@ LONGEST_ANSWER = 32 * 2**20
 _OK, _ERROR = 200, 400
 _REDIRECTS_WITH_BODY = frozenset({307, 308})
 _AT_ONCE = 2**18
-# A block of zstd makes at most 128 KB of 4 bytes.
-_ZSTD_SLICE = 64
-_ZSTD_WINDOW = 2**25
+_INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -181,23 +178,18 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-class _Guard(NamedTuple):
-    """What is accepted: `strict` is as models are asked."""
-
-    strict: bool
-
-
-_GUARD: ContextVar[_Guard | None] = ContextVar("pytest_jrh_guard", default=None)
+# Whether what is accepted is strict, as models are asked; None where nothing is guarded.
+_STRICT: ContextVar[bool | None] = ContextVar("pytest_jrh_strict", default=None)
 
 
 def guarded() -> contextlib.AbstractContextManager[None]:
     """Guard the HTTP requests to models that are made in this context."""
-    return holding(_GUARD, _Guard(strict=True))
+    return holding(_STRICT, value=True)
 
 
 def bounded() -> contextlib.AbstractContextManager[None]:
     """Bound the answers to HTTP requests made in this context, and nothing else of them."""
-    return holding(_GUARD, _Guard(strict=False))
+    return holding(_STRICT, value=False)
 
 
 @cache
@@ -209,23 +201,23 @@ def install() -> None:
     plain = httpcore.ConnectionPool.handle_request
 
     async def handle_async(pool: Any, request: Any) -> Any:
-        guard = _GUARD.get()
-        if guard is None:
+        strict = _STRICT.get()
+        if strict is None:
             return await plain_async(pool, request)
         response = await plain_async(pool, request)
         try:
-            return _checked(guard, request, response)
+            return _checked(request, response, strict=strict)
         except UnusableAnswer:
             await response.aclose()
             raise
 
     def handle(pool: Any, request: Any) -> Any:
-        guard = _GUARD.get()
-        if guard is None:
+        strict = _STRICT.get()
+        if strict is None:
             return plain(pool, request)
         response = plain(pool, request)
         try:
-            return _checked(guard, request, response)
+            return _checked(request, response, strict=strict)
         except UnusableAnswer:
             response.close()
             raise
@@ -239,17 +231,15 @@ def uncompressed(body: bytes, encoding: str) -> bytes | None:
 
     Raises `UnusableAnswer` where it is longer than an answer may be.
     """
-    decoder = _decoder(encoding.encode("latin-1", "replace"))
-    if decoder is None:
+    if encoding.strip().lower() not in _INFLATED:
         return None
-    plain = bytearray()
     try:
-        for piece in decoder(body):
-            plain += piece
-            check_length(len(plain))
-    except _NotCompressedSo:
+        decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        plain = decoder.decompress(body, LONGEST_ANSWER + 1)
+    except zlib.error:
         return body
-    return bytes(plain)
+    check_length(len(plain))
+    return plain
 
 
 def check_length(length: int) -> None:
@@ -258,29 +248,23 @@ def check_length(length: int) -> None:
         raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
 
 
-class _NotCompressedSo(UnusableAnswer):
-    """The bytes are not of the compression that the answer's header names."""
-
-
-def _checked(guard: _Guard, request: Any, response: Any) -> Any:
+def _checked(request: Any, response: Any, *, strict: bool) -> Any:
     headers = {name.lower(): value for name, value in response.headers}
-    if guard.strict and _OK < response.status < _ERROR:
+    if strict and _OK < response.status < _ERROR:
         _check_redirect(request, response.status, headers.get(b"location", b"").decode("latin-1"))
-    encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-    decoder = _decoder(encoding)
-    if decoder is None and encoding not in (b"identity", b"") and guard.strict:
-        raise UnusableAnswer(
-            f"the answer is compressed as {encoding.decode('latin-1')!r}, which was not asked for"
-        )
+    encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    inflating = _Inflating() if encoding in _INFLATED else None
+    if inflating is None and encoding not in ("identity", "") and strict:
+        raise UnusableAnswer(f"the answer is compressed as {encoding!r}, which was not asked for")
     length = headers.get(b"content-length", b"")
     if length.isdigit() and len(length) < 20:  # noqa: PLR2004 - more than any file has
         check_length(int(length))
-    if decoder is not None:
+    if inflating is not None:
         hidden = (b"content-encoding", b"content-length")
         response.headers = [
             (name, value) for name, value in response.headers if name.lower() not in hidden
         ]
-    response.stream = _Bounded(response.stream, decoder)
+    response.stream = _Bounded(response.stream, inflating)
     return response
 
 
@@ -313,83 +297,27 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
         raise UnusableAnswer(f"the server redirects to an invalid address: {error}") from error
 
 
-def _decoder(encoding: bytes) -> Callable[[bytes], Iterator[bytes]] | None:
-    """What takes a compression off the chunks of a body, piece by piece; None for none known."""
-    encoding = encoding.strip().lower()
-    if encoding in (b"gzip", b"x-gzip", b"deflate"):
-        return _Inflating().pieces
-    if encoding == b"zstd" and find_spec("zstandard") is not None:
-        return _zstd_pieces()
-    if encoding == b"br" and find_spec("brotli") is not None:
-        return _brotli_pieces()
-    return None
-
-
 class _Inflating:
-    """Takes off gzip and both kinds of deflate, with and without a header."""
+    """Takes gzip and deflate off the chunks of a body, piece by piece."""
 
     def __init__(self) -> None:
         self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        self._began = False
 
     def pieces(self, chunk: bytes) -> Iterator[bytes]:
         while chunk and not self._decoder.eof:
             try:
-                piece = self._decoder.decompress(chunk, _AT_ONCE)
+                yield self._decoder.decompress(chunk, _AT_ONCE)
             except zlib.error as error:
-                if self._began:
-                    raise _not_so(error) from error
-                self._began, self._decoder = True, zlib.decompressobj(-zlib.MAX_WBITS)
-                continue
-            self._began = self._began or bool(piece)
-            yield piece
+                raise UnusableAnswer(f"the answer cannot be uncompressed: {error}") from error
             chunk = self._decoder.unconsumed_tail
-
-
-def _zstd_pieces() -> Callable[[bytes], Iterator[bytes]]:
-    zstandard = import_module("zstandard")
-    decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
-
-    def pieces(chunk: bytes) -> Iterator[bytes]:
-        for start in range(0, len(chunk), _ZSTD_SLICE):
-            if decoder.eof:
-                return
-            try:
-                yield decoder.decompress(chunk[start : start + _ZSTD_SLICE])
-            except zstandard.ZstdError as error:
-                raise _not_so(error) from error
-
-    return pieces
-
-
-def _brotli_pieces() -> Callable[[bytes], Iterator[bytes]] | None:
-    brotli = import_module("brotli")
-    decoder = brotli.Decompressor()
-    if not hasattr(decoder, "can_accept_more_data"):
-        # Before 1.2 it gives all at once.
-        return None
-
-    def pieces(chunk: bytes) -> Iterator[bytes]:
-        try:
-            yield decoder.process(chunk, output_buffer_limit=_AT_ONCE)
-            while not decoder.can_accept_more_data():
-                yield decoder.process(b"", output_buffer_limit=_AT_ONCE)
-        except brotli.error as error:
-            raise _not_so(error) from error
-
-    return pieces
-
-
-def _not_so(error: Exception) -> _NotCompressedSo:
-    return _NotCompressedSo(f"the answer cannot be uncompressed: {error}")
 
 
 class _Bounded:
     """A response's bytes, uncompressed if necessary, up to the maximum length of an answer."""
 
-    def __init__(self, stream: Any, decoder: Callable[[bytes], Iterator[bytes]] | None) -> None:
+    def __init__(self, stream: Any, inflating: _Inflating | None) -> None:
         self._stream = stream
-        self._decoder = decoder
+        self._inflating = inflating
         self._length = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -410,7 +338,7 @@ class _Bounded:
                 raise
 
     def _pieces(self, chunk: bytes) -> Iterator[bytes]:
-        for piece in (chunk,) if self._decoder is None else self._decoder(chunk):
+        for piece in (chunk,) if self._inflating is None else self._inflating.pieces(chunk):
             self._length += len(piece)
             check_length(self._length)
             yield piece
