@@ -1,17 +1,13 @@
-"""Comparing texts in bounded time: difflib alone is quadratic where many short pieces match here
-and there.
-"""
+"""Comparing texts, up to so many equal pieces: difflib is quadratic where many short ones match."""
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
-from itertools import accumulate
-from typing import Any, Literal
+from typing import Literal
 
 from pytest_jrh.core.text import shared_beginning
 
@@ -21,38 +17,12 @@ Kind = Literal["same", "gone", "new"]
 # most.
 _WORD = re.compile(r"(?:\w+|[^\w\s])\s*|\s+")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
-_MOST_PAIRS = 150_000
+_MOST_PAIRS = 20_000
 _LEAST_ALIKE = 0.3
 _SHORTEST_ISLAND = 3
 _SHORT = 40
 _GAP = "…"
-_MOST_STEPS = 1_000_000
 _MOST_LINES = 400
-
-
-class TooDifferent(Exception):
-    """The texts cannot be compared within the bound."""
-
-
-class BoundedMatcher(SequenceMatcher[str]):
-    """A `SequenceMatcher` that raises `TooDifferent` once comparing has cost 1,000,000 steps."""
-
-    def __init__(self, old: Sequence[str], new: Sequence[str], *, autojunk: bool) -> None:
-        super().__init__(None, old, new, autojunk=autojunk)
-        positions = self.b2j  # type: ignore[attr-defined]
-        # What looking at the first so many pieces of the old text costs, each with its equals in
-        # the new one.
-        self._costs = [0, *accumulate(1 + len(positions.get(piece, ())) for piece in old)]
-        self._left = _MOST_STEPS
-
-    def find_longest_match(
-        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
-    ) -> Any:
-        """See `SequenceMatcher`, which calls this for each stretch that is left to compare."""
-        self._left -= self._costs[-1 if ahi is None else ahi] - self._costs[alo]
-        if self._left < 0:
-            raise TooDifferent
-        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def unified(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list[str]:
@@ -62,12 +32,7 @@ def unified(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list
     What both begin and end with does not count.
     """
     start, end = shared_ends(old, new)
-    matcher = BoundedMatcher(
-        old[start : len(old) - end], new[start : len(new) - end], autojunk=True
-    )
-    try:
-        matcher.get_opcodes()
-    except TooDifferent:
+    if _pairs(old[start : len(old) - end], new[start : len(new) - end]) > _MOST_PAIRS:
         old, new = old[start : start + _MOST_LINES], new[start : start + _MOST_LINES]
     return list(unified_diff(old, new, lineterm="", n=context))[2:]
 
@@ -133,13 +98,12 @@ def _middle(old: str, new: str) -> list[Piece]:
     for pattern in (_WORD, _LINE):
         a, b = pattern.findall(old), pattern.findall(new)
         if _pairs(a, b) <= _MOST_PAIRS:
-            with contextlib.suppress(TooDifferent):
-                return _matched(a, b)
+            return _matched(a, b)
     return [Piece("gone", old), Piece("new", new)]
 
 
 def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
-    matcher = BoundedMatcher(a, b, autojunk=False)
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
     replaced = [Piece("gone", "".join(a)), Piece("new", "".join(b))]
     if a and b and matcher.ratio() < _LEAST_ALIKE:
         return replaced
@@ -156,9 +120,10 @@ def _matched(a: Sequence[str], b: Sequence[str]) -> list[Piece]:
 
 
 def _pairs(a: Sequence[str], b: Sequence[str]) -> int:
-    """How many equal pairs the matcher would have to look at."""
+    """How many equal pairs of pieces the matcher would have to look at, or pieces."""
     counts = Counter(b)
-    return sum(count * counts[word] for word, count in Counter(a).items())
+    pairs = sum(count * counts[word] for word, count in Counter(a).items())
+    return max(pairs, len(a) + len(b))
 
 
 def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
