@@ -25,7 +25,7 @@ from pytest_jrh.core.sections import (
     StageSection,
     takes,
 )
-from pytest_jrh.core.text import is_nearest
+from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +160,7 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
         return
     names = list(section.model_fields)
     key = str(path[-1])
-    match_ = findings.nearest(key, names)
+    match_ = nearest(key, names)
     hint = is_nearest(match_, "key")
     if match_:
         findings.excused.add(dotted((*path[:-1], match_)))
@@ -222,7 +222,7 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
                 f"RAND's harness has {printable(value)} for single answers; here only the "
                 "agentic ones exist"
             )
-        elif match_ := findings.nearest(value, choices):
+        elif match_ := nearest(value, choices):
             hint = f"{match_} is the nearest"
         elif in_quotes and "true or false" in expected:
             hint = f"write {in_quotes} without quotes; in quotes it is text"

@@ -26,7 +26,7 @@ from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, sh
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import is_nearest
+from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -304,7 +304,7 @@ def _with_number(
         names |= dict.fromkeys(variant.axes)
     for index, name in enumerate(settings.names):
         if name not in names:
-            hint = is_nearest(findings.nearest(name, list(names)), "name")
+            hint = nearest_hint(name, list(names), "name")
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
             findings.add((*key, index), message, hint)
     picked = chosen(probe, settings)

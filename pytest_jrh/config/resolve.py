@@ -20,7 +20,7 @@ from pytest_jrh.core.documents import KeyPath, listed, read_text, received, show
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import MAKING
-from pytest_jrh.core.text import is_nearest
+from pytest_jrh.core.text import is_nearest, nearest, nearest_hint
 from pytest_jrh.judges import JUDGES
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def resolve_metric(config: Config, findings: Findings) -> str:
     """Return the metric's name, one of RAND's."""
     name = config.admin.evaluation_config.metric
     if name not in METRICS:
-        close = findings.nearest(name, METRICS) or next(
+        close = nearest(name, METRICS) or next(
             (metric for metric in METRICS if name in metric), None
         )
         expected = "accuracy_score, or a scikit-learn metric of labels against labels"
@@ -189,7 +189,7 @@ def check_param_files(config: Config, findings: Findings) -> None:
     """Refuse misspelled keys of `default_params_path`, which may hold others of RAND's."""
     params = ("instruction", "rubric")
     for name in config.admin.dataset_config.default_params_path:
-        if name not in params and (close := findings.nearest(name, params, cutoff=0.8)):
+        if name not in params and (close := nearest(name, params, cutoff=0.8)):
             message = "unknown key; the keys that matter here are instruction and rubric"
             findings.add(
                 (*_DATASET, "default_params_path", name), message, f"{close} is the nearest key"
@@ -207,7 +207,7 @@ def targeted(
     if complete:
         for index, rubric_id in enumerate(target_ids):
             if rubric_id not in ids:
-                hint = is_nearest(findings.nearest(rubric_id, ids), "id")
+                hint = nearest_hint(rubric_id, ids, "id")
                 message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
                 findings.add((AGENT, "target_rubric_ids", index), message, hint)
     return [rubric for rubric in rubrics if not target_ids or rubric.id in target_ids]

@@ -19,7 +19,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Mode, Rubric, ScoreLevel
-from pytest_jrh.core.text import is_nearest
+from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +146,7 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
     if isinstance(data, dict):
         prefix = ("rubrics",)
         if "rubrics" not in data:
-            misspelled = findings.nearest("rubrics", data)
+            misspelled = nearest("rubrics", data)
             hint = f"rename {misspelled} to rubrics" if misspelled else None
             expected = "a list of rubrics, or a mapping with such a list under the key rubrics"
             found_keys = f" with the keys {listed(data, 8)}" if data else ""
@@ -223,7 +223,7 @@ def _misspelled(
 ) -> None:
     """Other keys are a user's own business, unless they are meant to be ours."""
     for key in entry:
-        if key not in names and (close := findings.nearest(key, names, cutoff=0.8)):
+        if key not in names and (close := nearest(key, names, cutoff=0.8)):
             findings.add(
                 (*path, key),
                 f"unknown key; the keys here are {listed(names)}",
@@ -272,7 +272,7 @@ def _skips(value: Any, path: KeyPath, findings: Findings) -> tuple[str, ...]:
         return ()
     for index, name in enumerate(names):
         if not isinstance(name, str) or name not in PROBES:
-            close = findings.nearest(name, PROBES) if isinstance(name, str) else None
+            close = nearest(name, PROBES) if isinstance(name, str) else None
             message = received(name, f"a probe: {listed(PROBES)}")
             findings.add((*path, "skip", index), message, is_nearest(close))
     return tuple(name for name in PROBES if name in names)

@@ -12,7 +12,7 @@ from pytest_jrh.config.fitting import AGENT, EVALUATION
 from pytest_jrh.config.suite import LabelSettings, SuiteTest
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.stages import MAKING
-from pytest_jrh.core.text import is_nearest
+from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ def _resolved(
         findings.missing((*key, "rubric_id"), message)
     if section.rubric_id is not None and ids and section.rubric_id not in ids:
         message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
-        hint = is_nearest(findings.nearest(section.rubric_id, ids), "id")
+        hint = nearest_hint(section.rubric_id, ids, "id")
         findings.add((*key, "rubric_id"), message, hint)
     for name, value in section.map.items():
         if isinstance(value, dict | list):

@@ -1,15 +1,13 @@
 """Reads YAML and JSON files as plain data, with the line of every key, and reports the mistakes of
 a document, each once, with places and received values.
 
-Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. Deep
-nesting, alias bombs and huge files are rejected before anything is built. JSON is read as the
-standard has it: what Python's reader lets pass would be lost or changed later.
+Only plain YAML is read: one document, string keys, no tags beyond the standard scalars. JSON is
+read as the standard has it: what Python's reader lets pass would be lost or changed later.
 """
 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import json
 import math
 import re
@@ -21,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import yaml
 
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -147,7 +144,7 @@ class _Reader:
         self._decoder = json.JSONDecoder(parse_constant=no_constant)
 
     def document(self) -> Document:
-        self._document.data, end = self._value(self._skip(0), (), 0)
+        self._document.data, end = self._value(self._skip(0), ())
         end = self._skip(end)
         if end < len(self._text):
             self._fail(end, "unexpected text after the value")
@@ -168,15 +165,13 @@ class _Reader:
             Problem(f"is not valid JSON: {message}", self._document.file, line, hint=hint)
         )
 
-    def _value(self, position: int, path: KeyPath, depth: int) -> tuple[Any, int]:
-        if depth > MAX_DEPTH:
-            self._fail(position, f"nested more than {MAX_DEPTH} levels deep")
+    def _value(self, position: int, path: KeyPath) -> tuple[Any, int]:
         self._document.lines.setdefault(path, self._line(position))
         first = self._text[position : position + 1]
         if first == "{":
-            return self._object(position + 1, path, depth)
+            return self._object(position + 1, path)
         if first == "[":
-            return self._array(position + 1, path, depth)
+            return self._array(position + 1, path)
         value, end = self._scalar(position)
         if value is not None and not isinstance(value, str):
             self._document.texts[path] = self._text[position:end]
@@ -195,16 +190,16 @@ class _Reader:
             self._fail(position, printable(str(error)))
         return (storable(value) if isinstance(value, str) else value), end
 
-    def _array(self, position: int, path: KeyPath, depth: int) -> tuple[list[Any], int]:
+    def _array(self, position: int, path: KeyPath) -> tuple[list[Any], int]:
         items: list[Any] = []
         position = self._skip(position)
         while self._text[position : position + 1] != "]":
-            item, position = self._value(position, (*path, len(items)), depth + 1)
+            item, position = self._value(position, (*path, len(items)))
             items.append(item)
             position = self._comma(position, "]")
         return items, position + 1
 
-    def _object(self, position: int, path: KeyPath, depth: int) -> tuple[dict[str, Any], int]:
+    def _object(self, position: int, path: KeyPath) -> tuple[dict[str, Any], int]:
         members: dict[str, Any] = {}
         key_lines: dict[str, int] = {}
         position = self._skip(position)
@@ -219,7 +214,7 @@ class _Reader:
             inner = (*path, key)
             is_duplicate = self._document.is_duplicate(inner, key_lines.get(key), line)
             self._document.lines.setdefault(inner, line)
-            value, position = self._value(self._skip(position + 1), inner, depth + 1)
+            value, position = self._value(self._skip(position + 1), inner)
             if not is_duplicate:
                 key_lines[key], members[key] = line, value
             position = self._comma(position, "}")
@@ -241,14 +236,10 @@ class _Reader:
 
 
 MAX_BYTES = 8 * 2**20
-MAX_NODES = 200_000
-_LONGEST_NUMBER = 400
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_QUOTES = ("'", '"')
 _TAG = "tag:yaml.org,2002:"
 _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
-_NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
 
 
 def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES) -> Document:
@@ -258,8 +249,17 @@ def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES
     JSON is read as such (JSON escapes are not all YAML's). Raises InputError.
     """
     name = file or str(path)
-    text = _text(path, name, limit)
-    if path.suffix.lower() == ".json":
+    text = read_text(path, name, limit)
+    if not text.strip():
+        raise InputError(Problem("is empty", name, 1))
+    try:
+        return _read(text, name, is_json=path.suffix.lower() == ".json")
+    except RecursionError:
+        raise InputError(Problem("is nested too deeply", name)) from None
+
+
+def _read(text: str, name: str, *, is_json: bool) -> Document:
+    if is_json:
         return read_json(text, name)
     if text.lstrip()[:1] in {"[", "{"}:
         try:
@@ -299,46 +299,14 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = F
         raise InputError(Problem(message, file, line, hint="save the file as UTF-8")) from None
 
 
-def _text(path: Path, file: str, limit: int) -> str:
-    text = read_text(path, file, limit)
-    if odd := _NOT_TEXT.search(text):
-        line = text.count("\n", 0, odd.start()) + 1
-        message = (
-            f"contains the control character U+{ord(odd.group()):04X}, which is not allowed in "
-            "YAML or JSON"
-        )
-        raise InputError(Problem(message, file, line))
-    if not text.strip():
-        raise InputError(Problem("is empty", file, 1))
-    return text
-
-
 def _read_yaml(text: str, file: str) -> Document:
     try:
-        events = _count_events(text, file)
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise InputError(_syntax_problem(error, text, file)) from None
     if root is None:
         raise InputError(Problem("is empty: it contains only comments", file, 1))
-    return _Builder(file, max_nodes=max(MAX_NODES, 2 * events)).document(root)
-
-
-def _count_events(text: str, file: str) -> int:
-    """Count parsing events and reject deep nesting before the composer recurses into it."""
-    depth = count = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        count += 1
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                line = 1 if event.start_mark is None else event.start_mark.line + 1
-                raise InputError(
-                    Problem(f"is nested more than {MAX_DEPTH} levels deep", file, line)
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-    return count
+    return _Builder(file).document(root)
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
@@ -346,14 +314,15 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     message = (
         getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
     )
+    opened = getattr(error, "context_mark", None)
+    context = getattr(error, "context", None) or ""
+    if opened is not None and "quoted scalar" in context:
+        # Where the quote begins: it is found to be open only at the end of the file.
+        mark, message = opened, "unclosed quote"
+    elif opened is not None and "flow" in context:
+        mark, message = opened, "unclosed bracket, or a missing comma"
     line = None if mark is None else mark.line + 1
     rows = text.splitlines()
-    if line is not None and (opening := _opening(error, text, line)):
-        opened, message = opening
-        hint = None
-        if opened <= len(rows):
-            hint = f"the line reads: {printable(rows[opened - 1].strip())}"
-        return Problem(f"is not valid YAML: {message}", file, opened, hint=hint)
     row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
     hint = None
     if "\t" in row[: len(row) - len(row.lstrip())]:
@@ -365,57 +334,11 @@ def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     return Problem(f"is not valid YAML: {printable(message, 160)}", file, line, hint=hint)
 
 
-def _opening(error: yaml.YAMLError, text: str, line: int) -> tuple[int, str] | None:
-    """Return the line of a quote or bracket that is unclosed at `line`, where the parser failed,
-    and a message.
-    """
-    mark = getattr(error, "context_mark", None)
-    if (
-        mark is not None
-        and mark.line + 1 < line
-        and "quoted scalar" in (getattr(error, "context", None) or "")
-    ):
-        return (
-            mark.line + 1,
-            f"unclosed quote (detected in line {line})",
-        )
-    # An unclosed quote ends at the next one, whose text is then found where a key is expected.
-    quote = line
-    brackets: list[int] = []
-    with contextlib.suppress(yaml.YAMLError):
-        for token in yaml.scan(text, Loader=_LOADER):
-            start = token.start_mark.line + 1
-            if start > line:
-                break
-            if (
-                isinstance(token, yaml.ScalarToken)
-                and token.style in _QUOTES
-                and token.end_mark.line + 1 == line
-            ):
-                quote = start
-            elif isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
-                brackets.append(start)
-            elif (
-                isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken) and brackets
-            ):
-                brackets.pop()
-    if quote < line:
-        return (
-            quote,
-            f"unclosed quote: it ends at the next quote, in line {line}, where a value cannot end",
-        )
-    if brackets and brackets[-1] < line:
-        return brackets[-1], f"unclosed bracket, or a missing comma before line {line}"
-    return None
-
-
 class _Builder:
     """Turns YAML nodes into a Document."""
 
-    def __init__(self, file: str, max_nodes: int) -> None:
+    def __init__(self, file: str) -> None:
         self._document = Document(file)
-        self._open: set[int] = set()
-        self._left = max_nodes
         self._numbers = yaml.constructor.SafeConstructor()
 
     def document(self, root: yaml.Node) -> Document:
@@ -424,26 +347,15 @@ class _Builder:
 
     def _build(self, node: yaml.Node, path: KeyPath) -> Any:
         line = node.start_mark.line + 1
-        self._left -= 1
-        if self._left < 0:
-            self._fail(line, "the expanded aliases are too large")
-        if id(node) in self._open:
-            self._fail(line, "recursive alias", dotted(path))
-        if len(self._open) > MAX_DEPTH:
-            self._fail(line, f"is nested more than {MAX_DEPTH} levels deep")
         self._document.lines.setdefault(path, line)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        self._open.add(id(node))
-        try:
-            if node.tag not in {f"{_TAG}map", f"{_TAG}seq"}:
-                self._refuse_tag(node, path)
-                return None
-            if isinstance(node, yaml.MappingNode):
-                return self._mapping(node, path)
-            return [self._build(item, (*path, index)) for index, item in enumerate(node.value)]
-        finally:
-            self._open.discard(id(node))
+        if node.tag not in {f"{_TAG}map", f"{_TAG}seq"}:
+            self._refuse_tag(node, path)
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        return [self._build(item, (*path, index)) for index, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -484,9 +396,6 @@ class _Builder:
             return text
         self._document.texts[path] = text
         try:
-            if kind in {"int", "float"} and len(text) > _LONGEST_NUMBER:
-                # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
-                raise ValueError(kind)
             return self._typed(kind, node, text)
         except (ValueError, ArithmeticError, KeyError, IndexError):
             if kind in {"bool", "int", "float"}:
@@ -516,9 +425,6 @@ class _Builder:
 
     def _problem(self, node: yaml.Node, path: KeyPath, message: str) -> None:
         self._document.problem(path, node.start_mark.line + 1, message)
-
-    def _fail(self, line: int, message: str, key: str | None = None) -> NoReturn:
-        raise InputError(Problem(message, self._document.file, line, key))
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -604,10 +510,6 @@ _DECODER = json.JSONDecoder(
 )
 
 
-_MOST_LOOKED_FOR = 2_000
-_JOINT = re.compile(r"[.\[]")
-
-
 @dataclass(slots=True)
 class Findings:
     """The mistakes found in one document so far.
@@ -618,17 +520,6 @@ class Findings:
     document: Document
     problems: list[Problem] = field(default_factory=list)
     excused: set[str] = field(default_factory=set)
-    _keys: set[str] = field(default_factory=set)
-    _around: set[str] = field(default_factory=set)
-    _indexed: int = 0
-    _looked_for: int = 0
-
-    def nearest(self, word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
-        """The choice that a mistyped word most likely meant; None for the words of a document that
-        has too many.
-        """
-        self._looked_for += 1
-        return nearest(word, choices, cutoff) if self._looked_for <= _MOST_LOOKED_FOR else None
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`."""
@@ -647,16 +538,11 @@ class Findings:
         prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
         if prefixes & self.excused:
             return True
-        self._index()
-        return bool(prefixes & self._keys) or dotted(path) in self._around
-
-    def _index(self) -> None:
-        """Index the keys of new problems, and the keys of the sections that hold them."""
-        for problem in self.problems[self._indexed :]:
-            key = problem.key or ""
-            self._keys.add(key)
-            self._around.update(key[: joint.start()] for joint in _JOINT.finditer(key))
-        self._indexed = len(self.problems)
+        keys = {problem.key or "" for problem in self.problems}
+        if prefixes & keys:
+            return True
+        around = dotted(path)
+        return any(key.startswith((f"{around}.", f"{around}[")) for key in keys)
 
 
 MISSING: Any = object()
