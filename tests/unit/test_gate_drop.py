@@ -187,13 +187,6 @@ class TestClasses:
             "passes 4 that it flagged; false positives 20.0% before, 0.0% now)."
         )
 
-    def test_a_stricter_judge_fails_for_its_false_alarms(self) -> None:
-        decision = self.decision((4, 0), (0, 4), max_drop=0)
-        assert "raises 4 new false alarms on 20 cases that it passed before (" in (
-            decision_sentence(decision)
-        )
-        assert not decision.passed
-
     def test_a_loss_within_what_is_allowed_passes_and_says_so(self) -> None:
         decision = self.decision((0, 0), (4, 0), max_drop=0.2)
         assert decision.passed
@@ -229,52 +222,6 @@ class TestDecision:
     def now(self, wrong: int, runs: int = 60) -> list[CaseResult]:
         return [scored(run, 0, [int(run >= wrong)]) for run in range(runs)]
 
-    def test_few_losses_are_too_few_to_tell(self) -> None:
-        decision = decided(self.now(1, 12), baseline_of(earlier(self.BEFORE[:12])), max_drop=0.05)
-        assert decision.passed
-        assert decision_sentence(decision).startswith(
-            "Gate passed: misses 1 of 12 violations that it found before (recall 100.0% before, "
-            "91.7% now): too few to tell from chance. What could have gone unseen: on other runs, "
-            "up to "
-        )
-
-    def test_five_lost_and_none_won_are_more_than_chance(self) -> None:
-        for wrong, passed in ((4, True), (5, False)):
-            decision = decided(self.now(wrong), baseline_of(earlier(self.BEFORE)), max_drop=0)
-            assert decision.passed == passed
-
-    def test_a_small_suite_cannot_give_a_proof(self) -> None:
-        before, now = baseline_of(earlier(self.BEFORE[:12])), self.now(0, 12)
-        decision = decided(now, before, max_drop=0.05, proof=True)
-        drop = drop_of(decision).drop
-        assert drop is not None
-        assert (drop.verdict, decision.passed) == ("INCONCLUSIVE", False)
-        assert decision_sentence(decision).startswith(
-            "Gate failed: misses none of 12 violations that it found before; INCONCLUSIVE: not "
-            "proven that other runs lose less than 5 points. What could have gone unseen: on other "
-            "runs, up to 23 points less recall would look like this."
-        )
-        spared = decided(now, before, max_drop=0.05, proof=True, inconclusive="pass")
-        assert spared.passed
-        enough = self.now(0)
-        assert decided(enough, baseline_of(earlier(enough)), max_drop=0.05, proof=True).passed
-
-    def test_a_large_drop_fails_with_and_without_a_proof(self) -> None:
-        for proof in (False, True):
-            decision = decided(
-                self.now(14), baseline_of(earlier(self.BEFORE)), max_drop=0.05, proof=proof
-            )
-            assert decision_sentence(decision) == (
-                "Gate failed: misses 14 of 60 violations that it found before (recall 100.0% "
-                "before, 76.7% now)."
-            )
-            data = decision_data(decision)["thresholds"][-1]
-            assert (data["rule"], data["drop"]["verdict"], data["passed"]) == (
-                "max_drop",
-                "FAIL",
-                False,
-            )
-
     def test_all_cases_of_one_run_prove_nothing_of_others(self) -> None:
         one = [scored(1, place, [1]) for place in range(9)]
         decision = decided(one, baseline_of(earlier(one)), max_drop=0.05)
@@ -307,32 +254,6 @@ class TestDecision:
             "Gate failed: 1 disagreement not in the baseline, at most 0 allowed. Met: misses 3 of "
         )
         assert decide(now[:-1], before, rules, scope_of(now[:-1])).passed
-
-    def test_max_regressions_holds_beside_the_drop(self) -> None:
-        decision = decided(
-            self.now(3), baseline_of(earlier(self.BEFORE)), max_drop=0.5, max_regressions=2
-        )
-        assert decision_sentence(decision).startswith(
-            "Gate failed: misses 3 of 60 violations that it found before (recall 100.0% before, "
-            "95.0% now); 3 regressions, at most 2 allowed. Met: misses 3 of 60 violations"
-        )
-
-    def test_without_a_baseline_the_drop_is_not_decided_and_disagreements_fail(self) -> None:
-        assert tolerated(self.now(1)[0], None, GateRules(max_drop=0.05)) is None
-        decision = decided(self.now(1), None, max_drop=0.05)
-        assert decision.active
-        assert not decision.passed
-        assert any(
-            "gate.max_drop is not decided, because there is no baseline" in line
-            for line in gate_texts(decision)
-        )
-        assert decided(self.now(0), None, max_drop=0.05).passed
-
-    def test_a_new_suite_passes_where_that_is_allowed(self) -> None:
-        assert decision_sentence(decided(self.now(0), Baseline(), max_drop=0.05)) == (
-            "Gate failed: nothing could be compared with the baseline."
-        )
-        assert decided(self.now(0), Baseline(), max_drop=0.05, allow_uncompared=True).passed
 
 
 class TestPanel:
@@ -496,13 +417,6 @@ class TestWords:
             "15.0% now); together accuracy 100.0% before, 85.0% now."
         )
 
-    def test_what_is_not_more_than_chance_is_not_said_to_be_allowed(self) -> None:
-        before = baseline_of(earlier(scored(run, 0, [1]) for run in range(20)))
-        now = [scored(run, 0, [int(run > 3)]) for run in range(20)]
-        decision = decided(now, before, max_drop=0)
-        assert decision.passed
-        assert "80.0% now): too few to tell from chance." in decision_sentence(decision)
-
     def test_classes_within_and_above_what_is_allowed_are_told_apart(self) -> None:
         many = [scored(run, 0, [int(run > 7)]) for run in range(200)]
         few = TestClasses().verdicts(0, 2, runs=10)[10:]
@@ -516,19 +430,6 @@ class TestWords:
             "20.0% now): max_drop allows 5 points, and where more are lost, they are too few to "
             "tell from chance. What" in decision_sentence(decision)
         )
-
-    def test_a_judge_that_was_never_right_has_nothing_to_lose(self) -> None:
-        baseline = baseline_of(earlier(scored(run, 0, [0]) for run in range(12)))
-        decision = decided([scored(run, 0, [1]) for run in range(12)], baseline, max_drop=0)
-        assert decision_sentence(decision).startswith(
-            "Gate passed: found no violation before (but finds 12 that it missed; recall 0.0% "
-        )
-
-    def test_one_run_has_no_bound_that_is_explained(self) -> None:
-        baseline = baseline_of(earlier(scored(0, place, [1]) for place in range(6)))
-        decision = decided([scored(0, place, [1]) for place in range(6)], baseline, max_drop=0)
-        assert "How other runs would be judged is not known" in decision_sentence(decision)
-        assert not any("bound" in sentence for sentence in certainty_sentences(decision))
 
 
 class TestScoresOfNoScale:
