@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -115,13 +115,6 @@ class PromptJudge(SuiteJudge):
         texts = {"prompt": self.template.source}
         system_prompt = self.settings.stage.system_prompt
         return {**texts, _SYSTEM: system_prompt} if system_prompt else texts
-
-    def with_prompt(self, which: str, text: str) -> PromptJudge:
-        """The same judge with another template, of the same variables, or system prompt."""
-        if which == _SYSTEM:
-            stage = replace(self.settings.stage, system_prompt=text)
-            return replace(self, settings=replace(self.settings, stage=stage))
-        return replace(self, template=replace(self.template, source=text))
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
         """Ask the model about a case; raises `Unscored` where no score on offer comes back."""

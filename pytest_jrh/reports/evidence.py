@@ -233,10 +233,6 @@ class WhoSaid:
 
 CHANGE_TITLE = "since baseline"
 _CONTEXT = 400
-_MORE_CHANGED = (
-    " (it is not all that changed: the model or another setting has too, or the prompt that is "
-    "kept beside the baseline was edited)"
-)
 CHANGE_MEANING = (
     "How many points of accuracy were gained or lost since the baseline, over the cases that are "
     "compared with it."
@@ -317,9 +313,7 @@ def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | No
 
 
 def prompt_blocks(session: Session, suite: str) -> list[Block]:
-    """The prompts of the judges of a suite that changed since the baseline, compared word by word,
-    and whether the change of the prompt is all.
-    """
+    """The prompts of judges that changed since the baseline, compared word by word."""
     blocks: list[Block] = []
     for change in session.prompt_changes:
         if change.now.suite != suite:
@@ -335,11 +329,12 @@ def prompt_blocks(session: Session, suite: str) -> list[Block]:
             sentence = (
                 f"The baseline's verdicts are those of another judge than {of} is now, and yet the "
                 "prompt that is kept beside the baseline is the present one: the model or another "
-                "setting has changed, or the kept prompt was edited."
+                "setting has changed."
             )
             blocks.append(Sentence(sentence))
         else:
             pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
-            title = f"What changed in the prompt of {of}{'' if change.explains else _MORE_CHANGED}"
-            blocks.append(Fold(title, (Diff(tuple(pieces)),), is_open=True))
+            blocks.append(
+                Fold(f"What changed in the prompt of {of}", (Diff(tuple(pieces)),), is_open=True)
+            )
     return blocks

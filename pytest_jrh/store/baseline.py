@@ -27,7 +27,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.core.redact import REDACTED, Redactor
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
@@ -209,9 +209,6 @@ class KeptVerdict:
 class JudgePrompt:
     """The prompt of a judge of a suite; `judge` is empty for its only one, `file` for a built-in
     prompt, and where it is read from a baseline.
-
-    `fingerprint_with` gives the short fingerprint that the judge has with another prompt; None
-    where that cannot be told from a text alone.
     """
 
     suite: str
@@ -219,33 +216,16 @@ class JudgePrompt:
     judge_fingerprint: str
     text: str
     file: str = ""
-    fingerprint_with: Callable[[str], str] | None = field(default=None, compare=False, repr=False)
-
-    def is_of(self, text: str, fingerprint: str) -> bool:
-        """Whether this judge, with that text as its prompt, may have that fingerprint.
-
-        What was kept without secrets or in part, or is several texts joined, cannot tell.
-        """
-        if text == self.text:
-            return fingerprint == self.judge_fingerprint
-        whole = REDACTED not in text and len(text) < LONGEST_PROMPT and not text.startswith("[")
-        if self.fingerprint_with is None or not whole:
-            return True
-        return self.fingerprint_with(text) == fingerprint
 
 
 @dataclass(frozen=True, slots=True)
 class PromptChange:
     """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
     one, None where it was not kept.
-
-    `explains` is False where the fingerprints of both judges do not fit a change of the prompt
-    alone: other settings have changed, or what was kept is not the prompt of that judge.
     """
 
     now: JudgePrompt
     before: str | None
-    explains: bool = True
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -290,8 +270,7 @@ class KeptVerdicts:
             kept = sorted(earlier & self.prompts.keys())
             if kept:
                 before = self.prompts[kept[0]]
-                explains = prompt.is_of(before.text, before.judge_fingerprint)
-                changes.append(PromptChange(prompt, before.text, explains))
+                changes.append(PromptChange(prompt, before.text))
             else:
                 changes.append(PromptChange(prompt, None))
         return changes
@@ -308,16 +287,9 @@ def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tupl
     for name, judge in judges.items():
         if isinstance(judge, PromptJudge):
             text, file = _joined(judge.prompts), judge.settings.stage.prompt_path or ""
-            fingerprint, change = short(judge.fingerprint), _fingerprint_with(judge)
-            prompts.append(JudgePrompt(suite.name, name or "", fingerprint, text, file, change))
+            fingerprint = short(judge.fingerprint)
+            prompts.append(JudgePrompt(suite.name, name or "", fingerprint, text, file))
     return tuple(prompts)
-
-
-def _fingerprint_with(judge: PromptJudge) -> Callable[[str], str] | None:
-    """How the judge's fingerprint follows from its prompt; None where it has several texts."""
-    if len(judge.prompts) > 1:
-        return None
-    return lambda text: short(judge.with_prompt("prompt", text).fingerprint)
 
 
 def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:

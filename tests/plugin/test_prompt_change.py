@@ -3,11 +3,9 @@ pull-request path)."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -276,37 +274,6 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
     assert len(refused) == 2
     assert all(case["judged"] and case["verification"] for case in refused)
     assert sum(bool(case["edits"]) for case in refused) == 1
-
-
-ALL_CHANGED = "it is not all that changed"
-
-
-@pytest.mark.parametrize(
-    ("edit", "said", "unsaid"),
-    [
-        (lambda before, now: before, "What changed in the prompt", (ALL_CHANGED, "and yet")),
-        (lambda before, now: now, "and yet the prompt that is kept", ("What changed in the",)),
-        (lambda before, now: f"{now}\nBe brief.", ALL_CHANGED, ("and yet",)),
-    ],
-    ids=["as it was kept", "the present prompt", "nearly the present prompt"],
-)
-def test_a_kept_prompt_that_was_edited_hides_no_change(
-    project: Path, edit: Callable[[str, str], str], said: str, unsaid: tuple[str, ...]
-) -> None:
-    path = project / BASELINE.replace(".json", ".verdicts.jsonl")
-    now = (project / "examples/prompt_change/judge.md").read_text("utf-8")
-    lines = path.read_text("utf-8").splitlines()
-    [at] = [place for place, line in enumerate(lines) if '"prompt":' in line]
-    kept = json.loads(lines[at])
-    lines[at] = json.dumps({**kept, "prompt": edit(kept["prompt"], now)})
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "--tb=no"]
-    files = ["--jrh-report=summary.md", "--jrh-report=report.html"]
-    run_pytest(project, *options, *files)
-    for name in ("summary.md", "report.html"):
-        text = html.unescape((project / name).read_text("utf-8"))
-        assert said in text
-        assert not any(each in text for each in unsaid)
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])

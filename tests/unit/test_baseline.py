@@ -298,7 +298,10 @@ def test_fingerprint_is_of_model_prompt_and_parameters() -> None:
     template = parse_prompt("{{ rubric }}{{ transcript }}", "p", stage="judge")
     judge = PromptJudge(judge_settings(stage), template)
     others = [
-        judge.with_prompt("prompt", "Judge that: {{ transcript }}"),
+        replace(
+            judge,
+            template=parse_prompt("{{ rubric }}: {{ transcript }}", "p", stage="judge"),
+        ),
         PromptJudge(judge_settings(replace(stage, model="openai/gpt-4.1")), template),
         PromptJudge(judge_settings(replace(stage, temperature=None)), template),
         PromptJudge(judge_settings(stage, show_reasoning=True), template),
