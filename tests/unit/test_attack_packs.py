@@ -13,8 +13,6 @@ import pytest
 from pytest_jrh.cases.probes.probe import Base, PackMistake, ProbeSettings, shipped
 from pytest_jrh.cases.probes.prompt_injection import (
     ENCODINGS,
-    LONGEST_TEXT,
-    MOST_ATTACKS,
     PROMPT_INJECTION,
     attacks_in,
     values_for,
@@ -114,63 +112,32 @@ def test_a_value_is_not_searched_for_placeholders() -> None:
 ENTRY = ("attacks", 0)
 MISTAKES: dict[str, tuple[Any, tuple[str | int, ...], str]] = {
     "no mapping": ([], (), "must be a mapping"),
-    "nothing": (None, (), "got None; must be a mapping"),
-    "no list": ({"attacks": "all"}, ("attacks",), "must be a list"),
-    "empty list": ({"attacks": []}, ("attacks",), "must be a list"),
-    "too many": ({"attacks": [{}] * (MOST_ATTACKS + 1)}, ("attacks",), "has 101 attacks; at most"),
-    "unknown section": (
-        {**pack(), "include": "/etc/passwd"},
-        ("include",),
-        "unknown key 'include'; there may be attacks",
-    ),
-    "unknown key": (pack(file="../../key"), (*ENTRY, "file"), "unknown key 'file'"),
-    "no entry": ({"attacks": ["x"]}, ENTRY, "must be a mapping with `name` and `text`"),
-    "path as a name": (pack(name="../../x"), (*ENTRY, "name"), "got '../../x'; must be a name"),
-    "long name": (pack(name="x" * 41), (*ENTRY, "name"), "at most 40"),
-    "name of a terminal": (pack(name="\x1b[2J"), (*ENTRY, "name"), r"got '\\x1b\[2J'"),
-    "no name": ({"attacks": [{"text": "x"}]}, (*ENTRY, "name"), "got None"),
-    "number as a text": (pack(text=1), (*ENTRY, "text"), "got 1; must be text"),
-    "blank text": (pack(text=" \n"), (*ENTRY, "text"), "must be text"),
-    "huge text": (pack(text="x" * 4001), (*ENTRY, "text"), "has 4,001 characters; at most 4,000"),
+    "no list": ({"attacks": "all"}, (), "must be a mapping with a list `attacks`"),
+    "unknown key": (pack(file="../../key"), ENTRY, "must have a `name` and a `text`, may have"),
+    "no entry": ({"attacks": ["x"]}, ENTRY, "must have a `name` and a `text`"),
+    "no name": ({"attacks": [{"text": "x"}]}, ENTRY, "must have a `name` and a `text`"),
+    "number as a text": (pack(text=1), ENTRY, "all texts"),
+    "path as a name": (pack(name="../../x"), ENTRY, "'../../x' must be lower-case letters"),
     "unknown placeholder": (
         pack(text="${wrong_skore}"),
-        (*ENTRY, "text"),
+        ENTRY,
         "'wrong_skore' is no placeholder; there are wrong_score, ",
     ),
-    "code as a placeholder": (pack(text="${__import__('os')}"), (*ENTRY, "text"), "no placeholder"),
-    "template": (pack(text="{{ cycler }}"), (*ENTRY, "text"), "no template is evaluated"),
-    "statement": (pack(text="{% for x in y %}"), (*ENTRY, "text"), "has {%, and no template"),
-    "open placeholder": (pack(text="${wrong_score"), (*ENTRY, "text"), r"has \${, and no"),
-    "nested placeholder": (pack(text="${${claim}}"), (*ENTRY, "text"), r"has \${, and no"),
-    "hidden in plain": (pack(text="${hidden}"), (*ENTRY, "text"), "'hidden' is no placeholder"),
+    "code as a placeholder": (pack(text="${__import__('os')}"), ENTRY, "no placeholder"),
+    "hidden in plain": (pack(text="${hidden}"), ENTRY, "'hidden' is no placeholder"),
     "unknown encoding": (
         pack(encoding="base46", hidden="x"),
-        (*ENTRY, "encoding"),
-        "got 'base46'; must be one of base64, tags, zero_width",
+        ENTRY,
+        "got the encoding 'base46'; must be one of base64, tags, zero_width",
     ),
-    "list as an encoding": (
-        pack(encoding=["base64"], hidden="x", text="${hidden}"),
-        (*ENTRY, "encoding"),
-        r"got \['base64'\]; must be one of",
-    ),
-    "letters that tags lack": (
-        pack(encoding="tags", hidden="\u00dcber", text="${hidden}"),
-        (*ENTRY, "hidden"),
-        "tags can hide ASCII alone",
-    ),
-    "encoding of nothing": (pack(encoding="tags"), (*ENTRY, "encoding"), "belong together"),
-    "hidden without encoding": (pack(hidden="x"), (*ENTRY, "hidden"), "belong together"),
-    "encoded nowhere": (
-        pack(encoding="tags", hidden="x", text="See."),
-        (*ENTRY, "text"),
-        r"has no \${hidden}",
-    ),
+    "encoding of nothing": (pack(encoding="tags"), ENTRY, "belong together"),
+    "hidden without encoding": (pack(hidden="x"), ENTRY, "belong together"),
     "name given twice": (
         {"attacks": pack()["attacks"] * 2},
-        ("attacks", 1, "name"),
+        ("attacks", 1),
         "two attacks are named mine",
     ),
-    "name of ours": (pack(name="base64"), (*ENTRY, "name"), "is the name of a built-in attack"),
+    "name of ours": (pack(name="base64"), ENTRY, "is the name of a built-in attack"),
 }
 
 
@@ -181,18 +148,3 @@ def test_a_mistake_of_a_pack_says_where_and_what_may_be_there(mistake: str) -> N
         read(content)
     assert caught.value.place == place
     assert len(str(caught.value)) < 300
-
-
-def test_a_mistyped_name_is_answered_with_the_nearest_one() -> None:
-    for content, name in (
-        (pack(text="${wrong_skore}"), "wrong_score"),
-        (pack(encoding="base46", hidden="x"), "base64"),
-        (pack(tekst="x"), "text"),
-    ):
-        with pytest.raises(PackMistake) as caught:
-            read(content)
-        assert caught.value.hint == f"the nearest name is {name}"
-
-
-def test_a_text_of_full_length_is_read() -> None:
-    assert read(pack(text="x" * LONGEST_TEXT)).added[0].text == "x" * LONGEST_TEXT

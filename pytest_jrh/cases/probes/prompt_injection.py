@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -27,22 +27,17 @@ from pytest_jrh.cases.probes.probe import (
     with_text_at_end,
 )
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.text import nearest
 from pytest_jrh.core.transcript import brief
 
 if TYPE_CHECKING:
     from random import Random
 
 
-MOST_ATTACKS = 100
-LONGEST_TEXT = 4_000
-_LONGEST_NAME = 40
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
-_OPEN = re.compile(r"\$\{|\{\{|\{%|\{#")
 _NAME = re.compile(r"[a-z0-9_]+")
-_KEYS = ("name", "text", "hidden", "encoding")
+_NEEDED = frozenset({"name", "text"})
+_KEYS = _NEEDED | {"hidden", "encoding"}
 _HIDDEN = "hidden"
-_TAGS = "tags"
 _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
 
@@ -62,7 +57,7 @@ def _apart(text: str) -> str:
 
 ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "base64": _as_base64,
-    _TAGS: _as_tags,
+    "tags": _as_tags,
     "zero_width": _apart,
 }
 PLACEHOLDERS = (
@@ -133,89 +128,40 @@ def _claim(base: Base, score: int) -> str:
 
 def attacks_in(content: Any) -> tuple[Attack, ...]:
     """The attacks of a pack; raises `PackMistake` with the place of the first mistake."""
-    if not isinstance(content, dict):
-        raise PackMistake(_got(content, "a mapping with a list `attacks`"))
-    _refuse_unknown(content, ("attacks",), ())
-    entries = content.get("attacks")
-    if not isinstance(entries, list) or not entries:
-        raise PackMistake(_got(entries, "a list of attacks"), ("attacks",))
-    if len(entries) > MOST_ATTACKS:
-        message = f"has {len(entries):,} attacks; at most {MOST_ATTACKS} are read"
-        raise PackMistake(message, ("attacks",))
+    entries = content.get("attacks") if isinstance(content, dict) else None
+    if not isinstance(entries, list):
+        raise PackMistake("must be a mapping with a list `attacks`")
     attacks: dict[str, Attack] = {}
     for index, entry in enumerate(entries):
-        attack = _attack(entry, ("attacks", index))
+        path = ("attacks", index)
+        is_entry = isinstance(entry, dict) and _NEEDED <= entry.keys() <= _KEYS
+        if not is_entry or not all(isinstance(value, str) for value in entry.values()):
+            message = "must have a `name` and a `text`, may have `hidden` and `encoding`: all texts"
+            raise PackMistake(message, path)
+        attack = Attack(**entry)
+        if mistake := _mistake(attack):
+            raise PackMistake(mistake, path)
         if attack.name in attacks:
-            path = ("attacks", index, "name")
             raise PackMistake(f"two attacks are named {attack.name}", path, "rename one of them")
         attacks[attack.name] = attack
     return tuple(attacks.values())
 
 
-def _attack(entry: Any, path: tuple[str | int, ...]) -> Attack:
-    if not isinstance(entry, dict):
-        raise PackMistake(_got(entry, "a mapping with `name` and `text`"), path)
-    _refuse_unknown(entry, _KEYS, path)
-    name = entry.get("name")
-    if not isinstance(name, str) or len(name) > _LONGEST_NAME or not _NAME.fullmatch(name):
-        rule = f"a name of lower-case letters, digits and _, at most {_LONGEST_NAME}"
-        raise PackMistake(_got(name, rule), (*path, "name"))
-    encoding = entry.get("encoding", "")
-    if "encoding" in entry and not (isinstance(encoding, str) and encoding in ENCODINGS):
-        hint = _nearest(encoding, ENCODINGS)
-        message = _got(encoding, f"one of {_listed(ENCODINGS)}")
-        raise PackMistake(message, (*path, "encoding"), hint)
-    if bool(encoding) != (_HIDDEN in entry):
-        message = "`encoding` and `hidden` belong together: how, and what"
-        raise PackMistake(message, (*path, _HIDDEN if _HIDDEN in entry else "encoding"))
-    text = _text(entry.get("text"), (*path, "text"), encoded=bool(encoding))
-    hidden = _text(entry[_HIDDEN], (*path, _HIDDEN), encoded=False) if encoding else ""
-    if encoding == _TAGS and not hidden.isascii():
-        odd = next(char for char in hidden if not char.isascii())
-        raise PackMistake(f"has {odd!a}; {_TAGS} can hide ASCII alone", (*path, _HIDDEN))
-    return Attack(name, text, hidden, encoding)
-
-
-def _text(value: Any, path: tuple[str | int, ...], *, encoded: bool) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise PackMistake(_got(value, "text"), path)
-    if len(value) > LONGEST_TEXT:
-        message = f"has {len(value):,} characters; at most {LONGEST_TEXT:,} are read"
-        raise PackMistake(message, path)
-    allowed = (*PLACEHOLDERS, _HIDDEN) if encoded else PLACEHOLDERS
-    names = [match[1] for match in _PLACEHOLDER.finditer(value)]
-    for name in names:
-        if name not in allowed:
-            message = f"{brief(name)} is no placeholder; there are {_listed(allowed)}"
-            raise PackMistake(message, path, _nearest(name, allowed))
-    if odd := _OPEN.search(_PLACEHOLDER.sub("", value)):
-        message = f"has {odd[0]}, and no template is evaluated here; placeholders are ${{NAME}}"
-        raise PackMistake(message, path, f"NAME is one of {_listed(allowed)}")
-    if encoded and _HIDDEN not in names:
-        raise PackMistake("has no ${hidden}, where the encoded text is to stand", path)
-    return value
-
-
-def _refuse_unknown(
-    entry: Mapping[str, Any], keys: tuple[str, ...], path: tuple[str | int, ...]
-) -> None:
-    for key in entry:
-        if key not in keys:
-            message = f"unknown key {brief(key)}; there may be {_listed(keys)}"
-            raise PackMistake(message, (*path, key), _nearest(key, keys))
-
-
-def _got(value: Any, rule: str) -> str:
-    return f"got {brief(value)}; must be {rule}"
-
-
-def _nearest(word: Any, names: Iterable[str]) -> str:
-    close = nearest(word, names) if isinstance(word, str) else None
-    return f"the nearest name is {close}" if close else ""
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+def _mistake(attack: Attack) -> str:
+    """Why an attack cannot be made; empty where it can."""
+    if not _NAME.fullmatch(attack.name):
+        return f"the name {brief(attack.name)} must be lower-case letters, digits and _"
+    if attack.encoding not in ("", *ENCODINGS):
+        encodings = ", ".join(ENCODINGS)
+        return f"got the encoding {brief(attack.encoding)}; must be one of {encodings}"
+    if bool(attack.encoding) != bool(attack.hidden):
+        return "`encoding` and `hidden` belong together: how, and what"
+    allowed = (*PLACEHOLDERS, _HIDDEN) if attack.encoding else PLACEHOLDERS
+    for text, names in ((attack.text, allowed), (attack.hidden, PLACEHOLDERS)):
+        for match in _PLACEHOLDER.finditer(text):
+            if match[1] not in names:
+                return f"{brief(match[1])} is no placeholder; there are {', '.join(names)}"
+    return ""
 
 
 _PLACES = {
@@ -259,7 +205,7 @@ def _read_pack(content: Any) -> tuple[Attack, ...]:
         if attack.name in ours:
             raise PackMistake(
                 f"{attack.name} is the name of a built-in attack",
-                ("attacks", index, "name"),
+                ("attacks", index),
                 "give it another name",
             )
     return added
