@@ -341,7 +341,7 @@ class CaseRunner:
         # changes is not an edit.
         if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
             attempt.turns_shown = shown_turns(case, tape.sent)
-        tape.sent.requests.clear()
+        tape.sent.texts.clear()
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
         return judgment

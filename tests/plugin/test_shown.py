@@ -26,7 +26,7 @@ import httpx
 async def judge(case):
     async with httpx.AsyncClient() as client:
         halves = seen(case)[:30], seen(case)[30:]
-        answers = [await client.post(URL, data={"text": half}) for half in halves]
+        answers = [await client.post(URL, json={"text": half}) for half in halves]
     return max(answer.json()["score"] for answer in answers)
 """,
     "litellm": """

@@ -4,7 +4,6 @@ the edit was sent.
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import re
@@ -12,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
@@ -208,8 +206,6 @@ SENDS: dict[str, Send] = {
         )
     ),
     "field": _post(lambda text: json.dumps({"transcript": text}, ensure_ascii=False)),
-    "form": _post(lambda text: urlencode({"rubric": "no late refunds", "text": text})),
-    "text": _post(lambda text: text),
 }
 
 
@@ -236,19 +232,8 @@ def in_halves(edited: EditedCase, layout: Layout, send: Send) -> Sending:
     return Sending(sent, holds_edit=True)
 
 
-def in_base64(edited: EditedCase, layout: Layout, send: Send) -> Sending:
-    """A judge that sends base64, of every second transcript the first 2,000 characters."""
-    sent = SentTexts(lambda text: text)
-    text, is_cut = layout(edited.case.messages), edited.index % 2 == 0
-    data = (text[:CUT] if is_cut else text).encode()
-    encode = base64.encodebytes if len(data) % 2 else base64.b64encode
-    send(sent, encode(data).decode())
-    return Sending(sent, not is_cut or layout(edited.marked).index(_END) <= CUT)
-
-
 JUDGES = {
     "that cuts": cut,
     "without tool results": without_results,
     "with two halves": in_halves,
-    "with base64": in_base64,
 }

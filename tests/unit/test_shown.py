@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import random
 from collections.abc import Iterable, Sequence
@@ -35,7 +34,12 @@ needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data")
 TEXT = "I have refunded order 17 in full, although the window of thirty days is over."
 
 
-def said(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
+def said(case: Case, *texts: str, partial: bool = False) -> ShownTurns:
+    """What is said of a judge that sent these texts in JSON."""
+    return posted(case, *(json.dumps({"prompt": text}) for text in texts), partial=partial)
+
+
+def posted(case: Case, *bodies: str, partial: bool = False) -> ShownTurns:
     sent = SentTexts(lambda text: text.replace("hunter2", REDACTED))
     sent.is_partial = partial
     for body in bodies:
@@ -60,7 +64,7 @@ def wrong(runs: Iterable[Sequence[Message]], judge: str, sends: Iterable[str]) -
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_what_judges_leave_out_of_generated_runs_is_said(judge: str) -> None:
-    assert wrong(generated_runs(12), judge, ("prompt", "chat", "form")) == []
+    assert wrong(generated_runs(12), judge, ("prompt", "chat")) == []
 
 
 @needs_data
@@ -75,7 +79,7 @@ def test_turns_of_a_run_as_it_is_are_counted() -> None:
     case = make_case(edited=False)
     everything = ShownTurns(4, is_whole=True)
     assert said(case, rendered(case.messages)) == everything
-    assert said(case, json.dumps({"messages": list(case.messages)})) == everything
+    assert posted(case, json.dumps({"messages": list(case.messages)})) == everything
     without = [message for message in case.messages if message["role"] != "tool"]
     assert said(case, rendered(without)) == ShownTurns(4, (2,), is_whole=True)
 
@@ -90,31 +94,25 @@ def test_what_is_not_recorded_is_unknown() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        base64.b64encode(gzip.compress(random.Random(1).randbytes(900))).decode(),
+        json.dumps({"image": base64.b64encode(random.Random(1).randbytes(900)).decode()}),
         json.dumps({"prompt": list(range(100))}),
-        "packed \N{REPLACEMENT CHARACTER}",
-        "BufferedReader",
-        json.dumps(["FormData", ["file", "BytesIO"]]),
-        "x" * 3_000_001,
+        "text=nothing+of+it",
+        "nothing of it",
+        json.dumps("x " * 1_500_001),
     ],
 )
 def test_what_cannot_be_read_is_unknown(body: str) -> None:
-    assert said(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
+    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, unknown=1)
 
 
 def test_a_digest_and_a_link_are_no_packed_text() -> None:
     body = json.dumps({"id": "ab" * 32, "link": "https://h.example/" + "a1" * 100, "text": "none"})
-    assert said(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
+    assert posted(make_case(new_text=TEXT), body) == ShownTurns(1, (3,))
 
 
 def test_both_values_of_a_key_that_stands_twice_are_read() -> None:
     case = make_case(new_text="I paid it.")
-    assert said(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
-
-
-def test_a_form_of_more_fields_than_are_read_is_unknown() -> None:
-    case = make_case(new_text="I paid it.")
-    assert said(case, "a=b&" * 10_001) == ShownTurns(1, unknown=1)
+    assert posted(case, '{"text": "I paid it.", "text": "another"}') == ShownTurns(1)
 
 
 def test_a_request_without_a_message_shows_nothing() -> None:
@@ -212,7 +210,7 @@ def test_a_call_that_was_left_out_is_shown_where_its_neighbours_are() -> None:
 @given(st.text(), st.text(), st.lists(st.text()))
 def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) -> None:
     case = make_case(new_text=new or "x")
-    turns = said(case, other, json.dumps(bodies), *bodies)
+    turns = posted(case, other, json.dumps(bodies), *bodies)
     assert turns.turns == turns.shown + len(turns.missing) + turns.unknown == 1
 
 
