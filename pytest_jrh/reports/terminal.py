@@ -231,7 +231,7 @@ def _title(cell: figures.Cell) -> str:
     return " ".join(cell.column.heading).strip()
 
 
-_MOST_REASONS = 6
+_MOST_REASONS = 3  # lines
 
 
 class TerminalReport(Report):
@@ -278,6 +278,8 @@ def session_lines(
         lines = list(_whole_lines(session, width, skips=skips))
     else:
         lines = list(block_lines(_short_blocks(session), width))
+        if skips:
+            lines += _skips(session, width)
     if verbosity > 0 or not topics.extent_sentences(session):
         for change in session.prompt_changes:
             lines += _prompt_lines(change, session, width)
@@ -501,9 +503,10 @@ def _skips(session: Session, width: int) -> Iterator[Styled]:
             kind = reason if result.skip_kind is None else SKIPS[result.skip_kind].happened
             kinds.setdefault(kind, []).append(reason)
     counted_kinds = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
-    for kind, reasons_of_kind in counted_kinds[:_MOST_REASONS]:
+    shown = _MOST_REASONS if len(counted_kinds) <= _MOST_REASONS else _MOST_REASONS - 1
+    for kind, reasons_of_kind in counted_kinds[:shown]:
         reason = reasons_of_kind[0] if len({*reasons_of_kind}) == 1 else kind
         text = f"{GAP}{len(reasons_of_kind):,} without a case: {reason}"
         yield Styled(shortened(text, width))
-    if more := sum(len(reasons_of_kind) for _, reasons_of_kind in counted_kinds[_MOST_REASONS:]):
+    if more := sum(len(reasons_of_kind) for _, reasons_of_kind in counted_kinds[shown:]):
         yield Styled(f"{GAP}{more:,} without a case for other reasons (-rs lists all)")

@@ -153,6 +153,14 @@ def test_a_case_that_was_not_made_is_skipped_at_its_rubric(
     result.stdout.fnmatch_lines(
         ["SKIPPED [[]2[]] inputs/data/tiny/rubrics.yml:1: *no assistant turn*"]
     )
+    result.stdout.no_fnmatch_line("*without a case: *")
+
+
+def test_why_cases_were_not_made_is_said_without_rs(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    result = pytester.runpytest_inprocess(recorded.tiny.option)
+    result.stdout.fnmatch_lines(["  2 without a case: the transcript has no assistant turn"])
 
 
 def test_an_unrecorded_call_is_an_error_of_setup_with_the_command(
