@@ -22,7 +22,7 @@ from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
-from pytest_jrh.core.user_code import error_places, error_text, keeping_process
+from pytest_jrh.core.user_code import error_places, error_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, Preprocessor
@@ -174,8 +174,7 @@ def apply(
     }
     for preprocessor in preprocessors:
         try:
-            with keeping_process():
-                wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
+            wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
         except KeyboardInterrupt:
             raise
         except BaseException as error:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import os
 import sysconfig
 import textwrap
 import traceback
@@ -16,16 +15,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.model import UNSCORED, CaseSpec
+from pytest_jrh.core.model import CaseSpec
 
 _T = TypeVar("_T")
 _PACKAGE = Path(__file__).parents[1]
 _MOST_FRAMES = 3
 _LONGEST_TEXT = 20_000
-_TEXTS = ("outcome", "stage", "cause", "advice", "same_as", "happened")
-_LISTS = ("asked", "places")
 
 
 class SessionEnd(BaseException):
@@ -44,12 +40,6 @@ class SessionEnd(BaseException):
 def case_at_work() -> ContextVar[CaseSpec | None]:
     """The case that the code of the present context works for."""
     return ContextVar("case_at_work", default=None)
-
-
-@cache
-def kept_process() -> ContextVar[int]:
-    """The process that the code of the present context must not end; 0 where it may end any."""
-    return ContextVar("kept_process", default=0)
 
 
 @contextlib.contextmanager
@@ -75,28 +65,6 @@ def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
             delattr(owner, name)
         else:
             setattr(owner, name, original)
-
-
-def keeping_process() -> contextlib.AbstractContextManager[None]:
-    """Run user code in this context, which must not end the process while it is kept."""
-    return holding(kept_process(), os.getpid())
-
-
-@contextlib.contextmanager
-def exits_refused() -> Iterator[None]:
-    """Let `os._exit` raise `SystemExit` in user code, until the block ends.
-
-    It would end the session with its argument as the exit status, 0 for instance, and no report.
-    """
-    leave = os._exit
-
-    def stay(status: int) -> None:
-        if kept_process().get() == os.getpid():
-            raise SystemExit(f"os._exit({status})")
-        leave(status)
-
-    with replaced(os, "_exit", stay):
-        yield
 
 
 def source_of(function: Callable[..., object]) -> str:
@@ -181,23 +149,3 @@ def is_ours(error: BaseException) -> bool:
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and Path(frames[-1].f_code.co_filename).is_relative_to(_PACKAGE)
-
-
-def is_outcome(error: BaseException) -> bool:
-    """Whether user code says itself that there is no verdict, as code that is built on ours does.
-
-    An `Unscored` whose parts are not what that class says is an error of the code like any other.
-    """
-    if not isinstance(error, Unscored):
-        return False
-    texts = [getattr(error, name, None) for name in _TEXTS]
-    lists = [getattr(error, name, None) for name in _LISTS]
-    return (
-        all(map(_is_text, texts))
-        and all(isinstance(pair, tuple) and all(map(_is_text, pair)) for pair in lists)
-        and error.outcome in UNSCORED
-    )
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)

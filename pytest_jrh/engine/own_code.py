@@ -23,7 +23,7 @@ from weakref import WeakSet
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.user_code import SessionEnd, error_places, error_text, is_outcome
+from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.llm.calls import Stopped, make_complete
 from pytest_jrh.recording.exchanges import Halted
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
@@ -171,7 +171,7 @@ class _Run:
             raise error
         if isinstance(error, KeyboardInterrupt):
             raise SessionEnd(error) from error
-        if is_outcome(error):
+        if isinstance(error, Unscored):
             # Of `complete`, or of a judge of ours: it says itself what is wrong.
             raise error
         cause = f"{self.code.who} raised {error_text(error)}"

@@ -19,7 +19,7 @@ from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
-from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text, exits_refused
+from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text
 from pytest_jrh.engine.attempts import Attempt, PanelGoes
 from pytest_jrh.engine.making import (
     Bases,
@@ -463,7 +463,6 @@ class Engine:
         judges = chain.from_iterable(ready.judges.values() for ready in suites.values())
         self._runs_code = any(judge.runs_code for judge in judges)
         self._patches = contextlib.ExitStack()
-        self._patches.enter_context(exits_refused())
         self._loop = asyncio.new_event_loop()
         self._threads = Threads()
         self._loop.set_default_executor(self._threads)

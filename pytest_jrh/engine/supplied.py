@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,6 @@ from pytest_jrh.core.user_code import (
     SessionEnd,
     error_places,
     error_text,
-    is_outcome,
-    kept_process,
 )
 from pytest_jrh.llm.calls import Answer, Stopped
 
@@ -118,8 +115,6 @@ class SuppliedExchange:
 
     async def _text(self, request: CallRequest) -> str:
         stage = request.stage.stage
-        # Until the end of this task, which is the client's alone.
-        kept_process().set(os.getpid())
         try:
             answer = self._complete(request.stage, request.messages, request.response_model)
             if not inspect.isawaitable(answer):
@@ -130,7 +125,7 @@ class SuppliedExchange:
         except (Stopped, SessionEnd):
             raise
         except BaseException as error:
-            if is_outcome(error) or _is_cancelled(error):
+            if isinstance(error, Unscored) or _is_cancelled(error):
                 raise
             raise _raised(stage, "The client of `pytest_jrh_complete`", error) from error
         if not isinstance(text, str):

@@ -32,16 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
 
-MAX_DEPTH = 100
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
 _HEAD_ENDS = "\ninteractions:"
 # How a file used to end after an answer that ends in empty lines: a second document, which is none.
 _SECOND_DOCUMENT = f"\n...\nversion: {_VCR_FORMAT}\n"
-# Each level of nesting takes one of these or more indentation; libyaml's composer crashes at 20,000
-# levels or more.
-_NESTING = "[{-?"
-_MANY = 3_000
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
 _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 # What JSON leaves as it is in a string, and YAML refuses there or takes for the end of a line.
@@ -153,7 +148,7 @@ def _read_json(head: str) -> object:
 
     None where it is none, or wants the closer look that YAML gets.
     """
-    if not head.startswith(_HEAD_BEGINS) or head.count("[") + head.count("{") > _MANY:
+    if not head.startswith(_HEAD_BEGINS):
         return None
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -176,8 +171,6 @@ def _read_json(head: str) -> object:
 def _read_yaml(text: str) -> object:
     """Parse one YAML document of plain data; raises `Malformed`."""
     try:
-        if _may_be_deep(text):
-            _refuse_deep(text)
         return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -195,38 +188,6 @@ def _read_yaml(text: str) -> object:
         # What the constructor of dates and numbers raises for `2001-99-99`, `0b` or a number of
         # 5,000 digits.
         raise Malformed(f"it has an invalid value ({error})") from error
-
-
-def _may_be_deep(text: str) -> bool:
-    """Whether a closer look is worth its time: too many marks of nesting, deep indentation, or
-    merged aliases.
-    """
-    return (
-        sum(map(text.count, _NESTING)) > _MANY
-        or " " * (_MANY // 10) in text
-        or ("<<" in text and "&" in text and "*" in text)
-    )
-
-
-def _refuse_deep(text: str) -> None:
-    depth = 0
-    merging = "<<" in text
-    for event in yaml.parse(text, Loader=_loader()):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > MAX_DEPTH:
-                raise Malformed(
-                    f"it is nested more than {MAX_DEPTH} levels deep", line=_line(event)
-                )
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif merging and isinstance(event, yaml.AliasEvent):
-            # Merged into each other, aliases of a few lines are gigabytes of data.
-            raise Malformed("aliases and `<<` are not supported together", line=_line(event))
-
-
-def _line(event: Any) -> int | None:
-    return None if event.start_mark is None else event.start_mark.line + 1
 
 
 def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,14 +214,6 @@ def _loader() -> Any:
         """A safe loader that refuses duplicate keys: readers differ in which of the values they
         take.
         """
-
-        def construct_scalar(self, node: Any) -> Any:
-            is_number = node.tag in _NUMBER_TAGS
-            if is_number and len(node.value) > _LONGEST_NUMBER and ":" in node.value:
-                # `1:1:1:...` is a number of YAML 1.1 to the base of 60, which takes quadratic time.
-                message = f"a number of {len(node.value):,} characters"
-                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
-            return super().construct_scalar(node)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
             seen = set()
@@ -293,8 +246,6 @@ def _represent_text(dumper: Any, text: str) -> Any:
 
 FORMAT = 1
 _LONGEST_VALUE = 60
-_LONGEST_NUMBER = 100
-_NUMBER_TAGS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 # What a float holds exactly: costs and means are made of these.
 _MOST = 2**53
 _Count = Annotated[int, Field(ge=0, le=_MOST)]

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import image_sizes, message_text
-from pytest_jrh.core.user_code import holding, keeping_process, replaced
+from pytest_jrh.core.user_code import holding, replaced
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
 from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical
@@ -104,7 +104,6 @@ class HttpRecorder:
                 holding(self._router.own, exchanges),
                 closed_to(exchanges),
                 bounded(),
-                keeping_process(),
             ):
                 yield
         finally:

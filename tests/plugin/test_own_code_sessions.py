@@ -198,16 +198,6 @@ def test_shards_of_a_reworded_suite_are_merged(
     assert "6 cases of the rubric 'rubric-1' (suite tiny) had another text of the rubric" in said
 
 
-def test_the_session_outlives_a_judge_that_would_end_it(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    made = judged("import os\ndef judge(case):\n    os._exit(0)\n")
-    for mode in ((RECORD("once"),), ()):
-        done = run_pytest(pytester.path, made.suite.option, *mode, *ONE)
-        assert summary(done) == "7 deselected, 1 error", done.stdout
-        assert "raised SystemExit: os._exit(0)" in words(done)
-
-
 MOMENTS = """
 import os, threading
 under_way, begun, removed = threading.Event(), threading.Event(), threading.Event()

@@ -1,17 +1,12 @@
-"""A cassette on disk is hostile input: it is used, or refused with file and place, and never a
-crash."""
+"""A cassette that does not fit is refused with file and place."""
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from pytest_jrh.config.rubrics import read_rubrics
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.recording import cassettes as cassette_text
 from pytest_jrh.recording.cassettes import Cassette
@@ -151,74 +146,6 @@ def test_the_line_is_that_of_the_value(tmp_path: Path) -> None:
         assert f"c.yaml:{number}: " in load(tmp_path / "c.yaml", text.replace(old, new))
 
 
-@pytest.mark.parametrize("length", [1_000, 1_100, 5_000])
-def test_a_head_in_json_with_a_long_key_is_refused_with_its_line_too(
-    tmp_path: Path, length: int
-) -> None:
-    long_key = JSON_HEAD.replace('"asked": {', f'"asked": {{\n"{"k" * length}": 1,', 1)
-    mistakes = (
-        ('"finish_reason": "stop"', '"finish_reason": 5', "metadata.jrh.calls[0].finish_reason"),
-        ("- request:", "- other:", "interactions[0].request"),
-    )
-    for old, new, key in mistakes:
-        text = long_key.replace(old, new)
-        number = next(number for number, line in enumerate(text.split("\n"), 1) if new in line)
-        said = load(tmp_path / "c.yaml", text)
-        assert f"c.yaml:{number}: " in said
-        assert key in said
-    not_a_number = '"cost": NaN, "was": '
-    said = load(tmp_path / "c.yaml", long_key.replace('"cost": ', not_a_number, 1))
-    assert "metadata.jrh.calls[0].cost" in said
-
-
-SHARED = "a: &a [x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-)
-LAUGHS = "a: &a {x: 1}\n" + "".join(
-    f"{name}: &{name}\n  <<: [{', '.join([f'*{before}'] * 9)}]\n"
-    for before, name in zip("abcdefghij", "bcdefghijk", strict=True)
-)
-
-
-@pytest.mark.parametrize(
-    "bomb",
-    [
-        "[" * 100_000,
-        "{" * 100_000,
-        "- " * 100_000,
-        "? " * 100_000,
-        "[" * 100_000 + "]" * 100_000,
-        "metadata: " + "[" * 100_000,
-        HEAD.replace("refusal: null", f"refusal: {'[' * 50_000}", 1),
-        HEAD.replace("interactions:", f"more: {'{a: ' * 50_000}\ninteractions:", 1),
-        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 50_000}', 1),
-        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 50_000}{"]" * 50_000}', 1),
-        JSON_HEAD.replace('"refusal": null', f'"refusal": {"[" * 1_400}{"]" * 1_400}', 1),
-        JSON_HEAD.replace('"refusal": null', '"refusal": {"a": ' * 2_000 + "1" + "}" * 2_000, 1),
-        JSON_HEAD.replace("interactions:", f"more: {'{a: ' * 50_000}\ninteractions:", 1),
-        SHARED,
-        LAUGHS,
-        "a: " + "1:" * 100_000 + "1",
-        "a: " + "9" * 200_000,
-        "a: &a [*a]",
-        "!!python/object/apply:os.system [id]",
-        "\x00",
-        "",
-        "- a\n" * 50_000,
-    ],
-    ids=lambda bomb: bomb[:12].encode("unicode_escape").decode(),
-)
-def test_a_bomb_is_refused_in_seconds(tmp_path: Path, bomb: str) -> None:
-    assert load(tmp_path / "c.yaml", bomb)
-
-
-def test_a_number_to_the_base_of_60_is_refused_by_its_length(tmp_path: Path) -> None:
-    number = "1:" * 1_000_000 + "1"
-    assert "a number of 2,000,001 characters" in load(tmp_path / "c.yaml", f"a: {number}")
-    assert "a number of" not in load(tmp_path / "c.yaml", "a: 12:30:00")
-
-
 def test_an_answer_full_of_brackets_is_no_nesting(tmp_path: Path) -> None:
     cassette = Cassette.load(CASSETTE, interactions=True)
     data = yaml.safe_load(cassette.dump())
@@ -228,69 +155,3 @@ def test_an_answer_full_of_brackets_is_no_nesting(tmp_path: Path) -> None:
     path.write_text(cassette_text.write(data["metadata"], data["interactions"]), encoding="utf-8")
     assert path.read_text("utf-8").startswith("metadata:\n  {")
     assert next(iter(Cassette.load(path).entries.values())).answer.text == "[" * 50_000
-
-
-VALUES = [
-    "null",
-    "5",
-    "-1",
-    "'x'",
-    "[]",
-    "{}",
-    "true",
-    "2001-01-01",
-    "2001-99-99",
-    ".nan",
-    "0b",
-    "&a [*a]",
-    "!!binary x",
-]
-
-
-@settings(max_examples=90, deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    count=st.integers(1, 4),
-    source=st.sampled_from(["cassette", "json", "rubrics"]),
-)
-def test_mutated_files_of_the_demo_never_crash(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, count: int, source: str
-) -> None:
-    random_ = random.Random(seed)
-    path = tmp_path_factory.getbasetemp() / f"mutated-{source}.yaml"
-    texts = {"cassette": HEAD, "json": JSON_HEAD}
-    text = texts.get(source) or RUBRICS.read_text(encoding="utf-8")
-    for _ in range(count):
-        text = mutated(text, random_)
-    if source in texts:
-        load(path, text)
-    else:
-        path.write_text(text, encoding="utf-8", errors="replace")
-        with cpu_seconds(20):
-            read_rubrics(path)
-
-
-def mutated(text: str, random_: random.Random) -> str:
-    lines = text.split("\n")
-    place = random_.randrange(len(lines))
-    match random_.randrange(7):
-        case 0:
-            del lines[place]
-        case 1:
-            lines.insert(place, lines[random_.randrange(len(lines))])
-        case 2:
-            lines[place] = lines[place].partition(":")[0] + ": " + random_.choice(VALUES)
-        case 3:
-            lines[place] = " " * random_.randrange(8) + lines[place].lstrip()
-        case 4:
-            at = random_.randrange(len(lines[place]) + 1)
-            lines[place] = (
-                lines[place][:at]
-                + random_.choice("[]{}&*!|>'\"%@`#:-\t\x00\ud800é")
-                + lines[place][at:]
-            )
-        case 5:
-            return "\n".join(lines[:place])
-        case _:
-            lines[place] = lines[place] * random_.choice([2, 100])
-    return "\n".join(lines)

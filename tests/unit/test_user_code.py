@@ -4,7 +4,6 @@ that hangs."""
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import threading
 import time
@@ -20,8 +19,6 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.user_code import (
     error_places,
     error_text,
-    exits_refused,
-    keeping_process,
 )
 from pytest_jrh.engine.runner import Engine, _cancelled
 from pytest_jrh.engine.supplied import BrokenClient
@@ -259,45 +256,6 @@ def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         with_preprocessor(bench, raising).run("none")
-
-
-def test_a_preprocessor_or_client_that_would_end_the_process_concerns_its_case(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def left(status: int) -> None:
-        raise AssertionError(f"the session ended with {status}")
-
-    monkeypatch.setattr(os, "_exit", left)
-
-    def leaving(run: dict[str, Any]) -> None:
-        os._exit(0)
-
-    async def complete(stage: StageModel, messages: object, response_model: object) -> None:
-        os._exit(0)
-
-    for result in with_preprocessor(bench, leaving).run("none").results:
-        assert result.outcome == "input_error"
-        assert "leaving raised SystemExit: os._exit(0)" in told(result)
-    for result in bench.run(complete=complete).results:
-        assert result.outcome == "model_error"
-        assert "`pytest_jrh_complete` raised SystemExit: os._exit(0)" in told(result)
-    with pytest.raises(AssertionError, match="ended with 0"):
-        os._exit(0)
-
-
-def test_what_user_code_has_forked_ends_as_it_likes() -> None:
-    with exits_refused():
-        with keeping_process():
-            with pytest.raises(SystemExit, match=r"os._exit\(0\)"):
-                os._exit(0)
-            child = os.fork()
-            if child == 0:
-                os._exit(7)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-        child = os.fork()
-        if child == 0:
-            os._exit(8)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
 
 
 def with_preprocessor(bench: Bench, step: Callable[[dict[str, Any]], None]) -> Bench:
