@@ -140,9 +140,6 @@ class Options:
         name="report",
         merged=True,
     )
-    split: str | None = _option(
-        "string", "of the labelled runs, only those of this split, such as dev or test", "NAME"
-    )
     subset: str | None = _option(
         "string",
         "of each suite, only the cases of this part, as its config's `subset` numbers them: the "

@@ -8,7 +8,10 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+_SPLIT = "keep the labels of a test part in a file of their own, and a config that names it"
+
 OPTIONS: dict[str, str] = {
+    "split": _SPLIT,
     "reset-reference": "gate.max_drop is held against the last --jrh-update-baseline",
     "summary": "name it with --jrh-report=FILE.md",
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
@@ -24,6 +27,7 @@ OPTIONS: dict[str, str] = {
 """Options by their names without `--jrh-`; their ini keys are these names, too."""
 
 KEYS: dict[str, str] = {
+    "test_agent_perturbation_config.labels.split": _SPLIT,
     "judge.http": "write a function of a few lines that asks the service; see examples/http_judge",
     "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
     "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",

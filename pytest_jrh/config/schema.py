@@ -344,8 +344,6 @@ class LabelSection(ConfigSection):
     label. Needed for numbers of the log in a binary suite, where 1 is violated."""
     rubric_id: Text | None = None
     """The rubric that the labels are about, where no column rubric_id says so."""
-    split: Text | None = None
-    """Use the labels of this split alone, such as dev or test."""
     unlabelled: Annotated[Literal["judge"] | None, Takes("judge")] = None
     """judge: runs without a label are judged, too, in a binary suite, so that reports say how often
     runs are violated. Left out: they are no cases."""

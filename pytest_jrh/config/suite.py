@@ -58,7 +58,6 @@ class LabelSettings:
     metadata: str = ""
     map: Mapping[str, Any] = field(default_factory=dict)
     rubric_id: str = ""
-    split: str = ""
     by: LabelledBy = "people"
     judges_unlabelled: bool = False
     key: str = ""

@@ -216,7 +216,6 @@ def _resolved(
         metadata=section.metadata or "",
         map=dict(section.map),
         rubric_id=section.rubric_id or "",
-        split=section.split or "",
         judges_unlabelled=section.unlabelled == "judge",
         by=section.by or ("people" if path is not None else "program"),
         key=f"{AGENT}.labels.{key[-1]}.{sources[0]}",

@@ -20,7 +20,7 @@ from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.options import ALONE
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import evenly, expand
-from pytest_jrh.core.documents import listed, printable, read_document, shown
+from pytest_jrh.core.documents import listed, printable, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.model import RunSummary, StageModel
@@ -541,7 +541,6 @@ class LoadedSuites:
             )
             self._refuse_shared_places(ready)
             _check_decisions(ready)
-            _check_split(ready, self._options.split)
             if self._options.subset is not None:
                 ready = with_subset(ready, self._options.subset)
             if self.labels_blind(ready.suite):
@@ -622,18 +621,6 @@ def _check_reviewer(ready: ReadySuite, reviewer: str | None) -> None:
     message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(reviewers)}"
     hint = nearest_hint(reviewer, reviewers)
     raise InputError(Problem(message, str(ready.suite.config_file), None, "review", hint))
-
-
-def _check_split(ready: ReadySuite, split: str | None) -> None:
-    """Refuse a split that none of a suite's labels belongs to."""
-    if split is None or not ready.labels:
-        return
-    splits = dict.fromkeys(label.split for label in ready.labels.values() if label.split)
-    if split not in splits:
-        splits_text = f"the splits are {listed(splits)}" if splits else "no label names a split"
-        message = f"--jrh-split={printable(split)}: got {shown(split)}; {splits_text}"
-        hint = nearest_hint(split, splits)
-        raise InputError(Problem(message, str(ready.suite.config_file), hint=hint))
 
 
 def with_subset(ready: ReadySuite, name: str) -> ReadySuite:

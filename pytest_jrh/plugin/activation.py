@@ -1,8 +1,7 @@
 """Bringing a suite into play: reading the command line, and registering the hooks that a session
 then needs.
 
-`--jrh-split`: of the labelled runs, only those of one split; `--jrh-subset`: of all cases, those
-that the config's `subset` numbers.
+`--jrh-subset`: of all cases, those that the config's `subset` numbers.
 """
 
 from __future__ import annotations
@@ -54,11 +53,8 @@ if TYPE_CHECKING:
 _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
 
 
-class Parts:
-    """Deselects cases of other splits, and those outside of the session's subset."""
-
-    def __init__(self, split: str | None) -> None:
-        self._split = split
+class Subset:
+    """Deselects the cases outside of the session's subset."""
 
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
@@ -70,14 +66,8 @@ class Parts:
             items[:] = [item for item in items if item not in gone]
 
     def _leaves_out(self, item: CaseItem) -> bool:
-        spec, subset = item.spec, item.ready.subset
-        if subset is not None and case_id(spec) not in subset:
-            return True
-        if self._split is None:
-            return False
-        label = item.ready.label(spec)
-        split = "" if label is None else label.split
-        return KINDS[spec.base or spec.test].natural and split != self._split
+        subset = item.ready.subset
+        return subset is not None and case_id(item.spec) not in subset
 
 
 def activate(config: pytest.Config) -> SuiteSession:
@@ -95,8 +85,8 @@ def activate(config: pytest.Config) -> SuiteSession:
         config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         config.pluginmanager.register(_Environment(), "jrh-environment")
-        if session.options.split is not None or session.options.subset is not None:
-            config.pluginmanager.register(Parts(session.options.split), "jrh-parts")
+        if session.options.subset is not None:
+            config.pluginmanager.register(Subset(), "jrh-subset")
         if not session.is_worker:
             reporter = Reporter(session)
             config.pluginmanager.register(reporter, "jrh-reporter")

@@ -48,14 +48,13 @@ class Reading:
     """How the rows of one source of labels are read.
 
     `file` names it in messages, `rubric_id` is for rows that name none, and `map` gives labels for
-    its own values; empty where it has labels. With `split`, rows of another split are left out.
+    its own values; empty where it has labels.
     """
 
     file: str
     rubric_id: str = ""
     map: Mapping[str, Any] = field(default_factory=dict)
     by: LabelledBy = "people"
-    split: str = ""
     ordinal: bool = False
     kept_file: str = ""
     """How records, which are the same in any folder, name the file; empty for labels of the log."""
@@ -105,11 +104,8 @@ class Joiner:
         joined = JoinedLabels()
         votes: dict[LabelKey, _Votes] = {}
         left_out = dict.fromkeys((_REPEATED, _UNTARGETED), 0)
-        other_splits = no_label = 0
+        no_label = 0
         for row in rows:
-            if reading.split and row.split != reading.split:
-                other_splits += 1
-                continue
             rubric_id = self._rubric(row, reading, joined)
             if rubric_id in self._untargeted:
                 left_out[_UNTARGETED] += 1
@@ -126,10 +122,6 @@ class Joiner:
                 left_out[_REPEATED] += 1
         joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
         joined.notices += _counts(left_out, reading.file)
-        if other_splits:
-            joined.notices.append(
-                f"{reading.file}: lines of other splits than {reading.split}: {other_splits:,}."
-            )
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
         joined.problems = first_problems(joined.problems, reading.file, "the labels")
@@ -311,8 +303,6 @@ def _from_file(
     reading = replace(_reading(settings, suite, file), kept_file=kept_file)
     joined = joiner.join(read.rows, reading)
     joined.problems = [*read.problems, *joined.problems]
-    if settings.split and not joined.labels and not joined.problems:
-        joined.problems.append(_no_split(settings, read.rows))
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined
@@ -368,7 +358,6 @@ def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
         rubric_id=settings.rubric_id,
         map=mapping,
         by=settings.by,
-        split=settings.split,
         ordinal=suite.mode == "ordinal",
     )
 
@@ -432,15 +421,6 @@ def _twice(key: LabelKey, where: str, first_source: str, settings: LabelSettings
         f"and in {first_source}"
     )
     return Problem(message, key=settings.key, hint="keep one of them")
-
-
-def _no_split(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem:
-    splits = dict.fromkeys(row.split for row in rows if row.split)
-    splits_text = f"the splits are {listed(splits)}" if splits else "no line names a split"
-    message = f"got {shown(settings.split)}; {splits_text}"
-    section = settings.key.rpartition(".")[0]
-    hint = nearest_hint(settings.split, splits)
-    return Problem(message, key=f"{section}.split", hint=hint)
 
 
 def _in_order(

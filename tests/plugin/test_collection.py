@@ -502,6 +502,8 @@ def test_pytest_can_keep_every_plugin_in_a_set_as_it_did_before_9_1(
     pytester: pytest.Pytester, recorded: Recorded, distributed: tuple[str, ...]
 ) -> None:
     pytester.makeconftest("def pytest_plugin_registered(plugin): hash(plugin)")
-    options = ("--jrh-split=test", *distributed)
+    with recorded.scale.config.open("a", encoding="utf-8") as config:
+        config.write("\nsubset: {smoke: 100}\n")
+    options = ("--jrh-subset=smoke", *distributed)
     result = pytester.runpytest_inprocess(recorded.scale.option, *options)
     assert result.ret == pytest.ExitCode.OK, result.stderr.str()

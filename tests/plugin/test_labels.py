@@ -197,30 +197,9 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
 
-def test_a_plan_and_a_split_of_runs_without_a_label(
-    pytester: pytest.Pytester, unlabelled: Labelled
-) -> None:
+def test_a_plan_of_runs_without_a_label(pytester: pytest.Pytester, unlabelled: Labelled) -> None:
     done = pytester.runpytest(unlabelled.suite.option, "--jrh-plan")
     done.stdout.fnmatch_lines(["0 calls, $0: 5 cases, 4 calls recorded."])
-    done = pytester.runpytest(unlabelled.suite.option, "--jrh-split=test")
-    done.assert_outcomes(passed=1, skipped=1, deselected=3)
-
-
-@WORKERS
-def test_a_split_selects(pytester: pytest.Pytester, labelled: Labelled, workers: list[str]) -> None:
-    pytester.runpytest(labelled.suite.option)
-    done = pytester.runpytest(labelled.suite.option, "--jrh-split=test", *workers)
-    done.assert_outcomes(passed=1, skipped=1, deselected=0 if workers else 2)
-    assert "! 2 of 4 cases in this session." in done.outlines
-    assert len(lines(labelled.suite.results / "state" / "case_results.jsonl")) == 4
-
-
-def test_an_unknown_split_is_refused(pytester: pytest.Pytester, labelled: Labelled) -> None:
-    done = pytester.runpytest(labelled.suite.option, "--jrh-split=tset")
-    assert done.ret == 4
-    done.stderr.fnmatch_lines(
-        ['*--jrh-split=tset: got "tset"; the splits are dev, test', "*test is the nearest"]
-    )
 
 
 def test_broken_labels_are_a_usage_error(pytester: pytest.Pytester, labelled: Labelled) -> None:
@@ -279,8 +258,6 @@ def test_a_frozen_suite_keeps_its_labels(pytester: pytest.Pytester, labelled: La
     (labelled.suite.data / "runs.eval").unlink()
     done = pytester.runpytest(labelled.suite.option, "--jrh-frozen")
     done.assert_outcomes(passed=2, failed=1)
-    done = pytester.runpytest(labelled.suite.option, "--jrh-frozen", "--jrh-split=dev")
-    done.assert_outcomes(passed=1, failed=1, deselected=1)
 
 
 def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: Labelled) -> None:

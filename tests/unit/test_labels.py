@@ -81,10 +81,6 @@ def test_several_annotators_vote(path: Path) -> None:
         ("kind", "b", 1): Label((1, 0, 1, 0), "people", "test"),
     }
     assert joined.labels["kind", "b", 1].dispute == "annotators disagree (2 of 4)"
-    assert values(join(path, content, split="dev")) == {"a1": 1}
-    assert join(path, content, split="dev").notices == [
-        "labels.csv: lines of other splits than dev: 4."
-    ]
 
 
 def test_an_ordinal_label_is_a_score(path: Path) -> None:
