@@ -13,7 +13,6 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.cases.ids import generation_id
@@ -21,7 +20,7 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.text import alike, counted, name_problem, nearest
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
-from pytest_jrh.stats.people import FEWEST_LABELS, foreseen_widths
+from pytest_jrh.stats.people import FEWEST_LABELS
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -105,24 +104,6 @@ def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
 def _rank(seed: int, purpose: str, digest: str) -> str:
     text = f"{seed}\n{purpose}\n{digest}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@lru_cache(maxsize=4)
-def foreseen_sentence(clusters: tuple[str, ...], labelled: int) -> str:
-    """How well so many labels will tell of a judge, in a sentence; simulated once."""
-    widths = foreseen_widths(clusters, labelled)
-    labels = counted(labelled, "label")
-    if widths is None:
-        return (
-            f"{labels} of judged cases give no accuracy against people: at least {FEWEST_LABELS}, "
-            "of several runs, are needed (review.sample)."
-        )
-    narrow, wide = (round(100 * width) for width in widths)
-    points = f"{narrow} to {wide} points" if narrow < wide else f"{wide} points"
-    return (
-        f"With {labels}, the interval of a judge's accuracy against people will be about "
-        f"{points} wide."
-    )
 
 
 def rests_on(case: Case) -> str:
@@ -310,7 +291,7 @@ class LabelBoard(Board):
             )
 
     def outlook(self) -> str:
-        """What the sample will tell of a judge, in a sentence; empty before it is drawn."""
+        """That the sample is too small to tell of a judge, or could be larger, in a sentence."""
         with self._lock:
             if self._drawn is None:
                 return ""
@@ -321,12 +302,19 @@ class LabelBoard(Board):
             ]
             drawn = [digest for digest, _ in judged if digest in self._drawn]
             has_more = len(drawn) < len(judged) and all(map(self._book.has_blind, drawn))
-        outlook = foreseen_sentence(tuple(cluster for _, cluster in judged), len(drawn))
-        if drawn and has_more:
-            outlook += (
-                f" They are labelled; of {len(judged):,} cases a larger review.sample draws more."
+        sentences = []
+        runs = {cluster for _, cluster in judged}
+        if len(drawn) < FEWEST_LABELS or len(runs) == 1:
+            sentences.append(
+                f"{counted(len(drawn), 'label')} of judged cases give no accuracy against people: "
+                f"at least {FEWEST_LABELS}, of several runs, are needed (review.sample)."
             )
-        return outlook
+        if drawn and has_more:
+            sentences.append(
+                f"All {len(drawn):,} are labelled; of {len(judged):,} cases a larger review.sample "
+                "draws more."
+            )
+        return " ".join(sentences)
 
     def enter(self, name: str, browser: str = "") -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by in this browser, and the name as it is

@@ -16,18 +16,15 @@ from pytest_jrh.stats.intervals import (
     Change,
     by_cluster,
     estimate_flicker,
-    estimate_share,
     grouped,
-    tallied,
     unseen_drop,
 )
 from pytest_jrh.stats.statistics import flicker_of, repeated_case
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.baseline import Baseline, Update
     from pytest_jrh.stats.formulas import Estimate
 
 
@@ -245,44 +242,3 @@ def _right(scores: tuple[int, ...], result: CaseResult) -> Fraction:
 @lru_cache(maxsize=1_024)
 def _share(count: int, of: int) -> Fraction:
     return Fraction(count, of)
-
-
-_Group: TypeAlias = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Lowered:
-    """A rubric, with its judge where there are several, whose accuracy has a lower bound that an
-    update lowers.
-    """
-
-    rubric: str
-    judge: str
-    before: float
-    now: float
-
-
-def lowered(before: Baseline, made: Update, results: Iterable[CaseResult]) -> list[Lowered]:
-    """The rubrics whose lower bound of the accuracy is lower after an update than it was, over the
-    cases that the session has a result of.
-    """
-    shown = [result for result in results if not result.spec.derived]
-    old, new = _lower_bounds(before, shown), _lower_bounds(made.baseline, shown)
-    return [
-        Lowered(rubric, judge, bound, new[judge, rubric])
-        for (judge, rubric), bound in old.items()
-        if new.get((judge, rubric), bound) < bound
-    ]
-
-
-def _lower_bounds(baseline: Baseline, results: Iterable[CaseResult]) -> Mapping[_Group, float]:
-    groups = grouped(
-        (
-            (result.judge, result.spec.rubric_id),
-            (result.spec.cluster_id, baseline.cases[result.case_id].outcome == "agree"),
-        )
-        for result in results
-        if result.case_id in baseline.cases
-    )
-    bounds = {group: estimate_share(tallied(marks)).lower for group, marks in groups.items()}
-    return {group: lower for group, lower in bounds.items() if lower is not None}

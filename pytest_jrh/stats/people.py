@@ -10,8 +10,7 @@ is assumed.
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from statistics import fmean
@@ -45,12 +44,6 @@ FEWEST_LABELS = 20
 # 2% the figure by 30 labels was off by 0.6 points. With 60 it is off by 0.3 at most.
 _CONFIRMING_LABELS = 60
 _FEWEST_CLUSTERS = 2
-_FORESEEN_ACCURACIES = (0.9, 0.8)
-_FORESEEN_WRONG = 0.05
-# How much alike verdicts of one run are taken to be: a guess.
-_CORRELATION = 0.3
-_FORESEEN_SESSIONS = 8
-_MOST_FORESEEN = 1_000
 _UNSEEN = "people labelled no such case"
 
 
@@ -283,42 +276,6 @@ class AgainstPeople:
     unclear: int
     untold: int = 0
     undecided: tuple[float, float] | None = None
-
-
-def foreseen_widths(clusters: Sequence[Hashable], labelled: int) -> tuple[float, float] | None:
-    """How wide the interval of an accuracy against people becomes, for a judge that is right in 90%
-    of cases and one in 80%: the mean of a few simulations; None where nothing can be corrected.
-
-    `clusters` are those of all judged cases, and people label as many as `labelled` of these. A
-    twentieth of the suite's labels is wrong, and right answers come in clusters.
-    """
-    rng = random.Random(0)  # noqa: S311 - for a simulation
-    clusters = clusters[:_MOST_FORESEEN]
-    means = []
-    for right in _FORESEEN_ACCURACIES:
-        widths = []
-        for _ in range(_FORESEEN_SESSIONS):
-            estimate = anchored_accuracy(_simulated(clusters, labelled, right, rng)).estimate
-            if estimate.lower is None or estimate.upper is None:
-                return None
-            widths.append(estimate.upper - estimate.lower)
-        means.append(fmean(widths))
-    return min(means), max(means)
-
-
-def _simulated(
-    clusters: Sequence[Hashable], labelled: int, right: float, rng: random.Random
-) -> list[list[CheckedCase]]:
-    """Satisfied cases, as accuracy does not tell the classes apart."""
-    both = (1 - _CORRELATION) / _CORRELATION
-    chances = {cluster: rng.betavariate(right * both, (1 - right) * both) for cluster in clusters}
-    drawn = set(rng.sample(range(len(clusters)), min(labelled, len(clusters))))
-    cases = []
-    for number, cluster in enumerate(clusters):
-        answer = int(rng.random() >= chances[cluster])
-        label = int(rng.random() < _FORESEEN_WRONG)
-        cases.append((cluster, CheckedCase(answer, label, 0 if number in drawn else None)))
-    return by_cluster(cases)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,8 +33,6 @@ from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
 from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
-from pytest_jrh.stats.changes import Lowered, lowered
-from pytest_jrh.stats.figures import percent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -472,18 +470,7 @@ class BaselineFile:
         # First, so that an error leaves the baseline as it was, which is what is said of it.
         save_kept(kept_file, kept)
         save(self.path, made.baseline)
-        return [
-            *_about_cases(self.name, made, node),
-            *map(_lowered, lowered(before, made, results)),
-        ]
-
-
-def _lowered(row: Lowered) -> str:
-    by = f" by {one_line(row.judge)}" if row.judge else ""
-    return (
-        f"Lowered by this update: the lower bound of the accuracy on {one_line(row.rubric)}{by}, "
-        f"from {percent(row.before)} to {percent(row.now)}."
-    )
+        return list(_about_cases(self.name, made, node))
 
 
 def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterator[str]:
