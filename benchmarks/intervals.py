@@ -1,14 +1,10 @@
-"""How often intervals hold the truth, and how wide they are, over designs of runs; beside what they
-were before the correlation was estimated alike from right and wrong (`before.json`).
-"""
+"""How often intervals hold the truth, and how wide they are, over designs of runs."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +16,6 @@ from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import Sums, Tally
 
 Counts = npt.NDArray[np.int64]
-BEFORE = Path(__file__).with_name("before.json")
 ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
 CORRELATIONS = (0.0, 0.1, 0.3, 0.6)
 RUNS = (5, 10, 20, 50)
@@ -203,8 +198,7 @@ def shares(pool: Executor) -> tuple[str, list[Check]]:
     body = (
         "## Shares\n\nCoverage of the 95% interval over correlations of 0 to 0.6 inside of runs "
         "and accuracies of 0.5 to 0.99, mean and lowest, and mean of the median widths, in points; "
-        f"{_SESSIONS} sessions a cell, so that the lowest may be low by chance. Before: with the "
-        "correlation estimated from mistakes alone.\n\n"
+        f"{_SESSIONS} sessions a cell, so that the lowest may be low by chance.\n\n"
     )
     text = body + _table(
         "design, runs", {f"{d}, {r}": row for (d, r), row in rows.items()}, "shares"
@@ -239,20 +233,15 @@ def figures(pool: Executor) -> tuple[str, list[Check]]:
         "## Kappa, weighted kappa, mean error, bias\n\nSix cases a run, wrong in 5 to 50%, with "
         "correlations of 0 to 0.6. Wrong scores are off by one level, some by two, either way "
         f"(near) or up, or are any other score with the same chance (any). {_FIGURE_SESSIONS} "
-        "sessions a cell, so that the lowest may be low by chance. Before: the jackknife, which "
-        "has no interval where nothing is wrong; the figures are of those that it has.\n\n"
+        "sessions a cell, so that the lowest may be low by chance.\n\n"
     )
     named = {f"{name}, {off}, {runs}": row for (name, runs, off), row in rows.items()}
     return body + _table("figure, wrong scores, runs", named, "figures"), checks
 
 
 def _table(title: str, rows: dict[str, dict[str, Held]], part: str) -> str:
-    before = json.loads(BEFORE.read_text("utf-8"))[part] if BEFORE.exists() else {}
-    lines = []
-    for name, row in rows.items():
-        lines.append((name, *before.get(name, ("-", "-")), *summary(row.values(), part)))
-    titles = (title, "before", "width", "coverage", "width")
-    return table(titles, lines)
+    lines = [(name, *summary(row.values(), part)) for name, row in rows.items()]
+    return table((title, "coverage", "width"), lines)
 
 
 def summary(cells: Iterable[Held], part: str) -> tuple[str, str]:
