@@ -16,6 +16,7 @@ import os
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,8 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
 _NEEDED = ("run_id", "label")
 _SEPARATORS = (",", ";", "\t")
 _SHEET = "PK"
-_MOST_NAMES = 1_000
+# Each line of JSON lines has its columns, and most have the same.
+_nearest = lru_cache(maxsize=1_000)(nearest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +82,6 @@ class LabelFile:
     rows: list[LabelRow] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     unused: dict[str, None] = field(default_factory=dict)
-    _nearest: dict[tuple[str, Sequence[str]], str | None] = field(default_factory=dict)
-
-    def nearest(self, name: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
-        """What the name of a column most likely means: looked for once, whatever the number of
-        lines, and not for more names than a table of people has.
-        """
-        question = (name, names)
-        if question not in self._nearest and len(self._nearest) < _MOST_NAMES:
-            self._nearest[question] = nearest(name, names, cutoff)
-        return self._nearest.get(question)
 
     def problem(
         self, message: str, line: int, key: str | None = None, hint: str | None = None
@@ -251,13 +243,13 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
         if needed not in meanings.values():
             names_of_column = COLUMNS[needed]
             needed_names = " or ".join(names_of_column)
-            close = _nearest_column(needed, unknown, table)
+            close = _nearest_column(needed, unknown)
             hint = f"rename {close} to {names_of_column[0]}" if close else None
             table.problem(
                 f"has no column {needed_names}; its columns are {listed(names)}", line, hint=hint
             )
     for name in unknown:
-        close = table.nearest(name, _NAMES, cutoff=0.8)
+        close = _nearest(name, _NAMES, 0.8)
         close_meaning = _meaning(close) if close else None
         if close_meaning is not None and close_meaning not in (*_NEEDED, *meanings.values()):
             table.problem(f"unknown column {shown(name)}", line, hint=f"{close} is the nearest")
@@ -265,7 +257,7 @@ def _meanings(names: Sequence[str], table: LabelFile, line: int) -> dict[str, st
     return meanings
 
 
-def _nearest_column(needed: str, unknown: Sequence[str], table: LabelFile) -> str | None:
+def _nearest_column(needed: str, unknown: Sequence[str]) -> str | None:
     """The column that is most likely the one that is needed: by another name that people give it,
     else by a similar one that is not another name of another column.
     """
@@ -277,7 +269,7 @@ def _nearest_column(needed: str, unknown: Sequence[str], table: LabelFile) -> st
         taken.update(named_so)
     candidates = (name for name in unknown if name not in taken)
     names = COLUMNS[needed]
-    return next((name for name in candidates if table.nearest(name, names)), None)
+    return next((name for name in candidates if _nearest(name, names)), None)
 
 
 def _meaning(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Twenty ATIF trajectories written by hand, each with the messages that it stands for, and the
+"""ATIF trajectories written by hand, each with the messages that it stands for, and the
 folders of a job of Harbor.
 """
 
@@ -110,14 +110,6 @@ METRICS: Json = {
     "logprobs": [-0.5, -1, 0.0],
     "extra": {"reasoning_tokens": 12},
 }
-TOTALS: Json = {
-    "total_prompt_tokens": 520,
-    "total_completion_tokens": 3,
-    "total_cached_tokens": 200,
-    "total_cost_usd": 1,
-    "total_steps": 2,
-    "extra": {"calls": 1},
-}
 HELLO = (user("Where is order 7?"), agent("It was shipped."))
 HELLO_MESSAGES = [asked("Where is order 7?"), said("It was shipped.")]
 SUBAGENT = trajectory(user("Find it."), agent("Found."), trajectory_id="sub-1")
@@ -126,24 +118,6 @@ SUBAGENT = trajectory(user("Find it."), agent("Found."), trajectory_id="sub-1")
 def _examples() -> list[Example]:
     return [
         Example("smallest", trajectory(*HELLO, trajectory_id="smallest"), HELLO_MESSAGES),
-        Example(
-            "session-of-16",
-            trajectory(*HELLO, version="ATIF-v1.6", session_id="session-of-16"),
-            HELLO_MESSAGES,
-        ),
-        Example(
-            "every-root-field",
-            trajectory(
-                *HELLO,
-                session_id="s",
-                trajectory_id="every-root-field",
-                notes="By hand.",
-                final_metrics=TOTALS,
-                extra={"task": {"name": "orders"}},
-                subagent_trajectories=[],
-            ),
-            HELLO_MESSAGES,
-        ),
         Example(
             "every-agent-field",
             trajectory(
@@ -201,21 +175,6 @@ def _examples() -> list[Example]:
             ],
         ),
         Example(
-            "every-call-field",
-            trajectory(
-                user("Go."),
-                agent(
-                    "I look.",
-                    tool_calls=[{**ORDER, "extra": {"timeout": 5}}],
-                    observation=results(
-                        {"source_call_id": "c1", "content": "shipped", "extra": {"score": 0.5}}
-                    ),
-                ),
-                trajectory_id="every-call-field",
-            ),
-            [asked("Go."), said("I look.", ORDER), got("shipped", "c1")],
-        ),
-        Example(
             "every-step-field",
             trajectory(
                 user("Go.", timestamp="2026-05-01T10:00:00Z", extra={"n": 1}, llm_call_count=None),
@@ -240,20 +199,6 @@ def _examples() -> list[Example]:
             ],
         ),
         Example(
-            "no-model-asked",
-            trajectory(
-                user("Go."),
-                agent(
-                    "",
-                    llm_call_count=0,
-                    tool_calls=[ORDER],
-                    observation=results({"source_call_id": "c1", "content": "done"}),
-                ),
-                trajectory_id="no-model-asked",
-            ),
-            [asked("Go."), said("", ORDER), got("done", "c1")],
-        ),
-        Example(
             "images",
             trajectory(
                 user([{"type": "text", "text": "What is it?"}, IMAGE]),
@@ -269,25 +214,6 @@ def _examples() -> list[Example]:
                 asked([{"type": "text", "text": "What is it?"}, SHOWN_IMAGE]),
                 said([{"type": "text", "text": "I look."}], ORDER),
                 got([SHOWN_URL], "c1"),
-            ],
-        ),
-        Example(
-            "all-image-types",
-            trajectory(
-                user(
-                    [
-                        {"type": "image", "source": {"media_type": kind, "path": f"images/{n}"}}
-                        for n, kind in enumerate(("image/jpeg", "image/gif"))
-                    ]
-                ),
-                agent("Two."),
-                trajectory_id="all-image-types",
-            ),
-            [
-                asked(
-                    [{"type": "image_url", "image_url": {"url": f"images/{n}"}} for n in range(2)]
-                ),
-                said("Two."),
             ],
         ),
         Example(

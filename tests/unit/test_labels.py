@@ -313,16 +313,6 @@ def test_a_misspelled_column_of_json_lines_is_looked_for_once(
     assert len(comparisons) < 100
 
 
-def test_names_of_columns_that_differ_in_each_line_are_not_all_looked_for(
-    path: Path, comparisons: list[str]
-) -> None:
-    rows = ({"run_id": "a", "label": 1, f"column {number}": 1} for number in range(5_000))
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    read = read_rows(path, file="labels.csv")
-    assert (len(read.rows), len(read.unused)) == (5_000, 5_000)
-    assert len(comparisons) < 20_000
-
-
 def test_keys_of_a_document_are_looked_for_up_to_a_limit(
     tmp_path: Path, comparisons: list[str]
 ) -> None:
