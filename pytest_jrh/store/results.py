@@ -19,7 +19,7 @@ from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, STATE_FOLDER, case_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, NoVerdictCase, Problem
-from pytest_jrh.core.files import lines_of
+from pytest_jrh.core.files import encoded, lines_of
 from pytest_jrh.core.model import (
     JUDGED,
     MADE,
@@ -67,7 +67,7 @@ _OF_RESULT = tuple(field.name for field in fields(CaseResult) if field.name != "
 
 
 def result_data(result: CaseResult) -> dict[str, Any]:
-    """The result as plain JSON values, which `result_of` reads."""
+    """The result as plain JSON values."""
     # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
     # every report.
     judge, shared = result.judge_spending, result.shared
@@ -98,15 +98,6 @@ def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> 
     return data
 
 
-def result_of(data: Mapping[str, Any]) -> CaseResult:
-    """The result of these values; raises `KeyError` or `TypeError` where they are none."""
-    values = dict(data)
-    for name, from_json in _FROM_JSON.items():
-        if values.get(name) is not None:
-            values[name] = from_json(values[name])
-    return _of_values(values)
-
-
 def _of_values(values: Mapping[str, Any]) -> CaseResult:
     """The result of the values of a line; those of its spec stand beside the others."""
     of_spec = {name: values[name] for name in _OF_SPEC if name in values}
@@ -118,22 +109,18 @@ def _spending_data(spending: Spending) -> dict[str, Any]:
     return {**_fields(spending), "usage": _fields(spending.usage)}
 
 
-def _spending_of(data: Mapping[str, Any]) -> Spending:
-    return Spending(**{**data, "usage": Usage(**data["usage"])})
-
-
 def result_text(result: CaseResult) -> str:
     """The result as one JSON text, which `result_from` reads.
 
     It travels between processes as a report's attribute: taken apart by execnet it would be a
-    hundred values.
+    hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
-    return json.dumps(result_data(result))
+    return encoded(json.dumps(result_data(result), ensure_ascii=False)).decode()
 
 
 def result_from(text: str) -> CaseResult:
     """The result of a text that `result_text` wrote."""
-    return result_of(json.loads(text))
+    return _checked(text.encode())[0]
 
 
 def _fields(
@@ -164,19 +151,6 @@ _SELDOM: Mapping[str, Callable[[Any], Any]] = {
     "edit_note": str,
     "turns_shown": _shown_data,
     "verdicts": lambda verdicts: [*map(_fields, verdicts)],
-}
-_FROM_JSON: Mapping[str, Callable[[Any], Any]] = {
-    "spending": _spending_of,
-    "judge_spending": _spending_of,
-    "shared": lambda shared: SharedCall(shared["fingerprint"], _spending_of(shared["spending"])),
-    "scores": tuple,
-    "base_scores": tuple,
-    "minority": lambda verdict: Verdict(**verdict),
-    "rejected": lambda rejection: Rejection(**rejection),
-    "turns_shown": lambda shown: ShownTurns(
-        **{**shown, "missing": tuple(shown.get("missing", ()))}
-    ),
-    "verdicts": lambda verdicts: tuple(Verdict(**verdict) for verdict in verdicts),
 }
 
 

@@ -22,6 +22,8 @@ from pytest_jrh.core.model import (
 from pytest_jrh.store.results import (
     read_results,
     result_data,
+    result_from,
+    result_text,
     stored_data,
 )
 from tests.support.made_cases import DIGESTS, make_result, make_spec
@@ -177,3 +179,8 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "r.jsonl")
     with pytest.raises(InputError, match=r"r.jsonl: this is not a regular file"):
         read_results(tmp_path / "r.jsonl")
+
+
+def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:
+    result = replace(RESULTS[0], reasoning="Look: \ud83d.")
+    assert result_from(result_text(result)).reasoning == "Look: \ufffd."

@@ -21,7 +21,7 @@ from pytest_jrh.stats.gate import decide
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.stats.statistics import describe
 from pytest_jrh.store.labels import Grounds, drawn_labels
-from pytest_jrh.store.results import result_data, result_of
+from pytest_jrh.store.results import result_from, result_text
 from tests.support.made_cases import DIGESTS, RUBRIC, make_result, make_spec, make_suite
 
 
@@ -148,7 +148,7 @@ def test_one_cluster_gives_no_interval() -> None:
 
 def test_a_verdict_without_a_label_survives_a_file() -> None:
     result = judged(1, 1, None)
-    assert result_of(result_data(result)) == result
+    assert result_from(result_text(result)) == result
 
 
 def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:
