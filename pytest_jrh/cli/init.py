@@ -15,13 +15,13 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from pytest_jrh.cases.ids import CASES_FILE
 from pytest_jrh.cli.init_judge import (
-    PACKAGE,
     GivenJudge,
     LogPlace,
     about_committing,
@@ -506,7 +506,7 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "judge_model": _JUDGE_MODEL,
         "judge_section": f"{_JUDGE_PROMPT}\njudge:\n  prompt_path: {prompt}",
         "limit": "--jrh-max-cost=5",
-        "package": PACKAGE,
+        "package": json.dumps(_installed_from()),
         "baseline": f"inputs/baselines/{name}.json",
         "cassettes": f"inputs/cassettes/{name}",
         "cases": f"inputs/suites/{name}",
@@ -519,6 +519,22 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "prompt": built_in_name(JUDGE.name, mode=mode, objective="fail"),
         "rejudge": f"pytest --jrh-config={config}{frozen} --jrh-judge-record-mode=new_episodes",
     }
+
+
+def _installed_from() -> str:
+    """Where this package was installed from, as pip takes it: a repository and its commit; empty
+    where others cannot get it from there.
+    """
+    try:
+        text = metadata.distribution("pytest-jrh").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return ""
+    origin = json.loads(text or "{}")
+    url = urlsplit(origin.get("url", ""))
+    # A password in a URL stays here, as the path of a folder does.
+    if "vcs_info" not in origin or not url.hostname or url.password is not None:
+        return ""
+    return f"{origin['vcs_info']['vcs']}+{url.geturl()}@{origin['vcs_info']['commit_id']}"
 
 
 def _texts(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeKind, SuiteJudge
 
 
-PACKAGE = "pytest-jrh"
 _ABOUT = (
     "# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is",
     "# answered from there. Keys never stand in a config: they come from the environment.",

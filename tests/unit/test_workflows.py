@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +47,20 @@ def steps(name: str) -> list[tuple[str, dict[str, Any]]]:
     return [(job, step) for job, body in read(name)["jobs"].items() for step in body["steps"]]
 
 
-def commands(name: str, job: str | None = None) -> list[list[str]]:
-    """The words of every line that is run, of one job or all.
+NAMED = "${PYTEST_JRH:?put where pytest-jrh comes from into env of this workflow}"
 
-    An expression of GitHub's stands for one word.
-    """
+
+def commands(name: str, job: str | None = None) -> list[list[str]]:
+    """The words of every line that is run, of one job or all."""
+    return commands_of(read(name), job)
+
+
+def commands_of(workflow: dict[Any, Any], job: str | None = None) -> list[list[str]]:
+    """The words of every line of a workflow; an expression of GitHub's stands for one word."""
     scripts = [
         re.sub(r"\$\{\{.*?\}\}", "1", step["run"])
-        for its_job, step in steps(name)
+        for its_job, body in workflow["jobs"].items()
+        for step in body["steps"]
         if "run" in step and job in (None, its_job)
     ]
     return [
@@ -172,6 +180,61 @@ def test_the_example_is_what_init_writes(tmp_path: Path) -> None:
     start_suite("refund_agent", log, folder=tmp_path)
     written = (tmp_path / ".github" / "workflows" / "judge-gate.yml").read_text(encoding="utf-8")
     assert written == (FOLDER / "judge-gate.yml").read_text(encoding="utf-8")
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FROM_GIT = {"vcs_info": {"vcs": "git", "commit_id": COMMIT}}
+
+
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        (
+            {"url": "https://forge.example/o/r.git", **FROM_GIT},
+            f"git+https://forge.example/o/r.git@{COMMIT}",
+        ),
+        ({"url": "file:///home/me/r", **FROM_GIT}, ""),
+        ({"url": "https://me:secret@forge.example/o/r.git", **FROM_GIT}, ""),
+        ({"url": "file:///home/me/r", "dir_info": {"editable": True}}, ""),
+        (None, ""),
+    ],
+    ids=["git", "a clone on this machine", "with a password", "a folder", "an index"],
+)
+def test_the_workflow_installs_what_is_installed_here_or_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, origin: object, source: str
+) -> None:
+    class Installed:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return None if origin is None else json.dumps(origin)
+
+    monkeypatch.setattr(metadata, "distribution", lambda _name: Installed())
+    log = ROOT / "inputs" / "data" / "refund_agent" / "refund_agent.eval"
+    start_suite("refund_agent", log, folder=tmp_path)
+    text = (tmp_path / ".github" / "workflows" / "judge-gate.yml").read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert workflow["env"]["PYTEST_JRH"] == source
+    assert "/home/me" not in text
+    assert "secret@" not in text
+    installs = [words for words in commands_of(workflow) if "install" in words]
+    assert installs == [["python", "-m", "pip", "install", NAMED]] * 2
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("name", NAMES)
+def test_no_example_installs_a_name_that_anybody_could_take(name: str) -> None:
+    for words in commands(name):
+        assert "pytest-jrh" not in words
+    assert read(name)["env"]["PYTEST_JRH"] == ""
+    done = subprocess.run(
+        ["bash", "-c", f'echo "{NAMED}"'],
+        env={"PYTEST_JRH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "put where pytest-jrh comes from" in done.stderr
 
 
 @pytest.mark.skipif(
