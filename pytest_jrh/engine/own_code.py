@@ -11,14 +11,11 @@ import contextvars
 import inspect
 import threading
 import time
-import types
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import WeakSet
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import UNSCORED
@@ -116,7 +113,6 @@ class _Run:
     async def value(self) -> object:
         """What the code returns; raises `Unscored` where it does not."""
         loop = asyncio.get_running_loop()
-        began = time.monotonic()
 
         def submit(work: Coroutine[Any, Any, Any]) -> Future[Any]:
             # In the context from before: what `complete` asks is recorded as calls of their own.
@@ -124,17 +120,16 @@ class _Run:
                 asyncio.run_coroutine_threadsafe, self._counted(work), loop
             )
 
-        running = self.runner.threads.start(
-            lambda: self.code.call(submit), is_async=self.code.is_async
-        )
+        threads = self.runner.threads
+        running = threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
         waiter = asyncio.wrap_future(running.ended)
         while not waiter.done():
-            # Without what it waited for: calls of ours, and other code.
-            seconds = time.monotonic() - began - self._excused() - running.waited
-            seconds_left = self.code.timeout - seconds
+            # Its time begins when it does: other code may hold the loop.
+            begun = running.began or time.monotonic()
+            seconds_left = self.code.timeout - (time.monotonic() - begun - self._excused())
             if seconds_left <= 0:
-                running.cancel()
                 waiter.cancel()
+                await threads.cancel(running)
                 raise self._late()
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
@@ -183,8 +178,7 @@ class _Run:
 
 
 _LAST_WAIT = 2.0
-_SHORTLY = 0.01
-_LONGEST_HOLD = 60.0
+_ANSWERS_WITHIN = 1.0
 
 
 class Ended(NamedTuple):
@@ -195,51 +189,27 @@ class Ended(NamedTuple):
 
 
 class RunningCode:
-    """Code in a thread of its own or, if async, on a shared loop; `held` is in seconds."""
+    """Code in a thread of its own or, if async, on a shared loop; it `began` at a time of the
+    monotonic clock, or has not yet.
+    """
 
-    def __init__(self, threads: CodeThreads, call: Callable[[], object], context: Context) -> None:
+    def __init__(self, call: Callable[[], object], context: Context) -> None:
         self.call = call
         self.context = context
         self.ended: Future[Ended] = Future()
         # Whoever stops waiting for it does not cancel it: the code goes on.
         self.ended.set_running_or_notify_cancel()
-        self.held = 0.0
+        self.began: float | None = None
         self.task: asyncio.Task[None] | None = None
-        self._threads = threads
-        self._loop: _SharedLoop | None = None
-        self._waited_before = 0.0
-        self._held_before = 0.0
-
-    @property
-    def waited(self) -> float:
-        """For how many seconds other code has held the loop that it is on."""
-        if self._loop is None:
-            return 0.0
-        return self._waited_before + self._loop.held_by_others(self) - self._held_before
-
-    def put_on(self, loop: _SharedLoop) -> None:
-        """Run it on a loop, which may be another one as long as it has not begun."""
-        self._waited_before = self.waited
-        self._held_before = loop.held_by_others(self)
-        self._loop = loop
-        loop.add(self)
-
-    def cancel(self) -> None:
-        """Stop it where it is async and waits; where it holds the loop, the loop is left to it."""
-        loop = self._loop
-        if loop is None:
-            return
-        if loop.is_held_by(self):
-            self._threads.leave(loop)
-        loop.cancel(self)
+        self.loop: _SharedLoop | None = None
 
 
 class CodeThreads:
     """One loop, in a thread, for code that is async, and a thread each for other code.
 
     The loop is one for all, because clients that a module keeps belong to the loop that they were
-    first used in; code that has held it for longer than it may is left alone on it. All threads
-    are daemons: code that never returns does not keep the process.
+    first used in; code that does not give it back in its time is left alone on it. All threads are
+    daemons: code that never returns does not keep the process.
     """
 
     def __init__(self) -> None:
@@ -248,12 +218,13 @@ class CodeThreads:
 
     def start(self, call: Callable[[], object], *, is_async: bool) -> RunningCode:
         """Run code in a copy of the present context."""
-        code = RunningCode(self, call, copy_context())
+        code = RunningCode(call, copy_context())
         if is_async:
             self._share(code)
             return code
 
         def run() -> None:
+            code.began = time.monotonic()
             try:
                 value = call()
             except BaseException as error:  # noqa: BLE001 - the engine says what it was
@@ -270,14 +241,23 @@ class CodeThreads:
         ).start()
         return code
 
-    def leave(self, loop: _SharedLoop) -> None:
-        """Leave a loop to the code that holds it; what has not begun there begins on another."""
-        with self._lock:
-            if self._loop is loop:
-                self._loop = None
-        with contextlib.suppress(KeyError):
-            while True:
-                self._share(loop.not_begun.pop())
+    async def cancel(self, code: RunningCode) -> None:
+        """Stop code that is async and waits. A loop that is held is left to who holds it, and what
+        has not begun there begins on another.
+        """
+        loop = code.loop
+        if loop is None:
+            return
+        loop.cancel(code)
+        try:
+            await asyncio.wait_for(loop.answer(), _ANSWERS_WITHIN)
+        except TimeoutError:
+            with self._lock:
+                if self._loop is loop:
+                    self._loop = None
+            with contextlib.suppress(KeyError):
+                while True:
+                    self._share(loop.not_begun.pop())
 
     def close(self) -> None:
         """End the loop; code that does not end is left to itself."""
@@ -289,37 +269,21 @@ class CodeThreads:
         with self._lock:
             if self._loop is None:
                 self._loop = _SharedLoop()
-            code.put_on(self._loop)
+            self._loop.add(code)
 
 
 class _SharedLoop:
-    """A loop in a thread, which knows which code holds it, and for how long."""
+    """A loop in a thread."""
 
     def __init__(self) -> None:
         self.not_begun: set[RunningCode] = set()
-        self._held = 0.0
-        self._holder: tuple[RunningCode, float] | None = None
         self._loop = asyncio.new_event_loop()
-        self._programs: WeakSet[asyncio.SubprocessTransport] = WeakSet()
-        for name in ("subprocess_exec", "subprocess_shell"):
-            setattr(self._loop, name, self._noted(getattr(self._loop, name)))
         self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
         self._thread.start()
 
-    def held_by_others(self, code: RunningCode) -> float:
-        """Seconds that other code has held the loop; of the current holder a minute at most."""
-        holder = self._holder
-        seconds = self._held - code.held
-        if holder is not None and holder[0] is not code:
-            seconds += min(time.monotonic() - holder[1], _LONGEST_HOLD)
-        return seconds
-
-    def is_held_by(self, code: RunningCode) -> bool:
-        """Whether code has not given the loop back since its present step began."""
-        return self._holder is not None and self._holder[0] is code
-
     def add(self, code: RunningCode) -> None:
         """Begin code as soon as the loop is free."""
+        code.loop = self
         self.not_begun.add(code)
         self._loop.call_soon_threadsafe(self._begin, code, context=code.context)
 
@@ -327,6 +291,10 @@ class _SharedLoop:
         """Cancel what code waits for, once the loop is free."""
         self.not_begun.discard(code)
         self._loop.call_soon_threadsafe(lambda: code.task and code.task.cancel())
+
+    def answer(self) -> asyncio.Future[None]:
+        """Done once the loop is free."""
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop))
 
     def close(self) -> None:
         """End the loop; code that does not end is left to itself."""
@@ -336,28 +304,13 @@ class _SharedLoop:
         if not self._thread.is_alive():
             self._loop.close()
 
-    def _noted(self, start: Callable[..., Any]) -> Callable[..., Any]:
-        """Note the programs that code starts on the loop, to close them while the loop is open."""
-
-        async def started(*args: Any, **kwargs: Any) -> Any:
-            program, protocol = await start(*args, **kwargs)
-            self._programs.add(program)
-            return program, protocol
-
-        return started
-
     async def _ended(self) -> None:
-        """Cancel what waits, and end the programs that are left, before the loop is closed."""
+        """Cancel what waits before the loop is closed."""
         current = asyncio.current_task()
         for task in asyncio.all_tasks():
             if task is not current:
                 task.cancel()
         await asyncio.sleep(0)
-        programs = list(self._programs)
-        for program in programs:
-            program.close()
-        while any(program.get_returncode() is None for program in programs):
-            await asyncio.sleep(_SHORTLY)
         await self._loop.shutdown_asyncgens()
         self._loop.stop()
 
@@ -374,46 +327,13 @@ class _SharedLoop:
         code.task = self._loop.create_task(self._run(code), context=code.context)
 
     async def _run(self, code: RunningCode) -> None:
+        code.began = code.began or time.monotonic()
         try:
-            result = Ended(await _stepwise(self, code))
+            value = code.call()
+            result = Ended(await value if inspect.isawaitable(value) else value)
         except BaseException as error:  # noqa: BLE001 - the engine says what it was
             result = Ended(error=error)
         code.ended.set_result(result)
-
-    def step(self, code: RunningCode, work: Callable[[], Any]) -> Any:
-        """Let code go on until it waits for something, and note how long it held the loop."""
-        began = time.monotonic()
-        self._holder = (code, began)
-        try:
-            return work()
-        finally:
-            took = time.monotonic() - began
-            self._held += took
-            code.held += took
-            self._holder = None
-
-
-@types.coroutine
-def _stepwise(loop: _SharedLoop, code: RunningCode) -> Generator[Any, None, object]:
-    """Await what code returns, with each of its steps noted by the loop."""
-    work = _called(code.call)
-    go_on: Callable[[], Any] = partial(work.send, None)
-    while True:
-        try:
-            waits_for = loop.step(code, go_on)
-        except StopIteration as end:
-            return end.value
-        try:
-            yield waits_for
-        except BaseException as error:  # noqa: BLE001 - the code itself decides what comes of it
-            go_on = partial(work.throw, error)
-        else:
-            go_on = partial(work.send, None)
-
-
-async def _called(call: Callable[[], object]) -> object:
-    value = call()
-    return await value if inspect.isawaitable(value) else value
 
 
 T = TypeVar("T")
