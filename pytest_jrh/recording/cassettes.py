@@ -4,7 +4,7 @@ The metadata comes first in the file and holds one entry per finished call; the 
 as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrpy and every other
 reader of YAML read the whole file, and a replay reads this head alone, with `json`; a head in other
 YAML is read as such. Files are written whole, after every call, to a temporary file that is read
-back and then renamed. A file on disk is hostile until it has been looked at.
+back and then renamed.
 """
 
 from __future__ import annotations
@@ -44,8 +44,6 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 # To YAML 1.1 a number with an exponent needs a point: `1e-05` is text. Only numbers end a line of
 # JSON in a digit.
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
-
-_ESCAPED_SURROGATE = re.compile(r"(?i)\\ud[89a-f]")
 
 
 class Malformed(Exception):
@@ -144,28 +142,13 @@ def _line_in_json(head: str, path: tuple[int | str, ...]) -> int:
 
 
 def _read_json(head: str) -> object:
-    """The metadata of a head in JSON.
-
-    None where it is none, or wants the closer look that YAML gets.
-    """
+    """The metadata of a head in JSON; None where it is none."""
     if not head.startswith(_HEAD_BEGINS):
         return None
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        data = dict(pairs)
-        if len(data) != len(pairs):
-            # YAML's reader gives the line of it.
-            raise ValueError
-        return data
-
     try:
-        data = json.loads(head[len(_HEAD_BEGINS) - 1 :], object_pairs_hook=unique)
-        if _ESCAPED_SURROGATE.search(head):
-            # YAML's reader refuses half of a pair, which no file could be written with.
-            json.dumps(data, ensure_ascii=False).encode()
+        return json.loads(head[len(_HEAD_BEGINS) - 1 :])
     except (ValueError, RecursionError):
         return None
-    return data
 
 
 def _read_yaml(text: str) -> object:
@@ -208,26 +191,7 @@ def _json_escape(match: re.Match[str]) -> str:
 
 @cache
 def _loader() -> Any:
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]
-        """A safe loader that refuses duplicate keys: readers differ in which of the values they
-        take.
-        """
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's
-            seen = set()
-            for key, _ in node.value:
-                if isinstance(key, yaml.ScalarNode):
-                    name = (key.tag, key.value)
-                    if name in seen:
-                        raise yaml.constructor.ConstructorError(
-                            None, None, f"duplicate key {key.value!r:.60}", key.start_mark
-                        )
-                    seen.add(name)
-            return super().construct_mapping(node, deep)
-
-    return Loader
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @cache

@@ -276,29 +276,6 @@ def test_a_head_that_was_edited_by_hand_is_read(new: Path, old: str, edited: str
     assert calls_of(new, interactions=False).keys() == wanted.keys()
 
 
-TWICE = [
-    ("old", "      finish_reason: stop\n", "finish_reason"),
-    ("new", '          "finish_reason": "stop",\n', "finish_reason"),
-    ("old", "version: 1\n", "version"),
-    ("new", "version: 1\n", "version"),
-    ("old", "metadata: {jrh: {format: 1, complete: true, calls: []}}\n", "metadata"),
-    ("new", "metadata: {jrh: {format: 1, complete: true, calls: []}}\n", "metadata"),
-]
-
-
-@pytest.mark.parametrize(("form", "line", "key"), TWICE)
-def test_a_duplicate_key_is_refused_with_its_line(
-    new: Path, form: str, line: str, key: str
-) -> None:
-    text = (OLD if form == "old" else new).read_text("utf-8")
-    at = text.index(line) if line in text else len(text)
-    new.write_text(text[:at] + line + text[at:], encoding="utf-8")
-    with pytest.raises(InputError, match=f"duplicate key '{key}'") as refused:
-        Cassette.load(new, interactions=True)
-    number = int(str(refused.value).split("new.yaml:")[1].split(":")[0])
-    assert new.read_text("utf-8").split("\n")[number - 1] == line.rstrip("\n")
-
-
 def test_a_mistake_below_a_head_in_json_has_the_line_in_the_file(new: Path) -> None:
     text = new.read_text("utf-8")
     for broken in ("      code: @", "      code: two hundred"):
