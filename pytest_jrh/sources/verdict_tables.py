@@ -375,8 +375,10 @@ class _Choice:
         candidates = self._candidates("verdict", taken)
         names_judges = [column for column in candidates if _plain_name(column) == "judge"]
         if len(candidates) == 2 and not judge and names_judges and names_judges[0] not in readable:  # noqa: PLR2004
-            judge = names_judges[0]
-            candidates.remove(judge)
+            candidates.remove(names_judges[0])
+            # A session with one judge writes no name of it.
+            if any(map(as_text, self._table.values(names_judges[0]))):
+                judge = names_judges[0]
         if len(candidates) > 1:
             candidates = [column for column in candidates if column in readable] or candidates
         if len(candidates) == 1:

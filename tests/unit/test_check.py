@@ -130,6 +130,24 @@ def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Pat
     assert reasons == {"the case has changed: another rubric text, transcript or label"}
 
 
+def test_results_of_two_sessions_with_one_judge_are_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def results(name: str, missed: int) -> str:
+        rows = [
+            {"case_id": f"c{case}", "run_id": f"r{case}", "judge": "", "expected": case % 2}
+            | {"score": 0 if case < missed else case % 2, "spending": {"calls": 1}}
+            for case in range(40)
+        ]
+        text = "".join(f"{json.dumps(row)}\n" for row in rows)
+        return str(written(tmp_path, text, name))
+
+    old, new = results("old.jsonl", 0), results("new.jsonl", 20)
+    assert main(["check", new, "--baseline", old]) == 1
+    printed = capsys.readouterr().out
+    assert "FAIL: The judge misses 10 violations, more than before (0)" in printed
+
+
 def test_verdicts_of_the_baseline_without_a_row_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
