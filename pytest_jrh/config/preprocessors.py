@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.text import nearest, nearest_hint
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.core.transcript import ROLES, message_mistake, storable
 from pytest_jrh.core.user_code import error_places, error_text
 
@@ -212,15 +212,8 @@ def _step(state: dict[str, Any], preprocessor: Preprocessor, raw_sample: object)
 
 def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
-    unknown = [str(key) for key in state if key not in _KEYS]
-    if unknown:
-        close = nearest(unknown[0], _KEYS)
-        return f"set the key {printable(unknown[0])!r}" + (
-            f", which is most like {close!r}" if close else ""
-        )
-    missing = [key for key in _KEYS if key not in state]
-    if missing:
-        return f"removed the key {missing[0]!r}"
+    if set(state) != set(_KEYS):
+        return f"left the keys {listed(map(str, state))}; a run has {listed(_KEYS)}"
     if (state["run_id"], state["epoch"]) != (run.run_id, run.epoch):
         return "changed the run's id or epoch, which name the case"
     for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_jrh.core import text
 from pytest_jrh.core.diffs import differences, unified
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import neutralize, storable
 from pytest_jrh.llm.calls import Response, parse
 from pytest_jrh.reports import markdown
@@ -46,6 +47,7 @@ WORK: dict[str, Callable[[str], object]] = {
     "parse": _parsed,
     "neutralize": lambda words: neutralize(words, {"transcript"}),
     "storable": storable,
+    "of_code": Redactor(("sk-0123456789abcdef",)).of_code,
     "differences": lambda words: differences(words, f"b {words[::-1]} b"),
     "unified": lambda words: unified(words.split(), ["b", *words.split(), "b"]),
     "plain": text.plain,

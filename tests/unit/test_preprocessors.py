@@ -198,10 +198,10 @@ def forget(run: dict[str, Any]) -> None:
     [
         (explode, "explode raised KeyError: 'nothing here'"),
         (rename, "rename changed the run's id or epoch"),
-        (forget, "forget removed the key 'target'"),
+        (forget, "forget left the keys run_id, epoch, input, messages, metadata; a run has"),
         (lambda _: 3, "returned int 3"),
         (lambda _: "text", "returned str 'text'"),
-        (lambda _: {"mesages": []}, "set the key 'mesages', which is most like 'messages'"),
+        (lambda _: {"mesages": []}, "messages, metadata, mesages; a run has run_id, epoch, input"),
         (lambda _: {"messages": None}, "left 'messages' as NoneType instead of list"),
         (lambda _: {"metadata": []}, "left 'metadata' as list instead of dict"),
         (lambda _: {"metadata": {"when": object()}}, "left a value that is not JSON"),

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.engine.wiring import Trials
+from pytest_jrh.recording.recorder import Capture
 
 ONE = StageModel("planner", "openai/one")
 ALIKE = (ONE, replace(ONE, stage="judge", system_prompt="Be strict."), replace(ONE, stage="editor"))
@@ -21,7 +21,7 @@ ALIKE = (ONE, replace(ONE, stage="judge", system_prompt="Be strict."), replace(O
 class Http:
     @contextlib.contextmanager
     def replaying(self, _: object) -> Iterator[Any]:
-        yield SimpleNamespace(missed="nothing recorded", anonymous=False)
+        yield Capture(missed="nothing recorded")
 
 
 class Client:
