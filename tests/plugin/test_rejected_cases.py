@@ -103,14 +103,6 @@ def test_labels_that_only_a_shard_has_are_named(
     assert "(28 blind labels)" in printed
 
 
-def test_file_that_cannot_be_used_is_left_alone_and_red(project: Path) -> None:
-    (project / FILE).write_text("{}\n", encoding="utf-8")
-    done = run_pytest(project, CONFIG)
-    assert done.code == pytest.ExitCode.TESTS_FAILED
-    assert (project / FILE).read_text("utf-8") == "{}\n"
-    assert f"{FILE} cannot be read, so nothing was written to it" in done.stdout.replace("\n", " ")
-
-
 def label(project: Path, *, wrong: int = 0) -> None:
     """Label 28 made cases and both rejected ones blind, as a person who contradicts the suite's
     label of the first `wrong` made ones, and the verifier about all that it rejected."""

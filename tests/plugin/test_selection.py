@@ -79,20 +79,6 @@ def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
     assert counts(project.folder / RESULTS)["case_results.jsonl"] == 6
 
 
-def test_results_where_sessions_left_them_before_are_kept_and_move(
-    pytester: pytest.Pytester, project: Project
-) -> None:
-    pytester.runpytest(project.suite.option)
-    folder = project.folder / RESULTS
-    for path in (folder / "state").iterdir():
-        path.rename(folder / path.name)
-    (folder / "state").rmdir()
-    pytester.runpytest(project.suite.option, "-k", "run-1")
-    assert sum(line.get("kept", False) for line in lines(folder / "state/case_results.jsonl")) == 6
-    assert counts(folder)["case_results.jsonl"] == 8
-    assert not list(folder.glob("c*"))
-
-
 def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     pytester: pytest.Pytester, project: Project
 ) -> None:
