@@ -256,6 +256,9 @@ class _SessionFile(ItemFile):
             return read_json(text, str(self.path)).line(path)
         except InputError as error:
             return error.problems[0].line
+        except RecursionError:
+            # The file is somebody else's, and its values may be nested without end.
+            return None
 
     def parsed(self, data: bytes) -> Any:
         """The conversation that the file comes to; raises DamagedError, with its line."""

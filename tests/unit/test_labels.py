@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.rubrics import read_rubrics
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
@@ -311,16 +310,6 @@ def test_a_misspelled_column_of_json_lines_is_looked_for_once(
     hints = ["rename runid to run_id", "rename lable to label", "annotator is the nearest"]
     assert [problem.hint for problem in problems] == hints * 500
     assert len(comparisons) < 100
-
-
-def test_keys_of_a_document_are_looked_for_up_to_a_limit(
-    tmp_path: Path, comparisons: list[str]
-) -> None:
-    keys = {f"instruct{number}": 1 for number in range(5_000)}
-    file = tmp_path / "rubrics.json"
-    file.write_text(json.dumps([{"id": "kind", "instructions": "Be.", **keys}]), "utf-8")
-    read_rubrics(file, file="rubrics.json")
-    assert len(comparisons) <= 2_000 * 10
 
 
 def test_the_nearest_of_many_is_still_the_nearest(comparisons: list[str]) -> None:

@@ -505,7 +505,7 @@ def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ('{"object": "response",\n "output": [}', ".json:2: is not valid JSON"),
-        ('{"object": "response",\n "output": ' + "[" * 5000, ".json:2: is nested more than 100"),
+        ('{"object": "response",\n "output": ' + "[" * 5000, ".json: is nested more than 100"),
         ('{"object": "response",\n "output": 1}', ".json:2: output: got 1; must be an object with"),
         ('[{"role": "user", "content": "a"},\n {"role": "user", "content": 7}]', ".json:2: [1]: h"),
     ],
