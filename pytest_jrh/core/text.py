@@ -22,11 +22,6 @@ _LONGEST_CHUNK = 2_048
 _LONGEST_NAME = 60
 _LONGEST_COMPARED = 200
 _SHORTEST_MISTYPED = 3
-# Cyrillic and Greek letters, and signs, by the Latin letter that they look like, once without case.
-_SAME_LOOK = str.maketrans(
-    "авсԁеһіјкӏмнорԛѕтуѵԝх" + "αεικνορτυχ" + "015|i",
-    "abcdehijklmhopqstyvwx" + "aelkvoptux" + "olsll",
-)
 _MOST_COMPARED = 100
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -82,7 +77,7 @@ def name_problem(name: str) -> str | None:
 
 def alike(name: str, names: Iterable[str]) -> list[str]:
     """The other names that a person may have meant by this one: alike but for case, blanks and
-    accents, in letters that look the same, or with one letter more, less or in place of another.
+    accents, or with one letter more, less or in place of another.
     """
     letters = _bare_letters(name)
     others = []
@@ -96,8 +91,7 @@ def alike(name: str, names: Iterable[str]) -> list[str]:
 
 def _bare_letters(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.casefold())
-    letters = "".join(char for char in letters if char.isalnum() or char == "|")
-    return letters.translate(_SAME_LOOK)
+    return "".join(char for char in letters if char.isalnum())
 
 
 def _is_one_letter_off(first: str, second: str) -> bool:
