@@ -6,7 +6,6 @@ A discovered suite in a collection error.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -94,14 +93,6 @@ def freeze_cases_of_a_renamed_rubric(suite: SuiteFiles) -> None:
     append_to(suite.config, "replay: {frozen: cases.jsonl}\n")
 
 
-def label_a_case_off_the_scale(suite: SuiteFiles) -> None:
-    case = "scale::agent_perturbation::rubric-1::run-1[e1-score_0]"
-    decision = {"case_id": case, "case_digest": "0", "action": "edited", "expected": 99}
-    path = suite.negatives / "review" / "decisions.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text(f"{json.dumps(decision)}\n", encoding="utf-8")
-
-
 MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (misspell, ["*scale.yml:*test_to_run*", "*tests_to_run*"]),
     (leave_a_gap, ["*rubrics.yml:*score*"]),
@@ -122,10 +113,6 @@ MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (
         freeze_cases_of_a_renamed_rubric,
         ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*'],
-    ),
-    (
-        label_a_case_off_the_scale,
-        ["*decisions.jsonl:1: expected: got 99; the scores on offer are 0, 1, 2"],
     ),
 ]
 
