@@ -73,8 +73,6 @@ class Subset:
 def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
-        _refuse_forked(config)
-        _refuse_remote_workers(config)
         declare_markers(config)
         config.addinivalue_line("filterwarnings", _WARNING_OF_LITELLM)
         session = SuiteSession(config, config.stash[OPTIONS_READ])
@@ -228,29 +226,6 @@ def _refuse_pruning(session: SuiteSession) -> None:
             f"--jrh-prune: not supported with {stand_in.name} in place of the suite's own file, "
             "whose recordings would all be unused; run without it"
         )
-
-
-def _refuse_forked(config: pytest.Config) -> None:
-    """Refuse pytest-forked: the thread that makes the calls does not exist in a forked child."""
-    if config.getoption("forked", default=False):
-        raise pytest.UsageError(
-            "--forked: not supported with judge suites, because their calls are made in a thread; "
-            "run without --forked, or in several processes with "
-            "-n"
-        )
-
-
-def _refuse_remote_workers(config: pytest.Config) -> None:
-    """Refuse workers on other machines: made cases and recordings are handed over on the disk."""
-    if hasattr(config, "workerinput"):
-        return
-    for spec in config.getoption("tx", None) or ():
-        if not spec.rpartition("*")[2].startswith("popen"):
-            raise pytest.UsageError(
-                f"--tx={spec}: workers on other machines are not supported with judge suites, "
-                "because made cases and recordings are handed over on the disk; run with -n, or "
-                "each shard by itself and then python -m pytest_jrh merge"
-            )
 
 
 class _SuiteHooks:

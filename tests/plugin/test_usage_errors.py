@@ -350,32 +350,12 @@ def test_a_log_that_is_named_by_its_url_is_said_to_be_out_of_reach(
     result.stderr.fnmatch_lines([f'*the log "{log}" is not a file on this machine*', way])
 
 
-@pytest.mark.parametrize("worker", ["socket=127.0.0.1:9", "2*ssh=popen"])
-def test_workers_on_other_machines_are_refused(
-    pytester: pytest.Pytester, recorded: Recorded, worker: str
-) -> None:
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-d", "--tx", worker)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        [f"*--tx={worker}: workers on other machines are not supported with judge suites*"]
-    )
-
-
 def test_a_session_without_pytests_terminal_runs_its_cases(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_forked_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    pytester.makeconftest(
-        "def pytest_addoption(parser):\n    parser.addoption('--forked', action='store_true')\n"
-    )
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "--forked")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --forked: not supported with judge suites, *"])
 
 
 def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
