@@ -71,14 +71,6 @@ def break_a_template(suite: SuiteFiles) -> None:
     )
 
 
-def fill_the_memory_from_a_template(suite: SuiteFiles) -> None:
-    template = (
-        suite.folder / "inputs/custom_prompts" / suite.module / "agent_perturbation" / "editor.md"
-    )
-    template.parent.mkdir(parents=True)
-    template.write_text("{{ original_message }} {{ rubric }}\n{{ 'a' * 10**11 }}", encoding="utf-8")
-
-
 def name_an_unknown_preprocessor(suite: SuiteFiles) -> None:
     append_to(
         suite.config,
@@ -96,16 +88,12 @@ def freeze_cases_of_a_renamed_rubric(suite: SuiteFiles) -> None:
 MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     (misspell, ["*scale.yml:*test_to_run*", "*tests_to_run*"]),
     (leave_a_gap, ["*rubrics.yml:*score*"]),
-    (truncate_the_log, ["inputs/data/scale/runs.eval: is a truncated*"]),
+    (truncate_the_log, ["inputs/data/scale/runs.eval: * truncated or damaged .eval*"]),
     (empty_the_log, ["inputs/data/scale/runs.eval: *"]),
     (lose_the_log, ["*scale.yml:*runs.eval*does not exist*"]),
     (lose_the_rubrics, ["*scale.yml:*rubrics.yml*does not exist*"]),
     (name_an_unknown_test, ["*scale.yml:*agent_positive*", "*agent_positives*"]),
     (break_a_template, ["inputs/custom_prompts/scale/agent_perturbation/editor.md:1: *ruberic*"]),
-    (
-        fill_the_memory_from_a_template,
-        ["inputs/custom_prompts/scale/agent_perturbation/editor.md:2: *: a value would have*"],
-    ),
     (
         name_an_unknown_preprocessor,
         ["inputs/configs/scale.yml:*: *drop_tool_mesages*", "*drop_tool_messages*"],
