@@ -4,19 +4,17 @@ how its value is read. Its calls of models go through Inspect.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
-from pytest_jrh.core.text import nearest_hint, one_line, shortened
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, Said, judged_case
 from pytest_jrh.judges.own_code import (
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
 _LONGEST = 300
 _SCORER = "inspect_scorer"
 _KEY = f"judge.{_SCORER}"
+_NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
 # Inspect's own words for right and wrong.
 _BINARY_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 # How Inspect's graders begin the explanation of an answer without a grade.
@@ -88,27 +87,13 @@ class ScorerJudge(OwnCodeJudge):
 
     @property
     def lacks(self) -> str:
-        """The model that its code is seen to ask, where nothing names one, and what a model that is
-        named needs, such as the package of its provider.
-
-        Whatever code asks besides is known when it runs.
-        """
-        stage, section = self.settings.stage, self.section
-        named_roles = section.model_roles or {}
+        """What a model that is named needs, such as the package of its provider."""
+        stage = self.settings.stage
         model = stage.model or os.environ.get("INSPECT_EVAL_MODEL")
-        for name in filter(None, dict.fromkeys([model, *named_roles.values()])):
+        roles = self.section.model_roles or {}
+        for name in filter(None, dict.fromkeys([model, *roles.values()])):
             if reason := _not_asked(name, stage):
                 return reason
-        if model:
-            return ""
-        for role in _roles_asked(self.path, section.args or {}, self.source.function):
-            if role is None:
-                return "it asks a model, and `model` in its section of the config names none"
-            if role not in named_roles:
-                return (
-                    f"it asks the model of the role {role}, and neither `model_roles` nor `model` "
-                    "in its section of the config names one"
-                )
         return ""
 
     @property
@@ -194,8 +179,7 @@ def _loaded(
 ) -> tuple[Scorer, OwnSource]:
     """The scorer that `spec` names, and its code.
 
-    Raises `InputError` where it is not there, with the nearest that is, or with what its module
-    raised.
+    Raises `InputError` with what Inspect says where it is not there, or its module raised.
     """
     keep_libraries_local()
     path = shown_path(spec, "@")
@@ -204,19 +188,16 @@ def _loaded(
     from inspect_ai.scorer._scorer import ScorerSpec
 
     try:
-        problem = _misnamed(spec)
-        if problem is not None:
-            raise InputError(problem)
         scorer = scorer_from_spec(ScorerSpec(scorer=spec), None, **args)
         factory = registry_lookup("scorer", registry_info(scorer).name)
-    except (InputError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
         frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
         # The ellipsis tells that a secret may be cut there.
         cause = shortened(error_text(error), _LONGEST)
         message = f"the scorer {path!r} cannot be loaded: {cause}{frames}"
-        raise InputError(Problem(message, key=_KEY)) from error
+        raise InputError(Problem(message, key=_KEY, hint=None if frames else _NAMES)) from error
     code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None
@@ -235,88 +216,6 @@ def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, 
                 if (folder / value).is_file():
                     files.setdefault(value, folder / value)
     return files
-
-
-def _misnamed(spec: str) -> Problem | None:
-    """Why there is no such scorer, as far as that is known without running its file."""
-    from inspect_ai._util.decorator import parse_decorators
-    from inspect_ai._util.registry import registry_find, registry_info, registry_lookup
-
-    file, separator, name = spec.rpartition("@")
-    if not separator:
-        if registry_lookup("scorer", spec) is not None:
-            return None
-        registered = registry_find(lambda info: info.type == "scorer")
-        installed = [registry_info(entry).name for entry in registered]
-        message = f"no installed package has a scorer {shown(spec)}"
-        hint = nearest_hint(spec, installed) or "one of your own is named by its file: file.py@name"
-        return Problem(message, key=_KEY, hint=hint)
-    if not file.endswith(".py") or not name:
-        message = (
-            f"got {shown(shown_path(spec, '@'))}; must be a scorer, as file.py@name or package/name"
-        )
-        return Problem(message, key=_KEY)
-    if not Path(file).is_file():
-        return Problem(f"{shown(Path(file).name)} is not a file", key=_KEY)
-    # Inspect's reading passes over a file that is no Python.
-    ast.parse(Path(file).read_bytes(), filename=Path(file).name)
-    names = [entry for entry, _ in parse_decorators(Path(file), "scorer")]
-    if name in names:
-        return None
-    message = f"{Path(file).name} has no @scorer named {shown(name)}"
-    choices_text = f"it has {listed(names)}" if names else "it has no @scorer at all"
-    return Problem(message, key=_KEY, hint=nearest_hint(name, names) or choices_text)
-
-
-_GRADER = "grader"
-# Each asks the model of a role, which is `grader` for graders, unless it is given a model.
-_ASKING_CALLS: Mapping[str, str | None] = {
-    "get_model": None,
-    "model_graded_fact": _GRADER,
-    "model_graded_qa": _GRADER,
-}
-_ROLE_KEYS = ("role", "model_role")
-_MODEL_KEYS = frozenset({"model", "default"})
-
-
-def _roles_asked(path: str, args: Mapping[str, object], source: str) -> Iterator[str | None]:
-    """The roles whose models a scorer asks without a condition, as far as that is seen;
-    None is the model of no role.
-    """
-    name = path.rpartition("/")[2]
-    if name in _ASKING_CALLS and "@" not in path:
-        if not _MODEL_KEYS & args.keys():
-            role = args.get("model_role", _ASKING_CALLS[name])
-            yield role if isinstance(role, str) else None
-        return
-    try:
-        pending: list[ast.AST] = [ast.parse(source)]
-    except SyntaxError:
-        return
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If | ast.IfExp | ast.BoolOp | ast.Try | ast.Match):
-            continue
-        pending += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Call):
-            yield from _role_of_call(node)
-
-
-def _role_of_call(call: ast.Call) -> Iterator[str | None]:
-    """The role whose model a call asks, where it is one that asks and names no model."""
-    function = call.func
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    # `**settings` may name the model, and so may what stands in its place.
-    names_model = None in keywords or _MODEL_KEYS & keywords.keys() or call.args
-    if name not in _ASKING_CALLS or names_model:
-        return
-    roles = [keywords[key] for key in _ROLE_KEYS if key in keywords]
-    if not roles:
-        yield _ASKING_CALLS[name]
-    elif isinstance(roles[0], ast.Constant):
-        role = roles[0].value
-        yield role if isinstance(role, str) else None
 
 
 def _model(name: str, stage: StageModel) -> Model:

@@ -29,12 +29,9 @@ _NOT_OF_PROJECTS = (
 
 @dataclass(frozen=True, slots=True)
 class OwnSource:
-    """A judge's own code: the digest of all that it is, the text of its function alone, and the
-    `files` that count.
-    """
+    """A judge's own code: the digest of all that it is, and the `files` that count."""
 
     digest: str
-    function: str
     files: tuple[Path, ...] = ()
 
 
@@ -50,7 +47,6 @@ def own_source(
     `module_file` is the file that the config takes it from, else it is the one that it was defined
     in; `named` are the files that the config names.
     """
-    function = source_of(code)
     files = dict(named or {})
     start = module_file or _file_of(code)
     pending: list[tuple[str, Path]] = [] if start is None else [(Path(start).name, Path(start))]
@@ -62,10 +58,10 @@ def own_source(
             files[name] = path
             pending += imported_modules(path)
     digests = {name: _digest(path) for name, path in files.items()}
-    parts = [] if start is not None else [function]
+    parts = [] if start is not None else [source_of(code)]
     content = json.dumps([*parts, *sorted(digests.items())])
     digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    return OwnSource(digest, function, tuple(sorted(files.values())))
+    return OwnSource(digest, tuple(sorted(files.values())))
 
 
 def imported_modules(path: Path) -> list[tuple[str, Path]]:

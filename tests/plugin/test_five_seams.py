@@ -158,8 +158,7 @@ def test_a_judge_that_the_hook_supplies_gives_them_too(suite: SuiteFiles) -> Non
         first = run_pytest(suite.folder, suite.option, RECORD, *chosen)
         assert "4 calls made" in words(first), first.stdout
     [table] = tables(suite)
-    for workers in ((), ("-n", "2", *LOCAL)):
-        again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=offline())
-        assert "calls made" not in words(again), again.stdout
-        assert list(given(suite).values()) == [EXPECTED]
-        assert tables(suite) == [table]
+    again = run_pytest(suite.folder, suite.option, *chosen, interpreter=offline())
+    assert "calls made" not in words(again), again.stdout
+    assert list(given(suite).values()) == [EXPECTED]
+    assert tables(suite) == [table]

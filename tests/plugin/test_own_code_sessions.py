@@ -1,5 +1,5 @@
 """Judges of own code with repeats, on a scale, in every record mode, and in merged shards (rules Q,
-M1, G)."""
+M1)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ import gzip
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
-import yaml
 
 from pytest_jrh.__main__ import main
 from tests.plugin.own_judges import ONE, MakeJudged, asking, judged_suite, summary, words
@@ -49,17 +47,6 @@ def test_each_repeat_has_requests_of_its_own(judged: MakeJudged, pytester: pytes
     replayed = run_pytest(pytester.path, made.suite.option, *ONE, "-v")
     assert "0 calls made, 7 replayed" in words(replayed)
     assert scores_of(made.suite) == flickers
-
-
-def test_a_plan_and_a_budget_count_repeats(judged: MakeJudged, pytester: pytest.Pytester) -> None:
-    with JudgeService() as service:
-        made = judged(asking(service.url), repeats=3)
-        planned = run_pytest(pytester.path, made.suite.option, RECORD("once"), "--jrh-plan", *ONE)
-        assert "judge judges.py:judge 0 0 to 3" in words(planned)
-        limited = ("--jrh-max-calls=2", *ONE)
-        done = run_pytest(pytester.path, made.suite.option, RECORD("once"), *limited)
-        assert "No verdict (over_budget)" in words(done)
-        assert len(service.asked) == 2
 
 
 ORDINAL = """
@@ -173,80 +160,6 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     assert "judge is the nearest" in capsys.readouterr().err
 
 
-def test_shards_of_a_reworded_suite_are_merged(
-    recorded: Recorded, pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = judged_suite(recorded.tiny, BY_HOOK)
-    suite = made.suite
-    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
-    config["test_agent_perturbation_config"] = {"output": {"dir": "cases"}}
-    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-    whole = run_pytest(pytester.path, suite.option)
-    assert summary(whole) == "6 passed, 2 skipped"
-    rubrics = suite.data / "rubrics.yml"
-    rubrics.write_text(rubrics.read_text("utf-8").replace("kindly", "curtly"), encoding="utf-8")
-    frozen: list[Path] = []
-    for number, share in enumerate(("run-1 or run-2", "run-4")):
-        done = run_pytest(pytester.path, suite.option, "--jrh-frozen", "-k", share)
-        assert done.code == 0, done.stdout + done.stderr
-        frozen.append(suite.folder / f"shard-{number}")
-        shutil.copytree(suite.folder / "outputs", frozen[-1])
-    capsys.readouterr()
-    code = main(["merge", suite.option, "--jrh-frozen", *map(str, frozen)])
-    said = " ".join(capsys.readouterr().out.split())
-    assert code == 0, said
-    assert "6 cases of the rubric 'rubric-1' (suite tiny) had another text of the rubric" in said
-
-
-MOMENTS = """
-import os, threading
-under_way, begun, removed = threading.Event(), threading.Event(), threading.Event()
-
-
-def walk():
-    walks = [iter(os.environ.items()), iter(os.environ.values())]
-    assert under_way.wait(60)
-    read = [next(walk) for walk in walks]
-    begun.set()
-    assert removed.wait(60)
-    for walk in walks:
-        read += walk
-"""
-WHILE_AN_ITEM_ENDS = """
-import os, pytest
-from moments import begun, removed, under_way
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown():
-    assert "PYTEST_CURRENT_TEST" in dict(os.environ)
-    under_way.set()
-    assert begun.wait(60)
-    yield
-    assert "PYTEST_CURRENT_TEST" not in os.environ
-    removed.set()
-"""
-WALKING = """
-from moments import walk
-
-{kind} judge(case):
-    if "order 1002" in case.transcript:
-        walk()
-    return int("ok-marker-violation" in case.transcript)
-"""
-
-
-@pytest.mark.parametrize("kind", ["def", "async def"])
-def test_code_may_read_the_environment_while_an_item_ends(
-    judged: MakeJudged, pytester: pytest.Pytester, kind: str
-) -> None:
-    pytester.makepyfile(moments=MOMENTS)
-    pytester.makeconftest(WHILE_AN_ITEM_ENDS)
-    made = judged(WALKING.format(kind=kind))
-    two = ("-k", "perturbation and (run-1 or run-2)")
-    done = run_pytest(pytester.path, made.suite.option, RECORD("once"), *two)
-    assert "2 passed" in summary(done), done.stdout
-
-
 def test_a_key_that_a_judge_takes_from_a_file_is_not_kept(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
@@ -302,12 +215,9 @@ def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
     assert not made.cassette.exists() or made.cassette.stat().st_size < limit
 
 
-@pytest.mark.parametrize("distributed", [(), ("-n", "2")], ids=["one process", "two workers"])
-def test_pytest_exit_of_a_judge_is_named_and_never_green(
-    judged: MakeJudged, distributed: tuple[str, ...]
-) -> None:
+def test_pytest_exit_of_a_judge_is_named_and_never_green(judged: MakeJudged) -> None:
     made = judged("import pytest\ndef judge(case):\n    pytest.exit('done', returncode=0)\n")
-    done = run_pytest(made.suite.folder, made.suite.option, RECORD("once"), *ONE, *distributed)
+    done = run_pytest(made.suite.folder, made.suite.option, RECORD("once"), *ONE)
     assert done.code == pytest.ExitCode.TESTS_FAILED, done
     assert "raised Exit: done" in words(done)
     assert "INTERNALERROR" not in done.stdout + done.stderr

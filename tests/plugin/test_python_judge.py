@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from typing import Any
 
 import pytest
-import yaml
 
-from pytest_jrh.engine.loading import make_ready
-from tests.plugin.gated import WORKERS
 from tests.plugin.own_judges import ONE, RECORD, Judged, MakeJudged, asking, summary, words
 from tests.plugin.recorded import run_pytest
 from tests.support.judge_service import JudgeService
@@ -77,12 +73,11 @@ async def judge(case):
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
 def test_a_function_judges_without_any_recording(
-    judged: MakeJudged, pytester: pytest.Pytester, workers: tuple[str, ...]
+    judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
     made = judged(BY_MARKER)
-    done = run_pytest(pytester.path, made.suite.option, *workers)
+    done = run_pytest(pytester.path, made.suite.option)
     # Run 3 has no assistant turn.
     assert summary(done) == "6 passed, 2 skipped"
     assert not list(made.suite.cassettes.rglob("*judge*"))
@@ -99,13 +94,11 @@ def test_what_a_function_asks_is_recorded_and_answered_without_a_network(
         assert summary(first) == "2 passed, 6 deselected", first.stdout
         assert len(service.asked) == 2 * requests
     assert f"{2 * requests} calls made" in words(first)
-    for workers in ((), ("-n", "2")):
-        replayed = run_pytest(
-            pytester.path, made.suite.option, "-k", "run-1", *workers, *LOCAL, interpreter=offline()
-        )
-        assert replayed.code == 0, replayed.stdout
-        assert "calls made" not in words(replayed)
-        assert "by itself; what" not in words(first) + words(replayed)
+    replayed = run_pytest(
+        pytester.path, made.suite.option, "-k", "run-1", *LOCAL, interpreter=offline()
+    )
+    assert replayed.code == 0, replayed.stdout
+    assert "calls made" not in words(replayed)
 
 
 def test_a_changed_function_is_tested_for_real(
@@ -132,22 +125,6 @@ def test_a_changed_function_is_tested_for_real(
         assert "The cassette is complete, and mode `once` does not add to it" in words(again)
 
 
-@WORKERS
-def test_what_a_judge_warns_of_is_in_the_summary_of_warnings_alone(
-    judged: MakeJudged, pytester: pytest.Pytester, workers: list[str]
-) -> None:
-    """The first case is waited for before its item begins, and so before pytest takes warnings."""
-    made = judged(
-        "import warnings\ndef judge(case):\n"
-        "    warnings.warn('this is old', DeprecationWarning, stacklevel=1)\n    return 0\n"
-    )
-    done = run_pytest(pytester.path, made.suite.option, RECORD, "-k", "positives", *workers)
-    assert done.stderr == ""
-    summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
-    assert "judges.py:3: DeprecationWarning: this is old" in summary_of_warnings
-    assert "this is old" not in done.stdout.partition("= warnings summary =")[0]
-
-
 HELPED = """
 from words import is_violated
 
@@ -170,24 +147,16 @@ def help_otherwise(made: Judged) -> None:
     words_file.write_text(WORDS.replace(" in ", " not in "), encoding="utf-8")
 
 
-def fingerprint(made: Judged) -> str:
-    folder = made.suite.folder
-    # That of another test's folder.
-    sys.modules.pop("words", None)
-    return make_ready(made.suite.config, cwd=folder, rootdir=folder).judges[None].fingerprint
-
-
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
 def test_a_changed_helper_is_no_judge_whose_verdict_is_recorded(
-    judged: MakeJudged, pytester: pytest.Pytester, workers: tuple[str, ...]
+    judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
     made = helped(judged, replay="verdict")
     first = run_pytest(pytester.path, made.suite.option, RECORD)
     assert summary(first) == "6 passed, 2 skipped", first.stdout
-    replayed = run_pytest(pytester.path, made.suite.option, *workers)
+    replayed = run_pytest(pytester.path, made.suite.option)
     assert summary(replayed) == "6 passed, 2 skipped", replayed.stdout
     help_otherwise(made)
-    stale = run_pytest(pytester.path, made.suite.option, *workers)
+    stale = run_pytest(pytester.path, made.suite.option)
     assert summary(stale) == "2 skipped, 6 errors", stale.stdout
     assert "answers from its recorded verdict, which is that of another judge" in words(stale)
     more = "--jrh-judge-record-mode=new_episodes"
@@ -212,17 +181,6 @@ def test_a_helper_that_would_be_another_files_is_a_usage_error(
         "'judges.py:judge' imports \"helper\" from its folder, but a module of that name was "
         "imported before, from other/helper.py"
     ) in " ".join(done.stderr.split())
-
-
-def test_a_declared_version_stands_for_the_code(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    made = helped(judged, version="1")
-    before = fingerprint(made)
-    run_pytest(pytester.path, made.suite.option, RECORD)
-    help_otherwise(made)
-    assert fingerprint(made) == before
-    assert summary(run_pytest(pytester.path, made.suite.option)) == "6 passed, 2 skipped"
 
 
 def test_a_verdict_of_an_earlier_version_is_replayed_and_said_to_be_one(
@@ -338,21 +296,6 @@ def test_what_is_no_verdict_is_said_in_a_few_lines(
             assert f"    inputs/configs/judges.py:{line} in {name}" in part
 
 
-def test_values_become_scores_by_a_map(judged: MakeJudged, pytester: pytest.Pytester) -> None:
-    made = judged(
-        "def judge(case):\n"
-        "    return ('I', 'seen') if 'ok-marker-violation' in case.transcript else 'C'\n",
-        score_map={"C": 0, "I": 1},
-    )
-    pytester.runpytest_inprocess(made.suite.option, "-k", "run-1").assert_outcomes(
-        passed=2, deselected=6
-    )
-    made.configure({"python": "judges.py:judge", "score_map": {"P": 1}})
-    done = pytester.runpytest_inprocess(made.suite.option, *ONE)
-    done.assert_outcomes(errors=1, deselected=7)
-    assert "which `score_map` does not have: P" in " ".join(done.stdout.str().split())
-
-
 def test_a_declared_version_is_answered_from_the_head(
     judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
@@ -385,38 +328,6 @@ def test_a_recorded_verdict_of_another_judge_is_not_taken(
     assert summary(done) == "1 passed, 14 deselected, 1 error", done.stdout
     assert "which is that of another judge or case" in words(done)
     assert "-model: judges.py:one +model: judges.py:two" in words(done)
-
-
-@pytest.mark.parametrize("body", ["[REDACTED]", '"[REDACTED]"', '{"transcript": "[REDACTED]"}'])
-def test_a_recorded_request_of_a_secret_alone_answers_no_other(
-    judged: MakeJudged, pytester: pytest.Pytester, body: str
-) -> None:
-    with JudgeService() as service:
-        made = judged(asking(service.url))
-        done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
-        assert summary(done) == "1 passed, 7 deselected", done.stdout
-    cassette = yaml.safe_load(made.cassette.read_text("utf-8"))
-    cassette["interactions"][0]["request"]["body"] = body
-    made.cassette.write_text(yaml.safe_dump(cassette), encoding="utf-8")
-    replayed = run_pytest(pytester.path, made.suite.option, *ONE)
-    assert summary(replayed) == "7 deselected, 1 error", replayed.stdout
-    assert "the nearest recorded request differs" in words(replayed)
-    if "transcript" not in body:
-        assert "its body is [REDACTED] alone, which answers nothing else" in words(replayed)
-
-
-def test_a_recorded_verdict_that_is_not_on_the_scale_is_no_verdict(
-    judged: MakeJudged, pytester: pytest.Pytester
-) -> None:
-    made = judged(WORD, version="1", score_map={"partly": 1, "no": 0})
-    first = run_pytest(pytester.path, made.suite.option, RECORD, *TWO)
-    assert summary(first) == "2 passed, 6 deselected"
-    made.configure({"python": "judges.py:judge", "version": "1", "score_map": {"partly": 1}})
-    done = run_pytest(pytester.path, made.suite.option, *TWO)
-    assert summary(done) == "1 passed, 6 deselected, 1 error", done.stdout
-    made.write(WORD.replace('"no"', '"partly"'))
-    again = run_pytest(pytester.path, made.suite.option, *TWO, RECORD, "--jrh-retry-unscored")
-    assert summary(again) == "1 failed, 1 passed, 6 deselected", again.stdout
 
 
 def test_errors_of_a_service_are_replayed_only_where_the_judge_came_to_a_verdict_with_them(

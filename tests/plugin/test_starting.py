@@ -668,7 +668,7 @@ def test_a_suite_begins_with_a_judge_of_own_code(
         ("python:../outside.py:strict", "is not in the project's folder"),
         ("python:judges.py", "must be a function, as pkg.mod:function or file.py:function"),
         ("python:", "does not fit the key python"),
-        ("inspect_scorer:judges.py@grade", 'no @scorer named "grade"\n    graded is the nearest'),
+        ("inspect_scorer:judges.py@grade", "The function grade was not found in file"),
     ],
 )
 def test_a_judge_that_cannot_be_used_is_a_mistake_before_anything_is_written(

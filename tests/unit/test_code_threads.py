@@ -84,47 +84,6 @@ def test_what_has_not_begun_leaves_a_loop_that_is_not_given_back(
     assert holder.ended.result(LONG).value == "held"
 
 
-def test_what_is_cancelled_before_it_begins_never_does(
-    threads: CodeThreads, go_on: threading.Event
-) -> None:
-    begun, runs = threading.Event(), list[str]()
-
-    async def code() -> None:
-        runs.append("ran")
-
-    threads.start(holding(go_on, begun), is_async=True)
-    assert begun.wait(LONG)
-    never = threads.start(code, is_async=True)
-    assert never.loop is not None
-    never.loop.cancel(never)
-    go_on.set()
-    assert threads.start(quick, is_async=True).ended.result(LONG).value == "quick"
-    assert runs == []
-
-
-def test_code_sees_what_it_awaits_as_if_nobody_looked_on(threads: CodeThreads) -> None:
-    async def code() -> list[str]:
-        seen = []
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await asyncio.sleep(LONG)
-        seen.append("late")
-        try:
-            await asyncio.gather(quick(), failing())
-        except ValueError as error:
-            seen.append(str(error))
-        return [*seen, *await asyncio.gather(quick(), quick())]
-
-    async def failing() -> None:
-        raise ValueError("no luck")
-
-    ended = threads.start(code, is_async=True).ended.result(LONG)
-    assert ended.value == ["late", "no luck", "quick", "quick"], ended.error
-    waiting = threads.start(lambda: asyncio.sleep(LONG), is_async=True)
-    asyncio.run(threads.cancel(waiting))
-    assert threads.start(quick, is_async=False).ended.result(LONG).value == "quick"
-
-
 def test_a_verdict_is_late_by_its_own_time_alone(
     threads: CodeThreads, go_on: threading.Event
 ) -> None:
