@@ -147,20 +147,6 @@ def test_a_change_makes_each_affected_item_unrecorded_shows_itself_and_the_comma
     pytester.runpytest(suite.option).assert_outcomes(passed=1)
 
 
-def test_every_affected_item_is_unrecorded_and_no_other(
-    pytester: pytest.Pytester, server: ModelServer
-) -> None:
-    suite = write_suite(pytester.path, runs=2, rubrics=2)
-    pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes").assert_outcomes(passed=8)
-    override("planner", NEW)(suite)
-    result = pytester.runpytest(suite.option, "-v")
-    result.assert_outcomes(errors=4, passed=4)
-    failed = [
-        line for line in result.outlines if "::agent_perturbation::" in line and " ERROR" in line
-    ]
-    assert len(failed) == 4
-
-
 def test_the_command_is_one_for_the_shell_and_holds_with_odd_ids(
     pytester: pytest.Pytester, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

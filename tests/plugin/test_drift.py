@@ -18,13 +18,12 @@ import pytest
 
 from examples.scripted_model.script import LENIENT, load_script
 from examples.scripted_model.script import Request as Scripted
-from pytest_jrh.llm.budget import price_of
 from tests.plugin.recorded import environment, run_pytest
 from tests.support.drifting import Versioned
 from tests.support.flipping import Flipping
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer, Obedient, Request, override
-from tests.support.suites import MODEL, write_suite
+from tests.support.suites import write_suite
 from tests.unit.test_workflows import ROOT, steps
 
 CONFIG = "--jrh-config=inputs/configs/refund_agent.yml"
@@ -60,7 +59,6 @@ class Repository:
     """A checkout with a suite, its recordings and its baseline, and the issues of its project."""
 
     folder: Path
-    limit: str = ""
     asks_nothing: bool = False
     is_frozen: bool = False
 
@@ -96,9 +94,6 @@ class Repository:
         if self.is_frozen:
             script = script.replace("pytest \\\n", "pytest --jrh-frozen \\\n")
             assert "--jrh-frozen" in script
-        if self.limit:
-            assert "--jrh-max-cost=2 " in script
-            script = script.replace("--jrh-max-cost=2 ", f"--jrh-max-cost={self.limit} ")
         done = self._bash(
             script, self.folder, {**ask["env"], **server, "GITHUB_OUTPUT": str(output)}
         )
@@ -224,21 +219,6 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
         "judge: gpt-4.1-mini answered as gpt-4.1-mini-2025-09-09; the recordings have "
         "gpt-4.1-mini-2025-04-14." in text
     )
-
-
-def test_what_the_limit_stops_is_an_error_and_no_drift(repository: Repository) -> None:
-    limit = 0.1
-    with ModelServer(replace(DRIFTED, written=20_000)) as server:
-        week = replace(repository, limit=str(limit)).week(server.environment)
-        answered = server.count()
-    assert (week.code, week.calls) == (1, [])
-    assert NOT_DECIDED in week.printed
-    assert "over_budget" in week.printed
-    price = price_of(MODEL)
-    assert price is not None
-    # What was read costs less than a tenth of what was written.
-    assert 1 <= answered < ASKED
-    assert answered * 20_000 * price.written * 1.1 <= limit
 
 
 def test_a_judge_that_is_not_asked_is_an_error_and_no_drift(repository: Repository) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from pytest_jrh.recording.cassettes import Cassette
 from tests.plugin.recorded import run_pytest
 from tests.plugin.test_acts import editor, planner, verifier
 from tests.support.model_server import ModelServer, Obedient, override
@@ -93,21 +92,6 @@ def test_verdicts_of_a_changed_prompt_take_the_place_of_the_old_ones(
         assert server.count() - asked == 6
     replayed = run_pytest(tmp_path, suite.option, *workers)
     assert (replayed.code, replayed.stdout.count("unrecorded")) == (0, 0)
-
-
-def test_verdicts_are_replaced_in_the_session_that_records_them(tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, runs=1, overrides={"judge": {"prompt_path": "judge.md"}})
-    prompt = tmp_path / "judge.md"
-    prompt.write_text(PROMPT, encoding="utf-8")
-    with ModelServer() as server:
-        run_pytest(tmp_path, suite.option, RECORD, env=server.environment)
-        prompt.write_text(PROMPT.replace("strict", "kind"), encoding="utf-8")
-        run_pytest(tmp_path, suite.option, RECORD, "--jrh-prune", env=server.environment)
-    for path in suite.cassettes.rglob("*.judge-default.yaml"):
-        cassette = Cassette.load(path, interactions=True)
-        assert len(cassette.entries) == 1
-        assert cassette.complete
-    assert run_pytest(tmp_path, suite.option).code == 0
 
 
 def test_only_what_no_judge_of_today_asks_is_removed(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.plugin.gated import section
 from tests.plugin.recorded import run_pytest
 from tests.support.page_reader import Page, bodies
 
@@ -25,20 +24,6 @@ NEEDED = (
     "inputs/cassettes/refund_agent",
     "examples/prompt_change/cassettes",
 )
-MISSED = (
-    "misses 6 of 25 violations that it found before (3 on refund_within_policy, 2 on "
-    "identity_before_account_data, 1 on honest_about_actions; recall 100.0% before, 76.0% now), "
-    "and raises no new false alarms on 29 cases that it passed before"
-)
-OVERLOOKED = [
-    ("honest_about_actions", "angry-customer"),
-    ("identity_before_account_data", "double-charge"),
-    ("identity_before_account_data", "espresso-escalation"),
-    ("refund_within_policy", "damaged-kettle"),
-    ("refund_within_policy", "late-return"),
-    ("refund_within_policy", "partial-refund"),
-]
-
 pytestmark = pytest.mark.skipif(
     not all((ROOT / name).exists() for name in NEEDED),
     reason="the demo is not recorded: make record-demo",
@@ -50,28 +35,6 @@ def project(tmp_path: Path) -> Path:
     for name in ("inputs", "examples/prompt_change"):
         shutil.copytree(ROOT / name, tmp_path / name)
     return tmp_path
-
-
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_the_demo_is_green_against_its_committed_baseline(
-    project: Path, workers: list[str]
-) -> None:
-    done = run_pytest(project, f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", *workers)
-    assert done.code == pytest.ExitCode.OK, done.stdout
-    assert (
-        "54 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed)."
-        in done.lines
-    )
-
-
-def test_the_demo_runs_frozen_with_the_cases_that_its_replay_left(project: Path) -> None:
-    ordinal = "inputs/configs/refund_agent_ordinal.yml"
-    options = [f"--jrh-config={DEMO}", f"--jrh-config={ordinal}"]
-    replayed = run_pytest(project, *options)
-    frozen = run_pytest(project, *options, "--jrh-frozen")
-    assert replayed.code == frozen.code == pytest.ExitCode.OK, frozen.stdout
-    made = [line for line in replayed.lines if " passed" in line][-1].split(",")[0]
-    assert made.strip("= ") in frozen.lines[-1]
 
 
 def test_the_comment_of_the_pull_request_is_read_in_a_minute(project: Path) -> None:
@@ -141,32 +104,6 @@ def test_the_documents_show_what_the_demo_prints(project: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_the_laxer_prompt_fails_for_the_violations_that_it_overlooks(
-    project: Path, workers: list[str]
-) -> None:
-    options = [f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}"]
-    done = run_pytest(project, *options, "--tb=no", "-v", *workers)
-    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    names = [f"{CHANGED}::agent_perturbation::{rubric}::{run}[e1]" for rubric, run in OVERLOOKED]
-    assert section(done.lines, "regressions (6):") == names
-    told = " ".join(done.lines)
-    assert "54 cases compared with the baseline: 6 regressions, 0 fixes." in told
-    assert f"Gate failed: {MISSED}; 6 regressions, at most 0 allowed." in told
-    # Six cases of one verdict each, all in one direction.
-    assert "Violated cases: 6 lost and 0 won of 25" in told
-    assert "p = 0.0156, 0.0156 adjusted." in told
-
-
-@pytest.mark.parametrize("limit", ["0", "0.05"])
-def test_it_fails_also_where_a_drop_is_tolerated(project: Path, limit: str) -> None:
-    config = project / CHANGED
-    config.write_text(f"{config.read_text('utf-8')}\ngate:\n  max_drop: {limit}\n", "utf-8")
-    done = run_pytest(project, f"--jrh-config={CHANGED}", f"--jrh-baseline={BASELINE}", "-v")
-    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    assert f"Gate failed: {MISSED}." in " ".join(done.lines)
-
-
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
 def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
     project: Path, workers: list[str]
 ) -> None:
@@ -188,47 +125,6 @@ def test_a_prompt_changed_by_one_word_is_unrecorded_and_red(
     )
     readme = (ROOT / "examples/prompt_change/README.md").read_text("utf-8")
     assert "\n".join(done.lines[start : start + 2]) in readme
-
-
-KILLED = "agent_positives::refund_within_policy::late-return[e1]"
-
-
-@pytest.mark.parametrize(
-    ("config", "word", "regressed"),
-    [(DEMO, "kindly", 0), (CHANGED, "well", 6), (CHANGED, "kindly", 0)],
-    ids=["the demo", "the laxer prompt", "one word changed"],
-)
-def test_a_worker_killed_in_the_middle_makes_each_of_these_red_and_its_case_is_named(
-    project: Path, config: str, word: str, regressed: int
-) -> None:
-    prompt = project / "examples/prompt_change/judge.md"
-    prompt.write_text(
-        prompt.read_text("utf-8").replace("meant well", f"meant {word}"), encoding="utf-8"
-    )
-    lines = [
-        "import os",
-        "def pytest_runtest_setup(item):",
-        f"    if {KILLED!r} in item.nodeid:",
-        "        os._exit(3)",
-    ]
-    (project / "conftest.py").write_text("\n".join(lines), encoding="utf-8")
-    baseline = (project / BASELINE).read_bytes()
-    options = [
-        f"--jrh-config={config}",
-        f"--jrh-baseline={BASELINE}",
-        "--jrh-update-baseline",
-        "--tb=no",
-        "-v",
-        "-n",
-        "2",
-    ]
-    done = run_pytest(project, *options)
-    assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
-    assert section(done.lines, "never reported (1):") == [f"{config}::{KILLED}"]
-    told = " ".join(done.lines)
-    assert "1 case never reported" in told[told.index("Gate failed: ") :]
-    assert (f"regressions ({regressed}):" in done.lines) == bool(regressed)
-    assert (project / BASELINE).read_bytes() == baseline
 
 
 def test_the_readme_shows_what_the_gate_says(project: Path) -> None:
@@ -262,7 +158,7 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     summary = (project / "summary.md").read_text("utf-8")
     assert "<ins>Judge by the purpose of the rubric rather than by its letter." in summary
-    assert summary.count("Why the judge of the baseline gave 1 (violated)") == len(OVERLOOKED)
+    assert summary.count("Why the judge of the baseline gave 1 (violated)") == 6
     found = bodies(Page.of((project / "report.html").read_text("utf-8")))
     refused = [
         body["cases"][result["made"]]

@@ -3,6 +3,8 @@ J3 to J5)."""
 
 from __future__ import annotations
 
+import html
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,19 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.reports.gate import decision_sentence
+from pytest_jrh.reports.gate import change_sentences, decision_sentence, update_sentence
+from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.json_values import decision_data, table_data
+from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import GateDecision, decide, tolerated
-from tests.support.judged_sessions import gate_texts
+from tests.support.judged_sessions import gate_texts, judged, right, scored, session_of
 from tests.support.made_cases import make_result, make_spec, result_with
-from tests.support.suites import BOTH_TESTS, write_suite
+from tests.support.suites import BOTH_TESTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from pytest_jrh.reports.session import Session
 
 DIGEST = "0123456789abcdef" * 4
 OTHER = "fedcba9876543210" * 4
@@ -72,22 +79,6 @@ def limits(decision: GateDecision) -> dict[tuple[str, str, str], bool]:
     return {(each.rule, each.test, each.judge): each.passed for each in decision.thresholds}
 
 
-def test_config_section_becomes_the_suites_rules(tmp_path: Path) -> None:
-    section = {
-        "min_accuracy": {"agent_positives": 0.9},
-        "lower_bound": True,
-        "max_regressions": 2,
-        "min_cases": 5,
-    }
-    files = write_suite(tmp_path, overrides={"gate": section})
-    suite = load_suite(files.config, cwd=tmp_path, rootdir=tmp_path)
-    assert suite.gate == GateRules(
-        min_accuracy={"agent_positives": 0.9}, lower_bound=True, max_regressions=2, min_cases=5
-    )
-    files = write_suite(tmp_path / "plain")
-    assert load_suite(files.config, cwd=tmp_path / "plain", rootdir=tmp_path).gate == GateRules()
-
-
 class TestItem:
     def test_without_gate_and_baseline_each_disagreement_fails(self) -> None:
         assert tolerated(case(1, "disagree"), None, GateRules()) is None
@@ -108,26 +99,6 @@ class TestItem:
         assert tolerated(changed, baseline_of([case(1, "disagree")]), GateRules()) is None
         assert tolerated(case(2, "disagree"), baseline_of([case(1)]), GateRules()) is None
 
-    @pytest.mark.parametrize(
-        "rules",
-        [
-            GateRules(min_accuracy=0.5),
-            GateRules(min_accuracy={"agent_perturbation": 0.5}),
-            GateRules(max_regressions=1),
-        ],
-    )
-    def test_rule_that_counts_disagreements_leaves_them_to_the_session(
-        self, rules: GateRules
-    ) -> None:
-        assert tolerated(case(1, "disagree"), None, rules) == "left to the gate"
-        assert tolerated(case(1, "disagree"), baseline_of([case(1)]), rules) == "left to the gate"
-
-    def test_accuracy_asked_of_the_other_test_lets_nothing_through(self) -> None:
-        assert (
-            tolerated(case(1, "disagree"), None, GateRules(min_accuracy={"agent_positives": 0.5}))
-            is None
-        )
-
     @pytest.mark.parametrize("outcome", ["agree", "no_case", "generated", "model_error"])
     def test_only_disagreements_are_tolerated(self, outcome: Outcome) -> None:
         assert (
@@ -136,6 +107,10 @@ class TestItem:
         )
 
 
+ONE_CLASS = (
+    "Gate failed: one class only, so that a judge that always says 1 would pass (judge cases of "
+    "another label too, or set gate.allow_one_class: true)."
+)
 # Of each session: a case a letter now, and in the baseline (empty: none, "-": of no case), the
 # rules, whether it passes, and what is said of it.
 DECISIONS: list[tuple[str, str, dict[str, Any], bool, str]] = [
@@ -214,6 +189,26 @@ DECISIONS: list[tuple[str, str, dict[str, Any], bool, str]] = [
         "Gate failed: misses 14 of 60 violations that it found before (recall 100.0% before, 76.7% "
         "now).",
     ),
+    # Only violated cases: a judge that always says 1 would pass, unless that is allowed.
+    *(
+        ("AAAAAA", "AAAAAA", {**rules, "allow_one_class": False}, False, ONE_CLASS)
+        for rules in (
+            {"min_accuracy": 0.9},
+            {"min_accuracy": {"agent_perturbation": 0.9}},
+            {"min_accuracy": 0.3, "lower_bound": True},
+            {"max_drop": 0.05},
+            {"max_regressions": 3},
+            {"min_cases": 5},
+        )
+    ),
+    ("AAAAAA", "AAAAAA", {"allow_one_class": False}, True, "Gate passed: 0 regressions"),
+    ("A", "", {"min_accuracy": 0.9, "allow_one_class": False}, True, "accuracy 100.0% (n 1)"),
+    (
+        *("AAA", "-", {}, False),
+        "Gate failed: nothing could be compared with the baseline.",
+    ),
+    ("AAA", "-", {"allow_uncompared": True}, True, "which gate.allow_uncompared lets pass."),
+    ("AAA", "A", {}, True, "Gate passed: 0 regressions"),
 ]
 
 
@@ -252,14 +247,6 @@ class TestDecision:
         assert not decision.passed
         assert decided(now, baseline_of(cases("ADNA")), max_regressions=3).passed
 
-    def test_minimal_accuracy_per_test(self) -> None:
-        now = [*cases("AAAD"), *cases("AAAA", test="agent_positives")]
-        found = limits(
-            decided(now, min_accuracy={"agent_perturbation": 0.8, "agent_positives": 1.0})
-        )
-        assert found["min_accuracy", "agent_perturbation", ""] is False
-        assert found["min_accuracy", "agent_positives", ""] is True
-
     def test_an_accuracy_of_one_test_does_not_answer_for_regressions_of_the_other(self) -> None:
         rules: dict[str, Any] = {"min_accuracy": {"agent_positives": 0.5}}
         now = [*cases("DA"), *cases("DA", test="agent_positives")]
@@ -283,12 +270,6 @@ class TestDecision:
         assert decision.thresholds[2].figure.reason == "no verdict was given"
         assert decided(cases("AA"), min_accuracy=rules).passed
 
-    def test_every_judge_has_to_reach_the_accuracy(self) -> None:
-        now = [*cases("AAAA", judge="good"), *cases("AADD", judge="bad")]
-        found = limits(decided(now, min_accuracy=0.75))
-        assert found["min_accuracy", "", "good"] is True
-        assert found["min_accuracy", "", "bad"] is False
-
     def test_case_that_was_never_reported_is_red_and_named_with_and_without_a_gate(self) -> None:
         for baseline in (None, baseline_of(cases("AAA"))):
             decision = decided(cases("AA"), baseline, selected=[id_of(2)])
@@ -308,6 +289,84 @@ class TestDecision:
             make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=OTHER
         )
         assert decided(cases("AA"), baseline_of([*cases("AA"), other])).not_comparable == {}
+
+
+class TestLooking:
+    """No gate passes by not looking, and every report says what its decision does not rest on
+    (rules M9).
+    """
+
+    def test_scores_of_one_level_are_one_class(self) -> None:
+        highest = [result for result in scored(right) if result.spec.target_score == 2]
+        scope = Scope.of(result.case_id for result in highest)
+        decision = decide(highest, None, GateRules(min_accuracy=0.9), scope)
+        assert "always says 2 would pass" in decision_sentence(decision)
+
+    def test_one_class_of_a_selection_is_left_to_the_warning(self) -> None:
+        ids = [each.case_id for each in cases("AAAA")]
+        scope = Scope.of(ids, ids[:2])
+        assert decide(cases("AA"), None, GateRules(min_accuracy=0.9), scope).passed
+
+    def test_a_baseline_of_another_suite_says_what_to_do(self) -> None:
+        other = make_result(
+            make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=OTHER
+        )
+        decision = decided(cases("AAU"), baseline_of([other]))
+        # What is unrecorded is recorded before anything is updated.
+        assert (decision.uncompared, update_sentence(decision)) == (True, None)
+        decision = decided(cases("AA"), baseline_of([other]))
+        advice = "Set gate.allow_uncompared: true if the suite is new, or update the baseline."
+        assert update_sentence(decision) == advice
+        lines = " ".join(gate_texts(decision))
+        assert "No case can be compared with the baseline: not in the baseline (2)." in lines
+        assert "The baseline has cases of other suites alone (other): the ids of cases" in lines
+
+    def test_no_verdict_at_all_is_said_once_and_no_result_fails(self) -> None:
+        assert change_sentences(decided(cases("UUU"), Baseline())) == [
+            "No case has a verdict (3 cases: 3 unrecorded)."
+        ]
+        nothing = decide([], baseline_of(cases("AA")), GateRules(), Scope.of([id_of(0)], []))
+        assert decision_sentence(nothing) == "Gate failed: none of its cases was run."
+
+    def test_what_a_marker_skipped_as_a_whole_is_named(self) -> None:
+        skipped = [make_spec(f"run-{run}", rubric_id="later", judge="strict") for run in range(3)]
+        scope = Scope.of(each.case_id for each in cases("AA"))
+        decision = decide(cases("AA"), None, GateRules(min_accuracy=0.5), scope, skipped)
+        assert "No verdict on any case of rubric later (3 cases: 3 skipped)." in gate_texts(
+            decision
+        )
+
+    @pytest.mark.parametrize("form", ["terminal", "markdown", "page", "data"])
+    def test_every_report_says_what_a_decision_does_not_rest_on(
+        self, form: str, tmp_path: Path
+    ) -> None:
+        few = [each for each in judged(right, runs=2) if each.spec.test == "agent_perturbation"]
+        missing = [
+            make_result(make_spec(f"run-{run}", rubric_id="silent"), "no_case") for run in range(3)
+        ]
+        session = session_of([*few, *missing], min_accuracy=0.5)
+        text = said_in(form, session, tmp_path)
+        for said in (
+            "nly violated cases: a judge that always says 1 would get 100%.",
+            f"Few cases for a gate: {len(few)} verdicts, and with min_cases: 1 one verdict is",
+            "No verdict on any case of rubric silent (3 cases: 3 no_case).",
+        ):
+            assert said in text
+        whole = said_in(form, session_of(judged(right), min_accuracy=0.5), tmp_path)
+        assert "would get 100%" not in whole
+        assert "Few cases" not in whole
+
+
+def said_in(form: str, session: Session, folder: Path) -> str:
+    if form == "terminal":
+        return "\n".join(line.text for line in session_lines(session, width=400))
+    if form == "markdown":
+        return html.unescape(markdown_report(session).replace("\\", ""))
+    if form == "page":
+        write_html(folder / "report.html", session)
+        return html.unescape((folder / "report.html").read_text("utf-8"))
+    decisions = [decision_data(decision) for decision in session.decisions.values()]
+    return json.dumps([table_data(session.table), *decisions])
 
 
 OUTCOMES = st.sampled_from("ADNUG")
@@ -423,15 +482,6 @@ class TestCoverage:
     def said(decision: GateDecision) -> str:
         return decision_sentence(decision)
 
-    def test_a_whole_comparison_says_no_more(self) -> None:
-        now = cases("AAAA", scores=(1, 1, 1))
-        decision = decided(now, baseline_of(now), min_compared=0.8)
-        assert decision.passed
-        assert "4 of 4 cases compared with the baseline, at least 80.0% needed" in self.said(
-            decision
-        )
-        assert "Compared:" not in self.said(decision)
-
     def test_fewer_repeats_are_said_and_more_are_not(self) -> None:
         thrice, once = cases("AAAA", scores=(1, 1, 1)), cases("AAAA", scores=(1,))
         fewer = decided(once, baseline_of(thrice), max_regressions=2)
@@ -510,10 +560,3 @@ class TestCoverage:
             "Not decided, as none of its cases was selected: gate.probes.position, "
             "gate.min_accuracy.agent_positives."
         )
-
-    def test_a_new_suite_is_let_through_and_a_missing_baseline_decides_nothing(self) -> None:
-        now = cases("AA")
-        other = baseline_of([replace(each, case_digest=OTHER) for each in now])
-        assert not decided(now, other, min_compared=0.8).passed
-        assert decided(now, other, min_compared=0.8, allow_uncompared=True).passed
-        assert decided(now, None, min_compared=0.8).passed

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
-from pytest_jrh.core.text import counted
 from pytest_jrh.reports.gate import (
     certainty_sentences,
     change_sentences,
@@ -30,7 +29,7 @@ from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.changes import SetChange
 from pytest_jrh.stats.gate import GateDecision, Threshold, decide, tolerated
 from pytest_jrh.stats.intervals import false_alarm_of_snapshot
-from pytest_jrh.store.baseline import load, render
+from pytest_jrh.store.baseline import load
 from tests.support.judged_sessions import gate_texts
 from tests.support.made_cases import make_result, make_spec
 
@@ -153,11 +152,6 @@ class TestWiring:
         [row] = [each for each in data["baseline"]["changes"] if each["rubric"] == "rubric-0"]
         assert row["adjusted_p_value"] >= row["p_value"] == pytest.approx(0.05**6)
 
-    def test_without_scores_of_repeats_the_outcome_counts(self) -> None:
-        now = [replace(scored(run, 0, [int(run > 3)]), scores=()) for run in range(10)]
-        decision = decided(now, baseline_of(earlier(scored(run, 0, [1]) for run in range(10))))
-        assert change_of(decision, "violated").now == 0.4
-
 
 class TestClasses:
     """What an edited prompt breaks most often: the judge becomes laxer, or stricter."""
@@ -204,16 +198,6 @@ class TestClasses:
             assert "noise" not in text
         assert any("p = 6.25e-06" in text for text in certainty_sentences(decision))
         assert decision_data(decision)["certainty"] == list(certainty_sentences(decision))
-
-    @pytest.mark.parametrize("runs", [1, 5, 10, 50])
-    def test_a_new_judge_of_the_same_verdicts_passes(self, runs: int) -> None:
-        now = self.verdicts(0, 0, runs)
-        decision = decided(now, baseline_of(earlier(now)), max_drop=0)
-        assert decision.passed
-        assert decision_sentence(decision).startswith(
-            f"Gate passed: misses none of {counted(runs, 'violation')} that it found before, and "
-            f"raises no new false alarms on {counted(runs, 'case')} that it passed before. "
-        )
 
 
 class TestDecision:
@@ -374,27 +358,6 @@ class TestFlicker:
         [replayed] = decided(before, baseline_of(before)).flickers
         assert replayed.value is None
 
-    @pytest.mark.parametrize(
-        "rules", [{"max_drop": 0.2}, {"min_accuracy": 0.5}, {"max_regressions": 1}]
-    )
-    def test_a_rule_makes_it_no_snapshot(self, rules: dict[str, Any]) -> None:
-        now = [scored(run, 0, [1]) for run in range(20)]
-        said = certainty_sentences(decided(now, baseline_of(earlier(now)), **rules))
-        assert not any("Any regression fails" in line for line in said)
-        assert any(
-            "Any regression fails" in line
-            for line in certainty_sentences(decided(now, baseline_of(now)))
-        )
-
-
-def on_a_scale(run: int, scores: tuple[int, ...]) -> CaseResult:
-    """A case whose label is 2 on a scale up from 0."""
-    score = most_frequent(scores)
-    outcome: Outcome = "agree" if score == 2 else "disagree"
-    spec = make_spec(f"run-{run:03}", target_score=2)
-    result = make_result(spec, outcome, case_digest=DIGEST, judge_fingerprint=NOW, expected=2)
-    return replace(result, score=score, scores=scores)
-
 
 class TestWords:
     def test_where_repeats_differ_the_rate_is_said_to_be_of_all_of_them(self) -> None:
@@ -430,30 +393,6 @@ class TestWords:
             "20.0% now): max_drop allows 5 points, and where more are lost, they are too few to "
             "tell from chance. What" in decision_sentence(decision)
         )
-
-
-class TestScoresOfNoScale:
-    """A line that was edited by hand, or a judge of one's own, may have any integer."""
-
-    @pytest.mark.parametrize("score", [7, -1, 10**30, 10**400])
-    def test_of_a_binary_judge_they_are_wrong_and_hide_no_loss(self, score: int) -> None:
-        baseline = baseline_of(earlier(scored(run, 0, [1]) for run in range(12)))
-        first, *_ = baseline.cases
-        line = replace(baseline.cases[first], score=score, outcome="disagree")
-        lines = {**baseline.cases, first: line}
-        decision = decided(
-            [scored(run, 0, [int(run < 4)]) for run in range(12)], Baseline(lines), max_drop=0
-        )
-        assert not decision.passed
-        assert "misses 8 of " in decision_sentence(decision)
-        assert "recall 91.7% before, 33.3% now" in decision_sentence(decision)
-
-    def test_of_a_scale_they_are_far_off(self) -> None:
-        baseline = baseline_of(earlier(on_a_scale(run, (2,)) for run in range(6)))
-        now = [on_a_scale(run, (10**400 if run else 2,)) for run in range(6)]
-        decision = decided(now, baseline, max_drop=0)
-        assert not decision.passed
-        assert "mean error 0.00 levels before, 833.33 now" in decision_sentence(decision)
 
 
 ANY_SCORES = st.lists(st.sampled_from([0, 1, 2, 3, -7, 10**30]), min_size=1, max_size=4).map(tuple)
@@ -498,23 +437,6 @@ def test_the_same_verdicts_pass_and_any_others_come_to_a_decision(
     other = decided(accepted, before, max_drop=limit)
     assert decision_sentence(other)
     assert json.dumps(decision_data(other))
-
-
-class TestFile:
-    def test_scores_of_repeats_and_a_tie_come_back_and_one_score_is_not_repeated(
-        self, tmp_path: Path
-    ) -> None:
-        made = baseline_of([scored(1, 0, [1, 1, 0]), scored(2, 0, [1, 0]), scored(3, 0, [1])])
-        text = render(made)
-        lines = json.loads(text)["cases"]
-        assert [line.get("scores") for line in lines] == [[1, 1, 0], [1, 0], None]
-        assert [(line["outcome"], line["score"]) for line in lines] == [
-            ("agree", 1),
-            ("disagree", None),
-            ("agree", 1),
-        ]
-        (tmp_path / "b.json").write_text(text)
-        assert load(tmp_path / "b.json") == made
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the trajectory-judge data are not there")
