@@ -8,7 +8,6 @@ import asyncio
 import datetime
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.llm.transport import RetryPolicy
 from tests.e2e.bench import Bench, answers_in
 from tests.support.exchange import error_body
-from tests.support.model_server import Fault, ModelServer, environment_for
+from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
@@ -74,28 +73,6 @@ def test_the_client_waits_as_long_as_the_provider_asks(
     assert second.started - first.ended >= (0.2 if asked == 0.2 else 0.9)
 
 
-def test_all_calls_share_one_pool_of_connections(
-    make_bench: MakeBench, server: ModelServer, monkeypatch: Any
-) -> None:
-    bench = make_bench(runs=4, rubrics=2)
-    with counting_proxy(server.port) as proxy:
-        for name, value in environment_for(f"http://127.0.0.1:{proxy.port}/v1").items():
-            monkeypatch.setenv(name, value)
-        assert {outcome for outcome, _ in bench.run(max_workers=3).outcomes} == {"agree"}
-    assert server.count() > 30
-    assert server.peak_in_flight <= 3
-    assert proxy.connections <= 3
-
-
-def test_at_most_max_workers_calls_are_in_flight(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench(runs=4, rubrics=2)
-    server.delay = 0.02
-    bench.run(max_workers=2)
-    assert server.peak_in_flight == 2
-
-
 def test_stopping_ends_a_wait_between_two_tries(bench: Bench, server: ModelServer) -> None:
     server.faults.add(stage="editor", fault=Fault.status(429, retry_after=600), times=None)
     with running(bench, retry=RetryPolicy(attempts=9, longest_wait=600)) as engine:
@@ -127,10 +104,6 @@ def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
                 engine.result(spec)
     assert server.count() == begun < 5 * 3
     assert sum(answers_in(bench.cassettes).values()) == server.count()
-
-
-def test_stopping_an_engine_that_never_ran_is_harmless(bench: Bench) -> None:
-    Engine({}, bench.settings("none", [])).stop()
 
 
 def test_a_task_that_loses_its_cancellation_does_not_keep_the_session(bench: Bench) -> None:
@@ -217,11 +190,6 @@ def test_a_temperature_that_the_server_refuses_is_left_out_with_one_notice(
     assert bench.play().outcomes == session.outcomes
 
 
-def test_a_temperature_that_is_taken_is_sent(make_bench: MakeBench, server: ModelServer) -> None:
-    make_bench(overrides=WARM).run()
-    assert {request.temperature for request in server.requests} == {0.3}
-
-
 def test_an_objection_that_stays_whatever_is_left_out_is_a_model_error(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -250,49 +218,3 @@ def running(bench: Bench, **more: Any) -> Iterator[Engine]:
     )
     engine.start(bench.specs)
     yield engine
-
-
-class _Proxy:
-    """Passes bytes on to a port, and counts who connects."""
-
-    def __init__(self, target: int) -> None:
-        self.connections = 0
-        self.port = 0
-        self._target = target
-        self._stop: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    async def serve(self, ready: Future[None]) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        listener = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        self.port = listener.sockets[0].getsockname()[1]
-        ready.set_result(None)
-        await self._stop.wait()
-        listener.close()
-
-    def stop(self) -> None:
-        assert self._loop is not None
-        assert self._stop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        await asyncio.gather(_pass_on(reader, there_writer), _pass_on(there_reader, writer))
-
-
-async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    while data := await source.read(2**16):
-        target.write(data)
-    target.close()
-
-
-@contextmanager
-def counting_proxy(target: int) -> Iterator[_Proxy]:
-    proxy, ready = _Proxy(target), Future[None]()
-    thread = threading.Thread(target=asyncio.run, args=(proxy.serve(ready),), daemon=True)
-    thread.start()
-    ready.result()
-    yield proxy
-    proxy.stop()
-    thread.join()

@@ -35,8 +35,6 @@ TIMEOUTS = {
     },
     "judge": {"timeout": LIMIT},
 }
-ONE_SCORE = {"test_agent_perturbation_config": {"score_targets": [2]}}
-
 TRANSPORT: dict[str, tuple[MakeFault, str]] = {
     "429": (lambda: Fault.status(429), "HTTP 429"),
     "429 with seconds": (lambda: Fault.status(429, retry_after=30), "HTTP 429"),
@@ -197,33 +195,6 @@ def test_a_score_that_is_not_on_offer_is_asked_again_and_never_counts(
     assert_unscored(bench, server, "judge", Fault.score(score), "invalid_response", "score: ")
 
 
-@pytest.mark.parametrize(
-    ("stage", "score"), [("judge", 3), ("judge", True), ("verifier", -1), ("verifier", 2.0)]
-)
-def test_an_ordinal_score_that_is_not_on_offer_never_counts(
-    make_bench: MakeBench, server: ModelServer, stage: str, score: Any
-) -> None:
-    bench = make_bench(mode="ordinal", overrides=ONE_SCORE)
-    server.faults.add(stage=stage, fault=Fault.score(score))
-    assert bench.run().outcomes == [("agree", 2)]
-    server.faults.clear()
-    bench.record_into("lasting")
-    assert_unscored(bench, server, stage, Fault.score(score), "invalid_response", "score: ")
-
-
-def test_a_verdict_in_other_words_is_asked_again_and_never_counts(
-    bench: Bench, server: ModelServer
-) -> None:
-    def fault() -> Fault:
-        return Fault.rewrite("verdict", lambda fields: {**fields, "verdict": "pass"})
-
-    server.faults.add(stage="verifier", fault=fault())
-    assert bench.run().outcomes == [("agree", 1)]
-    server.faults.clear()
-    bench.record_into("lasting")
-    assert_unscored(bench, server, "verifier", fault(), "invalid_response", "verdict: ")
-
-
 @pytest.mark.parametrize("index", [9999, -1, 1, "4", 4.5])
 def test_a_plan_that_points_at_no_assistant_turn_is_asked_again_and_is_no_plan(
     bench: Bench, server: ModelServer, index: Any
@@ -324,15 +295,6 @@ def test_an_error_that_no_retry_can_repair_is_not_retried(
     cause = "OPENAI_API_KEY" if code in (401, 403) else f"HTTP {code}"
     assert_unscored(bench, server, stage, Fault.status(code), "model_error", cause)
     assert server.count(stage) == 1
-
-
-def test_a_server_that_is_not_there_is_a_model_error(bench: Bench, server: ModelServer) -> None:
-    server.stop()
-    result = bench.run().only
-    assert result.outcome == "model_error"
-    assert "the planner got no answer" in result.detail
-    assert "api_base" in result.detail
-    assert not bench.cassettes.exists() or not list(bench.cassettes.rglob("*.yaml"))
 
 
 def test_a_fault_in_one_case_leaves_the_others_alone(

@@ -18,7 +18,6 @@ from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.failures import permanent_failure, unreachable
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.recording.recorder import HttpRecorder
-from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
@@ -91,34 +90,6 @@ def test_calls_that_were_on_their_way_name_the_first_case_too(
         False,
         True,
     ]
-
-
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        (400, "the request exceeds the available context size (8192 tokens), try increasing it"),
-        (
-            429,
-            "Request too large for gpt-4.1 on tokens per min (TPM): Limit 30000, Requested 41000.",
-        ),
-        (403, "Blocked by the guardrail `pii`."),
-    ],
-)
-def test_what_concerns_one_request_is_not_retried_and_stops_no_other(
-    make_bench: MakeBench, server: ModelServer, status: int, message: str
-) -> None:
-    bench = make_bench(runs=3)
-    server.faults.add(stage="judge", fault=refusal(status, {"message": message}), times=1)
-    session = bench.run(max_workers=1)
-    assert [result.outcome for result in session.results] == ["model_error", "agree", "agree"]
-    assert server.count("judge") == 3
-    assert session.notices == ()
-
-
-@pytest.mark.parametrize("message", ["Rate limit reached. Please try again in 20s.", GEMINI])
-def test_a_rate_limit_is_still_waited_for(bench: Bench, server: ModelServer, message: str) -> None:
-    server.faults.add(stage="judge", fault=refusal(429, {"message": message}), times=1)
-    assert bench.run().outcomes == [("agree", 1)]
 
 
 def test_a_provider_that_does_not_exist_is_found_before_anything_is_paid_for(
@@ -222,11 +193,6 @@ def test_what_stands_behind_a_proxy_is_not_tried(monkeypatch: pytest.MonkeyPatch
     assert asyncio.run(unreachable("http://nowhere.invalid/v1")) is not None
     for odd in ("no-url", "http://[::1", "http://127.0.0.1:99999/v1", "http+unix://%2Ftmp%2Fs/v1"):
         assert asyncio.run(unreachable(odd)) is None
-
-
-def test_a_key_that_is_there_is_found_without_a_request(bench: Bench, server: ModelServer) -> None:
-    assert bench.run().outcomes == [("agree", 1)]
-    assert server.count() == 6
 
 
 def test_a_key_that_somebody_has_to_log_in_for_is_not_waited_for(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import shutil
@@ -10,14 +9,12 @@ import signal
 import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 import pytest
 import yaml
 
 from pytest_jrh.core.model import CaseResult, Verdict
 from pytest_jrh.engine.planning import Bounds
-from pytest_jrh.stats.statistics import describe
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_kill import pytest_process
 from tests.e2e.test_plan import asked, exactly, planned, to_make
@@ -154,17 +151,6 @@ def test_a_failing_repeat_is_asked_again_in_the_next_run_alone(
     assert bench.replay().only.scores == (1, 1, 1)
 
 
-def test_a_tie_is_a_disagreement_with_its_reason(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Saying(0, 1, 1, 0)
-    tie = make_bench(overrides=repeating(4)).run().only
-    assert (tie.outcome, tie.score, tie.scores) == ("disagree", None, (0, 1, 1, 0))
-    assert tie.detail.startswith("The judge gave a tie (2 of 4 said 0, 2 of 4 said 1)")
-    assert "given: 0 (satisfied), in 2 of 4, because\n    It is plainly 0." in tie.detail
-    assert "given: 1 (violated), in 2 of 4, because\n    It is plainly 1." in tie.detail
-
-
 def test_a_disagreement_shows_the_majority_and_the_minority(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -175,16 +161,6 @@ def test_a_disagreement_shows_the_majority_and_the_minority(
     assert first.startswith("The judge gave 0 (2 of 3 said 0, 1 of 3 said 1)")
     assert "given: 0 (satisfied), in 2 of 3, because\n    It is plainly 0." in rest
     assert "given: 1 (violated), in 1 of 3, because\n    It is plainly 1." in rest
-
-
-def test_an_ordinal_score_is_the_most_frequent_one(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Saying(2, 1, 1, 0, 2, 1)
-    bench = make_bench(mode="ordinal", overrides=repeating(6))
-    for result in bench.run().results:
-        assert result.score == 1
-        assert result.outcome == ("agree" if result.spec.target_score == 1 else "disagree")
 
 
 def test_each_judge_of_a_panel_repeats_into_a_cassette_of_its_own(
@@ -243,30 +219,6 @@ def test_a_killed_run_asks_only_the_repeats_that_are_missing(
     assert own.replay().calls == 0
 
 
-def test_the_flicker_of_a_judge_that_flips_is_found_within_its_interval(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    server.answer = Flipping(0.1, seed=8234)
-    truth = 2 * 0.1 * 0.9
-    bench = make_bench(runs=20, rubrics=2, overrides=repeating(3))
-    for mode, repeats, new in (("once", 3, 3), ("new_episodes", 5, 2)):
-        set_repeats(bench, repeats)
-        before = server.count("judge")
-        session = bench.run(mode)  # type: ignore[arg-type]
-        assert server.count("judge") - before == 40 * new
-        replayed = bench.replay()
-        assert replayed.calls == 0
-        assert scores(list(replayed.results)) == scores(list(session.results))
-        found = describe(replayed.results).flicker
-        assert found.n == 40
-        assert found.count == sum(len(set(each)) > 1 for each in scores(list(session.results)))
-        assert found.lower is not None
-        assert found.upper is not None
-        assert found.lower <= truth <= found.upper
-        # It says something: neither nothing nor everything.
-        assert found.upper - found.lower < 0.2
-
-
 def test_four_processes_plan_make_and_replay_the_same_calls(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
@@ -315,76 +267,6 @@ def reported(make_bench: MakeBench, server: ModelServer) -> SuiteFiles:
         "--junitxml=junit.xml",
     )
     return files
-
-
-def test_every_report_marks_the_cases_that_flicker(reported: SuiteFiles) -> None:
-    files, folder = reported, reported.folder
-    replayed = pytest_in(files, None, "-v")
-    lines = replayed.stdout.splitlines()
-    assert any(line.split()[-1:] == ["flicker"] for line in lines)
-    sentence = "The judge gave different scores in 2 of 3 repeated cases (flicker 44.4%"
-    assert sentence in replayed.stdout
-    places = [f"{files.option[13:]}::agent_perturbation::rubric-1::run-{n}[e1]" for n in (1, 2, 3)]
-    assert f"  {places[1]} (2 of 3 said 1, 1 of 3 said 0)" in lines
-    assert f"  {places[2]} (2 of 3 said 0, 1 of 3 said 1)" in lines
-
-    summary = (folder / "summary.md").read_text("utf-8")
-    assert "| flicker |" in summary
-    assert sentence in " ".join(summary.split())
-    assert "Right, but flickering (1)" in summary
-    assert "gave 0 (2 of 3 said 0, 1 of 3 said 1), right is 1" in summary
-    assert "Another repeat gave 0: It is plainly 0." in summary
-
-    lines_of_results = open_lines(files.results / "state" / "case_results.jsonl")
-    verdicts = [line["verdicts"] for line in map(json.loads, lines_of_results)]
-    assert [[verdict["score"] for verdict in each] for each in verdicts] == [
-        [1, 1, 1],
-        [1, 0, 1],
-        [0, 1, 0],
-    ]
-    assert verdicts[1][1]["reasoning"] == "It is plainly 0."
-
-    html = (folder / "report.html").read_text("utf-8")
-    assert sentence in " ".join(html.split())
-    assert html.count(">flickers<") >= 2
-
-    report = json.loads(next(files.results.glob("*_report.json")).read_text("utf-8"))
-    figures = report["statistics"]["overall"]["flicker"]
-    assert (figures["cases"], figures["flickering"]) == (3, 2)
-    assert figures["value"] == pytest.approx(4 / 9)
-    assert figures["interval"]["lower"] < 4 / 9 < figures["interval"]["upper"]
-    assert report["repeats"] == 3
-    assert [(each["scores"], each["score"]) for each in report["flickering"]] == [
-        ([1, 0, 1], 1),
-        ([0, 1, 0], 0),
-    ]
-
-    cases = ElementTree.parse(folder / "junit.xml").getroot().iter("testcase")
-    assert [
-        {name: value for name, value in properties(case).items() if name in ("scores", "flickers")}
-        for case in cases
-    ] == [
-        {"scores": "1 1 1", "flickers": "false"},
-        {"scores": "1 0 1", "flickers": "true"},
-        {"scores": "0 1 0", "flickers": "true"},
-    ]
-
-    with next(files.results.glob("agent_perturbation_results_*.csv")).open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["repeats"], row["scores"], row["flickers"]) for row in rows] == [
-        ("3", "1 1 1", "False"),
-        ("3", "1 0 1", "True"),
-        ("3", "0 1 0", "True"),
-    ]
-    assert rows[1]["minority_reasoning"] == "It is plainly 0."
-    with (files.results / "figures.csv").open(newline="") as file:
-        (flicker, *_) = [row for row in csv.DictReader(file) if row["figure"] == "flicker"]
-    assert float(flicker["value"]) == pytest.approx(4 / 9)
-    assert float(flicker["lower"]) == pytest.approx(figures["interval"]["lower"])
-
-
-def properties(case: ElementTree.Element) -> dict[str, str]:
-    return {each.attrib["name"]: each.attrib["value"] for each in case.iter("property")}
 
 
 def test_results_of_another_number_of_repeats_are_not_kept(

@@ -208,30 +208,6 @@ def test_only_litellm_itself_refuses_without_an_answer() -> None:
     assert negotiation.repaired(asked, negotiation.sending(asked), None, said)
 
 
-def test_a_new_session_asks_for_the_schema_again(
-    make_bench: MakeBench, server: ModelServer
-) -> None:
-    bench = make_bench()
-    server.faults.add(fault=refusal("openai"), times=1, when=sends("json_schema"))
-    bench.run()
-    bench.record_into("again")
-    assert list(bench.run().notices) == []
-    assert schema_sent(bench) == {"json_schema"}
-
-
-def test_a_bad_request_about_something_else_is_no_refusal_of_the_format(
-    bench: Bench, server: ModelServer
-) -> None:
-    body = (
-        b'{"error": {"message": "Your prompt was flagged as unusual.", "type": '
-        b'"invalid_request_error"}}'
-    )
-    server.faults.add(stage="judge", fault=Fault.raw(body, status=400), times=None)
-    session = bench.run()
-    assert session.only.outcome == "model_error"
-    assert (server.count("judge"), list(session.notices)) == (1, [])
-
-
 def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(
     bench: Bench, server: ModelServer
 ) -> None:

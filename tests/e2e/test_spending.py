@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import subprocess
 import sys
@@ -255,40 +254,6 @@ def test_a_limit_in_dollars_over_a_model_without_a_price_refuses_to_start(
     assert local.returncode == 0, local.stdout
 
 
-def test_a_plan_asks_nobody_and_bounds_what_is_then_asked(
-    tmp_path: Path, server: ModelServer
-) -> None:
-    files = write_suite(tmp_path / "suite", runs=2)
-    planned = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once")
-    assert (planned.returncode, server.count()) == (0, 0)
-    assert not files.cassettes.exists()
-    rows = {
-        line.split()[0]: line.split()
-        for line in planned.stdout.splitlines()
-        if " openai/gpt-4.1-mini " in line
-    }
-    assert [rows[stage][2:4] for stage in ("planner", "verifier", "judge")] == [["0", "4"]] * 3
-    assert "violated cases from 2 runs, no drop is found in 80% of sessions" in " ".join(
-        planned.stdout.split()
-    )
-    assert "5% of verdicts are taken to flip" in planned.stdout
-    pytest_in(files, server, "--jrh-record-mode=once")
-    for stage, row in rows.items():
-        low, high = (int(row[3]), int(row[5])) if row[4] == "to" else (int(row[3]), int(row[3]))
-        assert low <= server.count(stage) <= high, stage
-    again = pytest_in(files, None, "--jrh-plan")
-    assert f"0 calls, $0: 4 cases, {20 - 2} calls recorded." in again.stdout
-
-
-def test_a_plan_knows_that_only_the_judge_is_left(tmp_path: Path, server: ModelServer) -> None:
-    files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
-    pytest_in(files, server, "--jrh-record-mode=once", "-q")
-    for path in files.cassettes.rglob("*.judge-*.yaml"):
-        path.unlink()
-    planned = pytest_in(files, None, "--jrh-plan")
-    assert "\n2 calls, " in planned.stdout
-
-
 def test_what_is_on_disk_is_reused_where_it_is_not_to_be_overwritten(
     tmp_path: Path, server: ModelServer
 ) -> None:
@@ -348,52 +313,3 @@ def test_a_frozen_case_asks_its_judge_what_the_unfrozen_one_asked(
     pytest_in(files, server, "--jrh-record-mode=once", "-q")
     frozen = pytest_in(files, None, "--jrh-frozen")
     assert frozen.returncode == 0, frozen.stdout
-
-
-def test_shards_are_merged_as_if_one_machine_had_run_them(
-    tmp_path: Path, server: ModelServer
-) -> None:
-    files = write_suite(tmp_path / "suite", runs=2)
-    pytest_in(files, server, "--jrh-record-mode=once", "-q")
-    whole = _artifacts(files)
-    shards = []
-    for number, test in enumerate(BOTH):
-        shutil.rmtree(files.folder / "outputs")
-        pytest_in(files, None, "-m", test, "-q")
-        shutil.copytree(files.folder / "outputs", tmp_path / f"shard-{number}")
-        shards.append(str(tmp_path / f"shard-{number}"))
-    shutil.rmtree(files.folder / "outputs")
-    command = [*python(), "-m", "pytest_jrh", "merge", "--jrh-config", str(files.config)]
-    merged = subprocess.run(
-        [*command, *shards], cwd=files.folder, capture_output=True, text=True, check=False
-    )
-    assert merged.returncode == 0, merged.stdout + merged.stderr
-    assert _artifacts(files) == whole
-    half = subprocess.run(
-        [*command, shards[0]], cwd=files.folder, capture_output=True, text=True, check=False
-    )
-    assert half.returncode == 1
-    assert "never reported (2):" in half.stdout
-
-
-def _artifacts(files: SuiteFiles) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for path in sorted((files.folder / "outputs").rglob("*")):
-        if path.name == "agent_perturbations.jsonl":
-            found[str(path.relative_to(files.folder))] = path.read_bytes()
-        if path.name == "case_results.jsonl":
-            results = [json.loads(line) for line in path.read_text().splitlines()]
-            found[path.name] = [
-                (result["case_id"], result["outcome"], result["score"]) for result in results
-            ]
-    assert found
-    return found
-
-
-def test_an_over_budget_case_says_so_and_names_the_options(
-    bench: Bench, server: ModelServer, tmp_path: Path
-) -> None:
-    result = bench.run(ledger=Ledger(tmp_path / "budget.json", calls=0)).only
-    assert result.outcome == "over_budget"
-    assert "--jrh-max-calls" in result.detail
-    assert server.count() == 0
