@@ -50,14 +50,6 @@ HOSTILE = {
         "attacks[1]",
         "two attacks are named a",
     ),
-    "alias bomb": (
-        "a0: &a0 [x]\n"
-        + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9))
-        + "attacks: *a8\n",
-        None,
-        None,
-        "aliases are too large",
-    ),
 }
 
 

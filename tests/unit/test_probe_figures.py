@@ -290,7 +290,7 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in shown
     assert "<img src=x" not in shown
-    assert "<summary>Probes: suite " in shown
+    assert ">Probes: suite " in shown
 
 
 def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(

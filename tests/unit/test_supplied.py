@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -180,29 +180,3 @@ def test_a_client_that_the_hook_did_not_supply_makes_no_call(tmp_path: Path) -> 
         Spending(),
         Spent(),
     )
-
-
-class OfAnotherShape(Unscored):
-    """One whose own `__init__` does not call that of `Unscored`."""
-
-    def __init__(self) -> None:
-        Exception.__init__(self, "no")
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        Unscored(cast("Any", []), stage="judge", cause="no"),
-        Unscored("no such outcome", stage="judge", cause="no"),
-        Unscored("refused", stage=cast("Any", 5), cause=cast("Any", None)),
-        Unscored("refused", stage="judge", cause="no", asked=cast("Any", (7,))),
-        OfAnotherShape(),
-    ],
-    ids=["a list as outcome", "unknown outcome", "no texts", "no fingerprint", "no outcome"],
-)
-def test_unscored_that_says_nothing_usable_is_an_error_of_the_client(
-    tmp_path: Path, trouble: Unscored
-) -> None:
-    result = bench_of(tmp_path).run(complete=Failing(trouble)).only
-    assert (result.outcome, result.spending.lost) == ("model_error", 1)
-    assert "The client of `pytest_jrh_complete` raised" in " ".join(result.detail.split())
