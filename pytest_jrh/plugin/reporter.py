@@ -671,7 +671,7 @@ class UnusedCassettes:
                 used.update(former(spec))
         unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
         if self._prunes:
-            unused, problems = prune(folder, unused)
+            unused, problems = prune(unused)
             self.problems += problems
         self._cassettes += unused
 

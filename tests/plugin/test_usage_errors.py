@@ -390,17 +390,3 @@ def test_files_in_a_folder_that_nobody_may_look_into_are_named(
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--jrh-report=closed/jrh.md")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*closed/jrh.md was not written: Permission denied."])
-
-
-def test_pruning_through_a_linked_folder_is_refused(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    outside = pytester.mkdir("elsewhere") / "old.e1.generation.yaml"
-    outside.write_text("{}", encoding="utf-8")
-    (recorded.tiny.cassettes / "agent_positives" / "linked").symlink_to(outside.parent)
-    result = pytester.runpytest_inprocess(recorded.tiny.option, "-k", "run-1", "--jrh-prune")
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(
-        ["note: *old.e1.generation.yaml was not removed: a symbolic link leads out *"]
-    )
-    assert outside.exists()

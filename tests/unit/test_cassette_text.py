@@ -12,7 +12,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Usage
 from pytest_jrh.llm.calls import Answer
 from pytest_jrh.recording import cassettes
@@ -182,13 +181,6 @@ def test_a_recording_that_was_written_as_two_documents_is_read(
     assert bodies_of(path) == ["data: 0\n\n", "data: 1\n\n"]
 
 
-def test_the_line_of_a_mistake_in_two_documents_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "c.yaml"
-    path.write_text(TWO_DOCUMENTS.replace("code: 200", "code: ok"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"c\.yaml:35: interactions\[0\]\.response\.status\.code"):
-        calls_of(path)
-
-
 @pytest.mark.parametrize(
     "end", ["\n\n", "\n", "\n\n\n", "\r\n\r\n", "\n \n", "\n...\nversion: 1\n"]
 )
@@ -274,15 +266,3 @@ def test_a_head_that_was_edited_by_hand_is_read(new: Path, old: str, edited: str
     new.write_bytes(text.encode())
     assert calls_of(new) == wanted
     assert calls_of(new, interactions=False).keys() == wanted.keys()
-
-
-def test_a_mistake_below_a_head_in_json_has_the_line_in_the_file(new: Path) -> None:
-    text = new.read_text("utf-8")
-    for broken in ("      code: @", "      code: two hundred"):
-        new.write_text(text.replace("      code: 200", broken, 1), encoding="utf-8")
-        with pytest.raises(InputError) as refused:
-            Cassette.load(new, interactions=True)
-        number = int(str(refused.value).split("new.yaml:")[1].split(":")[0])
-        assert new.read_text("utf-8").split("\n")[number - 1] == broken
-        assert calls_of(new, interactions=False)
-    assert "interactions[0].response.status.code" in str(refused.value)
