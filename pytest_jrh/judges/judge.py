@@ -192,7 +192,6 @@ Value: TypeAlias = "str | int | bool"
 
 BINARY_SCORES = (0, 1)
 """Satisfied and violated."""
-_LARGEST = 10**40
 
 
 def key_of(value: object) -> str:
@@ -203,14 +202,7 @@ def key_of(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    if isinstance(value, int) and is_huge(value):
-        return "a huge number"
     return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
-
-
-def is_huge(value: int) -> bool:
-    """Whether a number is too long to read: Python refuses to write thousands of digits."""
-    return abs(value) > _LARGEST
 
 
 def offered_text(scores: Sequence[int]) -> str:

@@ -23,7 +23,7 @@ from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, CallRange
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import holding
-from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, is_huge, key_of, offered_text
+from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of, offered_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,8 +126,6 @@ def said_by(value: object) -> Said:
 def _shown(value: object) -> str:
     if value is None:
         return "None"
-    if isinstance(value, int) and is_huge(value):
-        return f"a number of {value.bit_length()} bits"
     if isinstance(value, bool | int | float | str):
         return shortened(repr(value), _LONGEST_VALUE)
     kind = type(value)

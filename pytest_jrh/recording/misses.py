@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
-from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
-from pytest_jrh.recording.exchanges import is_all_secret, path_of
+from pytest_jrh.recording.exchanges import path_of
 from pytest_jrh.recording.http_client import foreign_urllib3
 from pytest_jrh.recording.recorder import MAKE_ROOM
 
@@ -113,8 +112,6 @@ def halted(
     cause = f"{asker} sent {halt.what}, which is not recorded"
     if interaction is not None:
         cause += "; the nearest recorded request differs"
-        if is_all_secret(interaction["request"]["body"]):
-            cause += f": its body is {REDACTED} alone, which answers nothing else"
     else:
         cause += ": the case has no recorded request"
     return Unrecorded(
