@@ -346,7 +346,6 @@ class Threads(ThreadPoolExecutor):
 
     def __init__(self) -> None:
         super().__init__(thread_name_prefix="jrh-thread")
-        self._lock = threading.Lock()
         self._returned: list[Coroutine[Any, Any, Any]] = []
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -357,24 +356,12 @@ class Threads(ThreadPoolExecutor):
 
     def close_unawaited(self) -> None:
         """Close what nobody has awaited; the loop must have ended."""
-        with self._lock:
-            for coroutine in self._unawaited():
+        for coroutine in self._returned:
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
-            self._returned.clear()
 
     def _note(self, future: Future[Any]) -> None:
-        if (
-            future.cancelled()
-            or future.exception() is not None
-            or not inspect.iscoroutine(future.result())
-        ):
+        if future.cancelled() or future.exception() is not None:
             return
-        with self._lock:
-            self._returned = [*self._unawaited(), future.result()]
-
-    def _unawaited(self) -> list[Coroutine[Any, Any, Any]]:
-        return [
-            coroutine
-            for coroutine in self._returned
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
-        ]
+        if inspect.iscoroutine(future.result()):
+            self._returned.append(future.result())

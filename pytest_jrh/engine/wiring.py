@@ -38,7 +38,7 @@ from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.transport import Pace
 from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
-from pytest_jrh.recording.tapes import Recording, SharedCalls, Tape
+from pytest_jrh.recording.tapes import Recording, Tape
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -122,7 +122,6 @@ class Calls:
         self._trials: Trials | None = None
         self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
         self._lacks: dict[tuple[str, str | None], str] = {}
-        self._shared = SharedCalls()
         self._code: CodeRunner | None = None
         self._said: dict[str, None] = {}
         self._pace = Pace(time.monotonic, processes=settings.processes)
@@ -331,7 +330,6 @@ class Calls:
             versions=self._versions_of(ready) if asks and not supplied else None,
             stopping=self._stopping,
             session=settings.session,
-            shared=self._shared,
             planning=not settings.ask,
         )
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,27 +49,10 @@ def is_shared(request: CallRequest, sequence: int) -> bool:
     return stage is not None and sequence <= stage.shared_calls
 
 
-class SharedCalls:
-    """The calls that several cases make alike, such as the first summary of a run: one asks, and
-    the others copy the answer from its cassette, which a pointer file names.
-    """
-
-    def __init__(self) -> None:
-        self._turns: dict[str, asyncio.Lock] = {}
-
-    @contextlib.asynccontextmanager
-    async def turn(self, fingerprint: str) -> AsyncIterator[None]:
-        """Let the askers of one call of this process in one by one."""
-        lock = self._turns.setdefault(fingerprint, asyncio.Lock())
-        async with lock:
-            yield
-        if not lock.locked():
-            self._turns.pop(fingerprint, None)
-
-
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """The file at `path` that names the cassette, in `folder`, which holds a shared call.
+    """The file at `path` that names the cassette, in `folder`, which holds a call that several
+    cases make alike: one asks, and the others copy its answer from there.
 
     `session` is the one that reads and writes it.
     """
@@ -132,7 +115,6 @@ class Recording:
     http: HttpRecorder | None = None
     stopping: Callable[[], bool] = bool
     session: str = ""
-    shared: SharedCalls = field(default_factory=SharedCalls)
     planning: bool = False
     versions: ModelVersions | None = None
 
@@ -436,9 +418,8 @@ class Tape:
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
         """Record a call that other cases make too, unless one of them has its answer already."""
-        shared, fingerprint = self._recording.shared, request.fingerprint
+        fingerprint = request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
-            await turns.enter_async_context(shared.turn(fingerprint))
             path = self._locks / f"{fingerprint[:32]}.shared"
             await self._hold(turns, path.with_suffix(".lock"), request.stage.stage)
             anew = self._mode == "all" or fingerprint in self._renewed

@@ -140,7 +140,7 @@ def joined_changes(changes: Iterable[ModelChange]) -> list[ModelChange]:
     fewer. Answers are those of the sessions that noticed the change.
     """
     joined: dict[tuple[str, str, VersionField], ModelChange] = {}
-    for change in map(_cleaned, changes):
+    for change in changes:
         key = change.stage, change.model, change.field
         earlier = joined.get(key)
         if earlier is None:
@@ -153,17 +153,6 @@ def joined_changes(changes: Iterable[ModelChange]) -> list[ModelChange]:
             answers = earlier.answers + change.answers
             joined[key] = replace(change, new=dict(new), recorded=recorded, answers=answers)
     return list(joined.values())
-
-
-def _cleaned(change: ModelChange) -> ModelChange:
-    """A change that was read from a file, its names as those in an answer."""
-    return replace(
-        change,
-        stage=_name(change.stage),
-        model=_name(change.model),
-        new={_name(name): number for name, number in change.new.items()},
-        recorded={_name(name): number for name, number in change.recorded.items()},
-    )
 
 
 class ModelVersions:
