@@ -215,7 +215,7 @@ def job() -> list[Line]:
     with open_sources([folder]) as source:
         source.summaries()
         source.aliases()
-        for values in (source.metadata("agent"), source.fields(), source.scores()):
+        for values in (source.metadata(), source.fields(), source.scores()):
             deque(values, maxlen=0)
     planned = time.process_time() - read
     return [

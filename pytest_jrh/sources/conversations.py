@@ -517,9 +517,8 @@ class Conversations(Source):
             for (run_id, epoch), row in self._index().items()
         )
 
-    def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
-        del field
         for key, _, metadata in self._values():
             yield key, metadata
 

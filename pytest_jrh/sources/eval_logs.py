@@ -1,26 +1,30 @@
 """Runs from Inspect logs, an `.eval` archive or a `.json` file: summaries to collect from, samples
 read one at a time.
 
-Importing inspect_ai takes longer than replaying some hundred cases. So a sample as Inspect writes
-it today is read as it stands there (`plain_samples`), and any other by inspect_ai, imported late.
+Importing inspect_ai takes longer than replaying some hundred cases. So a sample whose meaning is
+plain from its JSON (text, reasoning and tool calls) is read as it stands there, and any other by
+inspect_ai, imported late.
 """
 
 from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 import zipfile
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
+from pydantic_core import SchemaValidator, to_json
+from pydantic_core import core_schema as form
 
-from pytest_jrh.core.documents import DamagedError, printable, shown
+from pytest_jrh.core.documents import DamagedError, at, printable, shown
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
-from pytest_jrh.sources.plain_samples import attached_size, is_plain
 from pytest_jrh.sources.source import (
     OTHER_TOOLS,
     Source,
@@ -36,14 +40,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from inspect_ai.log import EvalSample
+    from pydantic_core import CoreSchema
 
     from pytest_jrh.sources.source import Key
 
 _ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
-_ZSTANDARD = 93
-_READS_ZSTANDARD = (3, 14)
 _STEP = 4096
 _LONGEST_CAUSE = 300
+# Inspect puts in place of a reference what the sample keeps apart under its name.
+_REFERENCE = re.compile(rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"')
+_NO_NUMBER = re.compile(rb"\b(?:NaN|Infinity)\b")
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
 _RUN_FIELDS = {"id", "epoch", "input", "target", "messages", "metadata", "attachments"}
@@ -85,29 +91,20 @@ class EvalLog(Source):
         """See `Source`: one summary per sample and epoch."""
         return tuple(RunSummary(*key, _skip(row)) for key, row in self._opened().items())
 
-    def metadata(self, field: str) -> Iterator[tuple[Key, dict[str, Any]]]:
-        return self._parts("metadata", field)
+    def metadata(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        return self._parts("metadata")
 
-    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, dict[str, Any]]]:
-        """See `Source`: summaries have the values alone."""
-        for key, scores in self._parts("scores", whole=whole):
-            given = {k: v for k, v in scores.items() if isinstance(v, dict) and "value" in v}
-            yield key, given if whole else {name: given[name]["value"] for name in given}
+    def scores(self) -> Iterator[tuple[Key, dict[str, Any]]]:
+        for key, scores in self._parts("scores"):
+            yield key, {k: v for k, v in scores.items() if isinstance(v, dict) and "value" in v}
 
-    def _parts(
-        self, name: str, field: str = "", *, whole: bool = False
-    ) -> Iterator[tuple[Key, dict[str, Any]]]:
-        """A mapping of each run: its summary's, or its sample's where it is not `whole` there.
-
-        It is empty where the sample is damaged, as its cases will say.
-        """
-        for key, row in self._opened().items():
-            part = row.get(name)
-            if whole or not isinstance(part, dict) or _is_shortened(part.get(field)):
-                try:
-                    part = self._stored(key).get(name)
-                except DamagedError:
-                    part = None
+    def _parts(self, name: str) -> Iterator[tuple[Key, dict[str, Any]]]:
+        """A mapping of each sample; empty where it is damaged, as its cases will say."""
+        for key in self._opened():
+            try:
+                part = self._stored(key).get(name)
+            except DamagedError:
+                part = None
             yield key, part if isinstance(part, dict) else {}
 
     def aliases(self) -> dict[str, Key]:
@@ -125,9 +122,10 @@ class EvalLog(Source):
         """See `Source`: one sample, and if `with_raw` Inspect's own object."""
         raw = None
         try:
-            stored = self._stored((run_id, epoch))
-            kept = {key: value for key, value in stored.items() if with_raw or key in _RUN_FIELDS}
-            data, changed = storable(kept)
+            data = self._stored((run_id, epoch))
+            if not with_raw:
+                data = {key: data[key] for key in data.keys() & _RUN_FIELDS}
+            data, changed = storable(data)
             if with_raw or not is_plain(data):
                 raw = self._as_inspect_reads(data)
                 fields = {"id", "input", "target", "messages"}
@@ -164,7 +162,7 @@ class EvalLog(Source):
         # The context that Inspect's own readers give: a message without an id is not given a random
         # one.
         sample = EvalSample.model_validate(data, context={"deserializing": True})
-        if attached_size(data, sample.attachments) > self._most_bytes:
+        if _attached_size(data, sample.attachments) > self._most_bytes:
             raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
@@ -205,32 +203,17 @@ class EvalLog(Source):
             return self._rows
 
     def _open_archive(self) -> Any:
+        if sys.version_info < (3, 14):
+            # Inspect compresses by Zstandard, which zipfile learns by this.
+            importlib.import_module("zipfile_zstd")
         try:
             archive = self._zip = zipfile.ZipFile(self.path)
-            zstandard = any(info.compress_type == _ZSTANDARD for info in archive.filelist)
-            if zstandard and sys.version_info < _READS_ZSTANDARD:
-                importlib.import_module("zipfile_zstd")
         except Exception as error:
             # Whatever a damaged directory leads zipfile to.
-            raise DamagedError(
-                f"a truncated or damaged .eval archive ({error})",
-                "copy the log again, whole, when its run has ended",
-            ) from error
-        names = archive.NameToInfo
-        self._header = self._json(
-            archive, "header.json" if "header.json" in names else "_journal/start.json"
-        )
-        if "summaries.json" in names:
-            return self._json(archive, "summaries.json")
-        # The run was cut off: what had been written then is in the log's journal.
-        journal = [name for name in names if name.startswith("_journal/summaries/")]
-        if sum(names[name].file_size for name in journal) > self._most_bytes:
-            raise DamagedError(f"its sample summaries are {too_big(self._most_bytes)}")
-        rows: list[Any] = []
-        for name in sorted(journal, key=lambda name: (len(name), name)):
-            part = self._json(archive, name)
-            rows += part if isinstance(part, list) else [part]
-        return rows
+            hint = "copy the log again, whole, when its run has ended"
+            raise DamagedError(f"a truncated or damaged .eval archive ({error})", hint) from error
+        self._header = self._json(archive, "header.json")
+        return self._json(archive, "summaries.json")
 
     def _open_json(self) -> Any:
         if self.path.stat().st_size > self._most_bytes:
@@ -249,7 +232,8 @@ class EvalLog(Source):
         """A member of the archive; raises DamagedError."""
         info = archive.NameToInfo.get(name)
         if info is None:
-            raise DamagedError(f"{name} is not there")
+            hint = "where its run was cut off, make a whole log of it: inspect log convert"
+            raise DamagedError(f"{name} is not there", hint)
         if info.file_size > self._most_bytes:
             raise DamagedError(f"{name} is {too_big(self._most_bytes)}")
         try:
@@ -268,12 +252,11 @@ class EvalLog(Source):
                 "conversations are one with `messages`, or a list of them, in a .json file, or "
                 "one a line in a .jsonl file",
             )
-        dataset = self._header["eval"].get("dataset")
-        ids = dataset.get("sample_ids") if isinstance(dataset, dict) else None
+        ids = at(self._header, "/eval/dataset/sample_ids")
         ids = ids if isinstance(ids, list) else []
         # An archive holds but one of the samples 1 and "1", under one name.
         numbers = {str(item) for item in ids if isinstance(item, int)}
-        for text in sorted(numbers & {item for item in ids if isinstance(item, str)}):
+        for text in sorted(item for item in ids if isinstance(item, str) and item in numbers):
             raise DamagedError(
                 f"the dataset has the sample ids {text} and {text!r}, which are stored alike",
                 "give the samples ids that differ as text, and run the task again",
@@ -285,16 +268,14 @@ class EvalLog(Source):
         for number, row in enumerate(found, start=1):
             name, epoch = (row.get("id"), row.get("epoch")) if isinstance(row, dict) else (None, 0)
             if type(name) not in (int, str) or type(epoch) is not int:
-                raise DamagedError(
-                    f"sample {number} has the id {shown(name)} and the epoch {shown(epoch)}"
-                )
+                has = f"has the id {shown(name)} and the epoch {shown(epoch)}"
+                raise DamagedError(f"sample {number} {has}")
             key = storable(str(name))[0], epoch
             first = rows[key]["id"] if key in rows else name
             # A sample that Inspect ran again has two rows in an archive, and the later one counts.
             if first != name or (key in rows and self._zip is None):
-                raise DamagedError(
-                    f"two samples have the ids {first!r} and {name!r}, epoch {epoch}"
-                )
+                both = f"{first!r} and {name!r}"
+                raise DamagedError(f"two samples have the ids {both}, epoch {epoch}")
             rows[key] = row
         return rows
 
@@ -311,17 +292,9 @@ def _skip(row: Mapping[str, Any]) -> Skip | None:
         return None
     if error is None:
         return Skip("no_messages")
-    cause = printable(
-        str(error.get("message") if isinstance(error, dict) else error), _LONGEST_CAUSE
-    )
+    text = str(error.get("message") if isinstance(error, dict) else error)
+    cause = printable(text, _LONGEST_CAUSE)
     return Skip("no_messages", f"the sample ended in an error before its first message: {cause}")
-
-
-def _is_shortened(value: object) -> bool:
-    """Whether a value of a summary may not be the sample's own (Inspect's `thin_metadata`)."""
-    return isinstance(value, str) and (
-        value.endswith("...") or value.startswith("Key removed from summary")
-    )
 
 
 def _cause(error: Exception) -> str:
@@ -332,3 +305,79 @@ def _cause(error: Exception) -> str:
         where = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
         text = f"{where}: {first['msg']}"
     return printable(text, _LONGEST_CAUSE)
+
+
+def is_plain(sample: Mapping[str, Any]) -> bool:
+    """Whether Inspect would read these fields of a stored sample as they stand there."""
+    try:
+        _plain().validate_python(sample, strict=True)
+        text = _as_json(sample)
+    except ValueError:
+        # It is of another form, or nested too deep.
+        return False
+    return _REFERENCE.search(text) is None and _NO_NUMBER.search(text) is None
+
+
+def _attached_size(sample: Mapping[str, Any], attachments: Mapping[str, str]) -> int:
+    """Count the characters that come in once each reference is replaced by its attachment."""
+    names = (json.loads(b'"' + name + b'"') for name in _REFERENCE.findall(_as_json(sample)))
+    return sum(len(attachments.get(name, "")) for name in names)
+
+
+def _as_json(sample: Mapping[str, Any]) -> bytes:
+    return to_json([sample.get("input"), sample.get("messages")], inf_nan_mode="constants")
+
+
+@lru_cache(maxsize=1)
+def _plain() -> SchemaValidator:
+    """The form of a plain sample: pydantic's classes would take ten times as long to build."""
+    text, flag, mapping = form.str_schema(), form.bool_schema(), form.dict_schema()
+    internal = form.union_schema([mapping, form.list_schema(), text])
+    block = form.union_schema(
+        [
+            _object(
+                {"type": form.literal_schema(["text"]), "text": text},
+                {"refusal": flag, "internal": internal},
+            ),
+            _object(
+                {"type": form.literal_schema(["reasoning"]), "reasoning": text, "redacted": flag},
+                {"summary": text, "signature": text, "internal": internal},
+            ),
+        ]
+    )
+    call = _object(
+        {"id": text, "function": text, "arguments": mapping, "type": text}, {"parse_error": text}
+    )
+    message = _object(
+        {
+            "role": form.literal_schema(["system", "user", "assistant", "tool"]),
+            "content": form.union_schema([text, form.list_schema(block)]),
+        },
+        {
+            **dict.fromkeys(("id", "source", "model", "tool_call_id", "function"), text),
+            "metadata": mapping,
+            # Where there are attachments, Inspect leaves an empty list out.
+            "tool_calls": form.list_schema(call, min_length=1),
+            "error": _object({"type": text, "message": text}, {}),
+        },
+    )
+    messages = form.list_schema(message)
+    return SchemaValidator(
+        _object(
+            {
+                "id": form.union_schema([form.int_schema(), text]),
+                "epoch": form.int_schema(),
+                "input": form.union_schema([text, messages]),
+                "target": form.union_schema([text, form.list_schema(text)]),
+                "messages": messages,
+            },
+            {"metadata": mapping, "attachments": form.dict_schema(text, text)},
+        )
+    )
+
+
+def _object(needed: dict[str, CoreSchema], more: dict[str, CoreSchema]) -> CoreSchema:
+    fields = {name: form.typed_dict_field(schema) for name, schema in needed.items()}
+    for name, schema in more.items():
+        fields[name] = form.typed_dict_field(schema, required=False)
+    return form.typed_dict_schema(fields, extra_behavior="forbid")

@@ -83,13 +83,13 @@ class Joined(Source):
         """The runs of all files; raises InputError with what is wrong with the first of them."""
         return tuple(summary for _, summary in self._index().values())
 
-    def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        return self._named(lambda source: source.metadata(field))
+        return self._named(lambda source: source.metadata())
 
-    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
-        return self._named(lambda source: source.scores(whole=whole))
+        return self._named(lambda source: source.scores())
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
         """See `Source`."""

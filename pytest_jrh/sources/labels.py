@@ -23,7 +23,6 @@ from pytest_jrh.sources.label_files import (
     read_rows,
     whole_number,
 )
-from pytest_jrh.sources.source import top_field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -339,10 +338,10 @@ def _from_log(
 def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], object]:
     """What the log has of each run; None where it has nothing."""
     if settings.scorer:
-        name, values = settings.scorer, source.scores()
+        name, values = settings.scorer, source.score_values()
     else:
         name = settings.metadata
-        values = source.metadata(top_field(name))
+        values = source.metadata()
     pointer = name if name.startswith("/") else pointer_to(name)
     labels: dict[tuple[str, int], object] = {}
     for key, value in values:
@@ -366,10 +365,10 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
     if settings.scorer:
-        names = _names_in(source.scores())
+        names = _names_in(source.score_values())
         names_text = f"the scorers are {listed(names)}" if names else "the log has no scores"
     else:
-        names = _names_in(source.metadata(top_field(settings.metadata)))
+        names = _names_in(source.metadata())
         names_text = f"the fields are {listed(names)}" if names else "no run has metadata"
     hint = nearest_hint(name, names)
     return Problem(

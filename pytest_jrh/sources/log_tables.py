@@ -13,7 +13,6 @@ from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.sources import open_sources
 from pytest_jrh.sources.label_files import as_text, whole_number
 from pytest_jrh.sources.labels import SCORER_MAP
-from pytest_jrh.sources.source import top_field
 from pytest_jrh.sources.verdict_tables import EDITS, METADATA, SCORER, RawTable, is_in_log
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _cell(value: Any) -> Any:
 def _values(source: Source, column: str, file: str) -> dict[Key, Any]:
     """What the log has of each run; a problem where it has it of none."""
     kind, _, name = column.partition(":")
-    by_run = source.scores() if f"{kind}:" == SCORER else source.metadata(top_field(name))
+    by_run = source.score_values() if f"{kind}:" == SCORER else source.metadata()
     values = {key: at(of_run, _pointer(name)) for key, of_run in by_run}
     if all(value is MISSING or value is None for value in values.values()):
         raise InputError(_not_there(source, column, file))
@@ -117,7 +116,7 @@ def _edits(source: Source, column: str, file: str) -> dict[str, Mapping[Key, Any
     pointer = _pointer(column.removeprefix(SCORER))
     originals: dict[Key, Any] = {}
     edited: dict[Key, Any] = {}
-    for key, scores in source.scores(whole=True):
+    for key, scores in source.scores():
         before, after = before_and_after_edits(scores)
         originals[key] = at(before, pointer)
         edited[key] = at(after, pointer)
@@ -155,7 +154,7 @@ def before_and_after_edits(scores: Mapping[str, Any]) -> tuple[dict[str, Any], d
 
 def _names(source: Source, prefix: str) -> list[str]:
     names: dict[str, None] = {}
-    by_run = source.scores() if prefix == SCORER else source.metadata("")
+    by_run = source.score_values() if prefix == SCORER else source.metadata()
     for _, of_run in by_run:
         names.update(dict.fromkeys(of_run))
     return list(names)

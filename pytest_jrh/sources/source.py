@@ -136,13 +136,12 @@ class Source(ABC):
         (`input_error`) where the run is missing or damaged.
         """
 
-    def metadata(self, field: str) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
-        """The key (id, epoch) of each run with its metadata, in which `field` at least is whole.
+    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """The key (id, epoch) of each run with its metadata.
 
         What has no metadata, or cannot be read, has an empty one. Here every run is read; a source
-        that knows the field without that overrides this.
+        that knows it without that overrides this.
         """
-        del field
         for run in self.summaries():
             try:
                 metadata = self.read(run.run_id, run.epoch)[0].metadata
@@ -154,20 +153,23 @@ class Source(ABC):
         """The values that each run has beside its messages, by the names that `labels` and
         `cluster_key` may use.
         """
-        return (metadata for _, metadata in self.metadata(""))
+        return (metadata for _, metadata in self.metadata())
 
     def forms(self) -> Counter[str]:
         """How many files of each form there are."""
         return Counter([self.form])
 
-    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """The key (id, epoch) of each run with the values that scorers gave it, by their names.
-
-        Of a `whole` score all that the source has of it, with its `value`. Here none have any.
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Mapping[str, Any]]]]:
+        """The key (id, epoch) of each run with what scorers gave it, by their names: all that the
+        source has of a score, with its `value`. Here none have any.
         """
-        del whole
         for run in self.summaries():
             yield (run.run_id, run.epoch), {}
+
+    def score_values(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """The key (id, epoch) of each run with the values that scorers gave it, by their names."""
+        for key, scores in self.scores():
+            yield key, {name: score["value"] for name, score in scores.items()}
 
     def aliases(self) -> Mapping[str, tuple[str, int]]:
         """Other names that label files may know runs by, each with the run's key; here none."""
@@ -228,7 +230,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     `clusters_by` does.
     """
     runs = source.summaries()
-    clusters = clusters_by(cluster_key, source.metadata(top_field(cluster_key)))
+    clusters = clusters_by(cluster_key, source.metadata())
     return tuple(
         replace(run, cluster=clusters.get((run.run_id, run.epoch)) or run.cluster) for run in runs
     )

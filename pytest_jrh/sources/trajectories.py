@@ -255,15 +255,14 @@ class Trajectories(Source):
                 self._summary = self._look()
             return (self._summary,)
 
-    def scores(self, *, whole: bool = False) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: the rewards that Harbor's verifier gave."""
         for run in self.summaries():
             scores = {name: {"value": value} for name, value in self._scores.items()}
-            yield (run.run_id, run.epoch), scores if whole else self._scores
+            yield (run.run_id, run.epoch), scores
 
-    def metadata(self, field: str) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: what is known since the files were read first."""
-        del field
         for run in self.summaries():
             yield (run.run_id, run.epoch), storable(self._metadata)[0]
 

@@ -12,10 +12,9 @@ from tests.support.logs import rewrite
 
 def with_tasks(members: dict[str, bytes]) -> None:
     """Runs 1 and 2 are trials of one task; of the others, the log names none."""
-    rows = json.loads(members["summaries.json"])
-    for row in rows[:2]:
-        row["metadata"] = {"task": {"id": 12}}
-    members["summaries.json"] = json.dumps(rows).encode()
+    for name in ("samples/run-1_epoch_1.json", "samples/run-2_epoch_1.json"):
+        sample = json.loads(members[name]) | {"metadata": {"task": {"id": 12}}}
+        members[name] = json.dumps(sample).encode()
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])

@@ -114,7 +114,7 @@ def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
         (
             "tsk",
             'got "tsk", which no run has in its metadata; the fields are /at/deep~1er, /at/shop, '
-            "long, more, task",
+            "/more/who, long, task",
             "task is the nearest field",
         ),
         ("at.shop", 'got "at.shop", which no run has', "/at/shop is the nearest field"),

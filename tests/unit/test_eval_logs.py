@@ -1,6 +1,4 @@
 import shutil
-import subprocess
-import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError, Unscored
-from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.eval_logs import EvalLog
 from tests.support.logs import (
@@ -121,16 +118,6 @@ def test_a_sample_that_ended_before_its_first_message_says_so(made: Path) -> Non
     }
 
 
-def test_a_run_without_messages_or_error_says_so(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.eval", [sample("empty", messages=[])])
-    assert EvalLog(log).summaries() == (RunSummary("empty", 1, Skip("no_messages")),)
-
-
-@needs_agentharm
-def test_the_agentharm_runs_come_in_file_order() -> None:
-    assert [run.run_id for run in EvalLog(AGENTHARM).summaries()] == AGENTHARM_IDS
-
-
 @needs_agentharm
 @pytest.mark.parametrize(
     ("seed", "ids"), [(87, "17-3 2-3 20-2 23-2 37-3"), (8234, "17-3 2-2 20-2 22-1 49-3")]
@@ -140,44 +127,20 @@ def test_the_agentharm_sample_is_rands(seed: int, ids: str) -> None:
     assert [run.run_id for run in runs] == ids.split()
 
 
-@needs_agentharm
-def test_the_agentharm_runs_are_read_as_inspect_reads_them() -> None:
-    from inspect_ai.log import read_eval_log
-
-    samples = {
-        item.id: item for item in read_eval_log(AGENTHARM, resolve_attachments=True).samples or []
-    }
-    for run in load_inspect_eval_runs(AGENTHARM):
-        theirs = samples[run.run_id]
-        assert list(run.messages) == [
-            item.model_dump(mode="json", exclude_none=True) for item in theirs.messages
-        ]
-        assert run.metadata == theirs.metadata
-
-
 def test_a_run_has_its_messages_input_target_and_metadata(made: Path) -> None:
-    run, _ = EvalLog(made).read("alpha", 1)
+    log = EvalLog(made)
+    run, _ = log.read("alpha", 1)
     assert list(run.messages) == conversation("Bo")
     assert (run.run_id, run.epoch, run.sample_id) == ("alpha", 1, "alpha")
-    assert (run.input, run.target) == ("Where is my order?", "shipped")
+    assert (run.input, run.target, run.notes) == ("Where is my order?", "shipped", ())
     assert run.metadata == {"tier": "gold", "tags": [1, None]}
-    assert run.notes == ()
-
-
-def test_an_epoch_is_a_run_of_its_own(made: Path) -> None:
-    run, _ = EvalLog(made).read("alpha", 2)
+    run, _ = log.read("alpha", 2)
     assert run.messages[1]["content"] == "I am Cy. Where is my order?"
     assert run.target == "shipped\nsent"
-
-
-def test_the_input_is_what_the_user_said(made: Path) -> None:
-    run, _ = EvalLog(made).read("7", 1)
+    run, _ = log.read("7", 1)
     assert (run.sample_id, run.input) == (7, "first\nsecond")
-
-
-def test_images_are_there_in_full(made: Path) -> None:
-    run, _ = EvalLog(made).read("picture", 1)
-    assert run.messages[0]["content"][1]["image"] == IMAGE
+    assert log.read("picture", 1)[0].messages[0]["content"][1]["image"] == IMAGE
+    assert [log.read(name, 1)[0].sample_id for name in HOSTILE_IDS] == list(HOSTILE_IDS)
 
 
 def test_text_that_older_logs_keep_apart_is_put_back(log_copy: Path) -> None:
@@ -202,12 +165,6 @@ def test_a_message_without_an_id_is_not_given_a_random_one(log_copy: Path) -> No
     edit_sample(log_copy, "zulu", lambda data: data["messages"][0].pop("id"))
     run, _ = EvalLog(log_copy).read("zulu", 1)
     assert "id" not in run.messages[0]
-
-
-@pytest.mark.parametrize("run_id", HOSTILE_IDS)
-def test_hostile_ids_are_only_names(made: Path, run_id: str) -> None:
-    run, _ = EvalLog(made).read(run_id, 1)
-    assert (run.run_id, run.sample_id) == (run_id, run_id)
 
 
 def test_text_is_made_storable_and_the_run_says_so(log_copy: Path) -> None:
@@ -251,23 +208,12 @@ def test_a_log_is_known_by_its_content_not_its_name(
     ] * 2
 
 
-def test_an_uncompressed_archive_is_read_too(log_copy: Path) -> None:
-    rewrite(log_copy, lambda _: None, compression=zipfile.ZIP_STORED)
-    assert EvalLog(log_copy).read("zulu", 1)[0].messages == tuple(conversation())
-
-
 def without(*names: str) -> Callable[[dict[str, bytes]], None]:
     def change(members: dict[str, bytes]) -> None:
         for name in names:
             del members[name]
 
     return change
-
-
-def test_a_log_of_a_run_that_was_cut_off_is_read(made: Path, log_copy: Path) -> None:
-    rewrite(log_copy, without("summaries.json", "header.json"))
-    assert EvalLog(log_copy).summaries() == EvalLog(made).summaries()
-    assert EvalLog(log_copy).aliases() == EvalLog(made).aliases()
 
 
 def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
@@ -277,11 +223,6 @@ def test_ids_that_differ_in_type_alone_are_refused(tmp_path: Path) -> None:
     assert "the dataset has the sample ids 1 and '1', which are stored alike" in refusal(log)
     log = write_log(tmp_path / "log.json", [sample(1), sample("1")], sample_ids=[])
     assert "two samples have the ids 1 and '1', epoch 1" in refusal(log)
-
-
-def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
-    log = write_log(tmp_path / "log.json", [sample("x"), sample("x", 2), sample("x")])
-    assert "two samples have the ids 'x' and 'x', epoch 1" in refusal(log)
 
 
 @pytest.mark.parametrize(
@@ -295,30 +236,29 @@ def test_a_sample_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         (b'{"version": 2, "eval": 3}', "it has no header with `eval`"),
         (b'{"version": 2, "eval": {}}', "it has no list of samples"),
         (b'{"version": 2, "eval": {}, "samples": null}', "it has no list of samples"),
-        (b'{"version": 2, "eval": {}, "samples": {"a": 1}}', "it has no list of samples"),
         (
             b'{"version": 2, "eval": {}, "samples": [{"id": 1}]}',
             "sample 1 has the id 1 and the epoch nothing",
         ),
         (b'{"version": 2, "eval": {}, "samples": [[1]]}', "sample 1 has the id nothing"),
-        (b'{"version": 2, "eval": {}, "samples": [null]}', "sample 1 has the id nothing"),
         (b'{"version": 2, "eval": {"task": "x', "truncated or damaged JSON"),
         (b'{"version": 2, "eval": {}, "samples": []} x', "truncated or damaged JSON: Extra data"),
         (b'{"eval": ' + b"[" * 100_000, "truncated or damaged JSON"),
+        (
+            b'{"eval": {}, "samples": [{"id": "x", "epoch": 1}, {"id": "x", "epoch": 1}]}',
+            "two samples have the ids 'x' and 'x', epoch 1",
+        ),
         (
             b'{"version": 2, "eval": {}, "samples": [{"id": 1, "epoch": true}]}',
             "sample 1 has the id 1 and the epoch true",
         ),
         (b"PK\x03\x04" + b"x" * 500, "a truncated or damaged .eval archive"),
-        (b"PK\x05\x06" + b"\0" * 18, "_journal/start.json is not there"),
+        (b"PK\x05\x06" + b"\0" * 18, "header.json is not there"),
     ],
 )
-@pytest.mark.parametrize("name", ["log.eval", "log.json"])
-def test_a_file_that_is_no_log_is_refused(
-    content: bytes, said: str, name: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(content)
-    refused = refusal(tmp_path / name)
+def test_a_file_that_is_no_log_is_refused(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "log.eval").write_bytes(content)
+    refused = refusal(tmp_path / "log.eval")
     assert "is not an Inspect log, or a damaged one: " in refused
     assert said in refused
 
@@ -335,13 +275,6 @@ def test_a_truncated_archive_is_refused(made: Path, tmp_path: Path, part: float)
     assert "a truncated or damaged .eval archive" in refusal(tmp_path / "cut.eval")
 
 
-@pytest.mark.parametrize("part", [0.01, 0.5, 0.99])
-def test_a_truncated_json_log_is_refused(as_json: Path, tmp_path: Path, part: float) -> None:
-    data = as_json.read_bytes()
-    (tmp_path / "cut.json").write_bytes(data[: int(len(data) * part)])
-    assert "truncated or damaged JSON" in refusal(tmp_path / "cut.json")
-
-
 def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
     return lambda members: members.update({name: data})
 
@@ -349,7 +282,12 @@ def replaced(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (without("header.json", "_journal/start.json"), "_journal/start.json is not there"),
+        (
+            without("header.json", "summaries.json"),
+            "header.json is not there\n    where its run was cut off, make a whole log of it: "
+            "inspect log convert",
+        ),
+        (without("summaries.json"), "summaries.json is not there"),
         (replaced("header.json", b"{"), "header.json: Expecting property name"),
         (replaced("header.json", b"[]"), "it has no header with `eval`"),
         (replaced("summaries.json", b"[{]"), "summaries.json: Expecting property name"),
@@ -363,20 +301,6 @@ def test_a_damaged_archive_is_refused(
     change: Callable[[dict[str, bytes]], None], said: str, log_copy: Path
 ) -> None:
     assert said in refusal(rewrite(log_copy, change))
-
-
-@pytest.mark.parametrize("content", [b'[{"id": []}]', b"5", b"{}"])
-def test_damaged_journal_summaries_are_refused(content: bytes, log_copy: Path) -> None:
-    def change(members: dict[str, bytes]) -> None:
-        del members["summaries.json"], members["header.json"]
-        members["_journal/summaries/1.json"] = content
-
-    assert "sample 1 has the id" in refusal(rewrite(log_copy, change))
-
-
-def test_a_log_with_a_header_only_is_refused(tmp_path: Path) -> None:
-    assert "it has no list of samples" in refusal(write_log(tmp_path / "log.eval", []))
-    assert "it has no list of samples" in refusal(write_log(tmp_path / "log.json", []))
 
 
 @pytest.mark.parametrize(
@@ -408,9 +332,7 @@ def test_a_sample_that_is_no_json_object_is_an_input_error(content: bytes, log_c
     assert "The run zulu (epoch 1)" in fault(log_copy, "zulu")
 
 
-@pytest.mark.parametrize("compression", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93])
-def test_flipped_bytes_in_a_member_are_noticed(compression: int, log_copy: Path) -> None:
-    rewrite(log_copy, lambda _: None, compression=compression)
+def test_flipped_bytes_in_a_member_are_noticed(log_copy: Path) -> None:
     with zipfile.ZipFile(log_copy) as archive:
         begin = archive.getinfo("samples/zulu_epoch_1.json").header_offset
     data = bytearray(log_copy.read_bytes())
@@ -426,10 +348,6 @@ def test_a_sample_that_is_not_there_is_an_input_error(made: Path, log_copy: Path
     assert "the log has no such sample" in fault(made, "zulu", 3)
     rewrite(log_copy, without("samples/zulu_epoch_1.json"))
     assert "samples/zulu_epoch_1.json is not there" in fault(log_copy, "zulu")
-
-
-def test_a_log_that_went_away_is_an_input_error_of_the_run(made: Path, tmp_path: Path) -> None:
-    assert "cannot be read: No such file" in fault(tmp_path / "gone.eval", "zulu")
 
 
 def test_the_raw_sample_is_whole_only_for_those_who_take_it(made: Path) -> None:
@@ -455,19 +373,6 @@ def test_runs_are_loaded_one_by_one_with_preprocessors(made: Path) -> None:
     assert runs[0].metadata == {"tool_messages_removed": 2}
 
 
-def test_loading_begins_before_a_later_sample_is_looked_at(log_copy: Path) -> None:
-    rewrite(log_copy, replaced("samples/alpha_epoch_1.json", b"{"))
-    runs = load_inspect_eval_runs(log_copy)
-    assert next(runs).run_id == "zulu"
-    with pytest.raises(Unscored, match="The run alpha"):
-        next(runs)
-
-
-def test_an_unknown_preprocessor_is_reported_before_the_log_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="unknown built-in preprocessor 'nope'"):
-        next(load_inspect_eval_runs(tmp_path / "missing.eval", ["nope"]))
-
-
 def test_many_threads_read_at_once(made: Path) -> None:
     log = EvalLog(made)
     wanted = [(run.run_id, run.epoch) for run in log.summaries()] * 8
@@ -481,19 +386,6 @@ def test_a_closed_log_opens_again(made: Path) -> None:
     with EvalLog(made) as log:
         before = log.summaries()
     assert log.summaries() == before
-
-
-@pytest.mark.parametrize("kind", ["made", "as_json"])
-def test_summaries_need_no_inspect(kind: str, request: pytest.FixtureRequest) -> None:
-    program = (
-        "import sys; from pytest_jrh.sources.eval_logs import EvalLog; "
-        "print(len(EvalLog(sys.argv[1]).summaries()), 'inspect_ai' in sys.modules)"
-    )
-    path = request.getfixturevalue(kind)
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["14", "False"]
 
 
 def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -516,17 +408,6 @@ def test_a_part_that_unpacks_to_too_much_is_refused_unread(log_copy: Path, name:
     assert refused.value.problems[0].file == str(path)
 
 
-def test_a_sample_that_unpacks_to_too_much_is_an_error_of_its_own(log_copy: Path) -> None:
-    path = bomb(log_copy, "samples/zulu_epoch_1.json", 3)
-    log = EvalLog(path, max_sample_mb=2)
-    assert len(log.summaries()) > 2
-    with pytest.raises(Unscored, match="is more than 2 MB when unpacked"):
-        log.run("zulu", 1)
-    assert log.run("alpha", 1).messages
-    with pytest.raises(Unscored, match="the sample must be a JSON object"):
-        EvalLog(path).run("zulu", 1)
-
-
 def test_a_json_log_of_too_much_is_refused_with_what_to_do(as_json: Path, tmp_path: Path) -> None:
     path = tmp_path / "big.json"
     path.write_bytes(
@@ -535,18 +416,6 @@ def test_a_json_log_of_too_much_is_refused_with_what_to_do(as_json: Path, tmp_pa
     with pytest.raises(InputError, match="more than 2 MB when unpacked") as refused:
         EvalLog(path, max_sample_mb=2).summaries()
     assert refused.value.problems[0].hint == "make an .eval archive of it: inspect log convert"
-
-
-def test_journal_summaries_of_too_much_are_refused_unread(log_copy: Path) -> None:
-    def change(members: dict[str, bytes]) -> None:
-        del members["summaries.json"]
-        for number in range(2, 5):
-            members[f"_journal/summaries/{number}.json"] = b"[" + b" " * 10**6 + b"]"
-
-    path = rewrite(log_copy, change)
-    assert EvalLog(path).summaries()
-    with pytest.raises(InputError, match="its sample summaries are more than 2 MB"):
-        EvalLog(path, max_sample_mb=2).summaries()
 
 
 @pytest.mark.parametrize(
@@ -587,34 +456,6 @@ def test_attachments_that_are_referred_to_again_and_again_are_counted(log_copy: 
 @pytest.mark.parametrize(
     "compression", [zipfile.ZIP_STORED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 93]
 )
-@pytest.mark.parametrize("summaries", [True, False])
-def test_other_compressions_are_read(log_copy: Path, compression: int, *, summaries: bool) -> None:
-    def change(members: dict[str, bytes]) -> None:
-        if not summaries:
-            del members["summaries.json"]
-
-    path = rewrite(log_copy, change, compression=compression)
+def test_other_compressions_are_read(log_copy: Path, compression: int) -> None:
+    path = rewrite(log_copy, lambda _: None, compression=compression)
     assert EvalLog(path).run("alpha", 1).messages
-
-
-def test_damaged_lzma_is_an_error_of_its_sample(log_copy: Path) -> None:
-    path = rewrite(log_copy, lambda members: None, compression=zipfile.ZIP_LZMA)
-    with zipfile.ZipFile(path) as archive:
-        at = archive.getinfo("samples/zulu_epoch_1.json").header_offset
-    data = bytearray(path.read_bytes())
-    start = at + 30 + len("samples/zulu_epoch_1.json")
-    data[start : start + 200] = b"\xff" * 200
-    path.write_bytes(data)
-    assert "zulu_epoch_1.json" in fault(path, "zulu")
-
-
-def test_an_encrypted_member_is_an_error_of_its_sample(log_copy: Path) -> None:
-    data = bytearray(log_copy.read_bytes())
-    with zipfile.ZipFile(log_copy) as archive:
-        name = b"samples/zulu_epoch_1.json"
-        local = archive.getinfo(name.decode()).header_offset
-    central = data.rfind(name) - 46
-    for flags in (local + 6, central + 8):
-        data[flags] |= 1
-    log_copy.write_bytes(data)
-    assert "is encrypted, password required" in fault(log_copy, "zulu")

@@ -250,7 +250,7 @@ def test_each_of_many_files_is_made_a_source_once_and_few_stay_open(
     assert closed == [logs[0]]
     assert source.read("2", 1)[0].run_id == "2"
     assert closed == [logs[0]]
-    for values in (source.scores(), source.metadata("any"), source.fields()):
+    for values in (source.scores(), source.metadata(), source.fields()):
         assert len(list(values)) == len(logs)
     assert made == logs
     # What was used longest ago goes first, and nothing that is in use.
@@ -369,6 +369,6 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
         samples = [sample(1, scores=scores, uuid=f"u-{name}"), sample(name, uuid="same")]
         write_log(tmp_path / f"{name}.eval", samples)
     source = opened(tmp_path)
-    found = {key: values for key, values in source.scores() if values}
+    found = {key: values for key, values in source.score_values() if values}
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
     assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1)}

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.plain_samples import is_plain
+from pytest_jrh.sources.eval_logs import EvalLog, is_plain
 from tests.support.logs import assistant, call, conversation, sample, tool, user, write_log
 
 DEMO = Path(__file__).parents[2] / "inputs/data/refund_agent/refund_agent.eval"
