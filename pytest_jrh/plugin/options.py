@@ -12,7 +12,6 @@ import secrets
 import shlex
 import warnings
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -197,10 +196,6 @@ def _place(config: pytest.Config, name: str, new: Path) -> Path:
     return absolute(new / name)
 
 
-# Enough for a project's own folders, and quick where a whole disk was named.
-_MOST_FOLDERS = 300
-_MOST_FILES = 500
-_MOST_FOUND = 20
 _MOST_NAMED = 3
 
 
@@ -222,7 +217,7 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     """Lines that name suites in pytest's folders, from which they are not collected."""
     folder = config.invocation_params.dir
     folders = [absolute(folder / argument.partition("::")[0]) for argument in config.args]
-    names = [os.path.relpath(path, folder) for path in islice(_suites(folders), _MOST_FOUND)]
+    names = [os.path.relpath(path, folder) for path in _suites(folders)]
     if not names:
         return []
     more_text = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
@@ -233,24 +228,21 @@ def suites_nearby(config: pytest.Config) -> list[str]:
     ]
 
 
-def _suites(paths: Iterable[Path]) -> Iterator[Path]:
+def _suites(folders: Iterable[Path]) -> Iterator[Path]:
     # Reading configs imports pydantic, of which a session without a suite is spared.
     from pytest_jrh.config.load import looks_like_suite
 
-    files = chain.from_iterable(map(_files, filter(Path.is_dir, paths)))
-    for path in islice(files, _MOST_FILES):
-        if path.suffix in YAML_SUFFIXES and looks_like_suite(path):
-            yield path
+    for folder in filter(Path.is_dir, folders):
+        yield from filter(looks_like_suite, _files(folder))
 
 
 def _is_left_out(folder: Path) -> bool:
-    if folder.name.startswith((".", "_")) or folder.name == "node_modules":
-        return True
-    return (folder / "pyvenv.cfg").exists()
+    is_hidden = folder.name.startswith((".", "_")) or folder.name == "node_modules"
+    return is_hidden or (folder / "pyvenv.cfg").exists()
 
 
 def _files(top: Path) -> Iterator[Path]:
     """The files below a folder, its own first, without hidden ones and virtual environments."""
-    for parent, folders, files in islice(os.walk(top), _MOST_FOLDERS):
+    for parent, folders, files in os.walk(top):
         folders[:] = sorted(name for name in folders if not _is_left_out(Path(parent, name)))
         yield from (Path(parent, name) for name in sorted(files) if name.endswith(YAML_SUFFIXES))
