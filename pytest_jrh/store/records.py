@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -56,7 +57,6 @@ BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
 _LONGEST_VALUE = 100
 NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
-_REPAIR = "Restore the file from git; it was not changed."
 
 
 class BrokenLineError(InputError):
@@ -91,7 +91,14 @@ def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]
         if isinstance(value, dict):
             return value
         message = f"this line holds a JSON {type(value).__name__}, not an object"
-    raise BrokenLineError(Problem(message, file, number, hint=_REPAIR))
+    raise BrokenLineError(Problem(message, file, number, hint=_repair(file)))
+
+
+def _repair(file: str | None) -> str:
+    """What to do about a broken file: those below `outputs/` are in no repository."""
+    if "outputs" in Path(file or "").parts:
+        return "Delete the file and run again; it was not changed."
+    return "Restore the file from git; it was not changed."
 
 
 def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
@@ -250,10 +257,12 @@ def _shown(value: object) -> str:
 def _problem(mistake: Any, file: str | None, line: int | None) -> Problem:
     key = ".".join(str(part) for part in mistake["loc"])
     if mistake["type"] == "missing":
-        return Problem("missing from this record", file, line, key, hint=_REPAIR)
+        return Problem("missing from this record", file, line, key, hint=_repair(file))
     said = mistake["msg"].removeprefix("Value error, ")
     message = f"{said[:1].lower()}{said[1:]}"
-    return Problem(f"{message}, got {_shown(mistake['input'])}", file, line, key, hint=_REPAIR)
+    return Problem(
+        f"{message}, got {_shown(mistake['input'])}", file, line, key, hint=_repair(file)
+    )
 
 
 _SHORT = 16
