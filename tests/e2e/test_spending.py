@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Completion
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.reports.spending import total_spending
@@ -154,10 +155,9 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
     for name, value in environment_for("http://127.0.0.1:1/v1").items():
         monkeypatch.setenv(name, value)
     # Enough for one attempt, of three.
-    result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
-    assert result.outcome == "model_error", result.detail
-    assert "no connection" in result.detail
-    assert spent(tmp_path / "budget.json").cost == 0
+    with pytest.raises(InputError, match="no connection"):
+        bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06))
+    assert not (tmp_path / "budget.json").exists()
 
 
 def test_a_limit_in_dollars_is_never_passed_even_by_what_calls_in_flight_may_cost(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pytest_jrh.engine.own_code import Threads
+from pytest_jrh.plugin.activation import _Environment
 
 
 async def answer() -> int:
@@ -50,3 +53,16 @@ def test_a_coroutine_that_is_awaited_is_left_alone() -> None:
 
     assert asyncio.run(call()) == 42
     threads.close_unawaited()
+
+
+def test_threads_of_judges_do_not_meet_what_pytest_removes_meanwhile() -> None:
+    running = _Environment().pytest_runtestloop()
+    next(running)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            names = pool.submit(lambda: [*os.environ]).result()
+        assert "PATH" in names
+        assert "PYTEST_CURRENT_TEST" not in names
+        assert "PYTEST_CURRENT_TEST" in [*os.environ]
+    finally:
+        running.close()
