@@ -8,17 +8,19 @@ read as the standard has it: what Python's reader lets pass would be lost or cha
 from __future__ import annotations
 
 import codecs
+import contextlib
 import json
 import math
 import re
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import yaml
 
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,194 +81,91 @@ def received(value: Any, expected: str) -> str:
 
 
 MAX_DEPTH = 100
-
-
-@dataclass(slots=True)
-class Document:
-    """A parsed file: its data, and for each key path the line of the key, counted from 1.
-
-    `texts` keeps how scalars other than text were written (`20251103_1222`, `no`, `010`).
-    `problems` are mistakes that do not prevent reading, such as duplicate keys. Its reader fills
-    it, and nobody changes it later.
-    """
-
-    file: str
-    data: Any = None
-    lines: dict[KeyPath, int] = field(default_factory=dict)
-    texts: dict[KeyPath, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-
-    def line(self, path: KeyPath) -> int:
-        """Return the line of `path`, or of the nearest section around it that is in the file."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self.lines:
-                return self.lines[path[:end]]
-        return 1
-
-    def problem(self, path: KeyPath, line: int, message: str, hint: str | None = None) -> None:
-        """Record a mistake that does not stop the reading."""
-        self.problems.append(Problem(message, self.file, line, dotted(path) or None, hint))
-
-    def is_duplicate(self, path: KeyPath, first_line: int | None, line: int) -> bool:
-        """Report a key that its mapping already has, with both lines."""
-        if first_line is None:
-            return False
-        message = f"duplicate key, in lines {first_line} and {line}"
-        self.problem(path, line, message, "keep one of them")
-        return True
-
-
-def storable(text: str) -> str:
-    """Text that can be stored: lone surrogates become U+FFFD, NULs are dropped."""
-    if text.isascii():
-        return text.replace("\x00", "")
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\x00", "")
-
-
-_SPACE = re.compile(r"[ \t\r\n]*")
-
-
-def read_json(text: str, file: str) -> Document:
-    """Parse one JSON value; raises InputError with the line of the first mistake."""
-    return _Reader(text, file).document()
-
-
-def no_constant(name: str) -> NoReturn:
-    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
-    raise ValueError(f"{name} is not JSON")
-
-
-class _Reader:
-    def __init__(self, text: str, file: str) -> None:
-        self._text = text
-        self._document = Document(file)
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
-        self._decoder = json.JSONDecoder(parse_constant=no_constant)
-
-    def document(self) -> Document:
-        self._document.data, end = self._value(self._skip(0), ())
-        end = self._skip(end)
-        if end < len(self._text):
-            self._fail(end, "unexpected text after the value")
-        return self._document
-
-    def _skip(self, position: int) -> int:
-        match = _SPACE.match(self._text, position)
-        return match.end() if match else position
-
-    def _line(self, position: int) -> int:
-        return bisect_left(self._newlines, position) + 1
-
-    def _fail(self, position: int, message: str) -> NoReturn:
-        line = self._line(position)
-        row = self._text.split("\n", line)[line - 1] if line <= len(self._newlines) + 1 else ""
-        hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
-        raise InputError(
-            Problem(f"is not valid JSON: {message}", self._document.file, line, hint=hint)
-        )
-
-    def _value(self, position: int, path: KeyPath) -> tuple[Any, int]:
-        self._document.lines.setdefault(path, self._line(position))
-        first = self._text[position : position + 1]
-        if first == "{":
-            return self._object(position + 1, path)
-        if first == "[":
-            return self._array(position + 1, path)
-        value, end = self._scalar(position)
-        if value is not None and not isinstance(value, str):
-            self._document.texts[path] = self._text[position:end]
-        return value, end
-
-    def _scalar(self, position: int) -> tuple[Any, int]:
-        if position >= len(self._text):
-            self._fail(position, "unexpected end of input")
-        try:
-            value, end = self._decoder.raw_decode(self._text, position)
-        except json.JSONDecodeError as error:
-            self._fail(
-                min(error.pos, len(self._text)), printable(error.msg[:1].lower() + error.msg[1:])
-            )
-        except ValueError as error:
-            self._fail(position, printable(str(error)))
-        return (storable(value) if isinstance(value, str) else value), end
-
-    def _array(self, position: int, path: KeyPath) -> tuple[list[Any], int]:
-        items: list[Any] = []
-        position = self._skip(position)
-        while self._text[position : position + 1] != "]":
-            item, position = self._value(position, (*path, len(items)))
-            items.append(item)
-            position = self._comma(position, "]")
-        return items, position + 1
-
-    def _object(self, position: int, path: KeyPath) -> tuple[dict[str, Any], int]:
-        members: dict[str, Any] = {}
-        key_lines: dict[str, int] = {}
-        position = self._skip(position)
-        while self._text[position : position + 1] != "}":
-            if self._text[position : position + 1] != '"':
-                self._fail(position, "expected a key in double quotes")
-            line = self._line(position)
-            key, position = self._scalar(position)
-            position = self._skip(position)
-            if self._text[position : position + 1] != ":":
-                self._fail(position, "expected a colon after the key")
-            inner = (*path, key)
-            is_duplicate = self._document.is_duplicate(inner, key_lines.get(key), line)
-            self._document.lines.setdefault(inner, line)
-            value, position = self._value(self._skip(position + 1), inner)
-            if not is_duplicate:
-                key_lines[key], members[key] = line, value
-            position = self._comma(position, "}")
-        return members, position + 1
-
-    def _comma(self, position: int, closing: str) -> int:
-        position = self._skip(position)
-        char = self._text[position : position + 1]
-        if char == closing:
-            return position
-        if char != ",":
-            self._fail(
-                position, f"expected a comma or {closing}" if char else "unexpected end of input"
-            )
-        position = self._skip(position + 1)
-        if self._text[position : position + 1] == closing:
-            self._fail(position, f"trailing comma before {closing}")
-        return position
-
-
 MAX_BYTES = 8 * 2**20
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+# Two of them are one character in JSON, and neither is one in YAML.
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass
+class Document:
+    """A parsed file: its data, and its mistakes that do not prevent reading, such as duplicate
+    keys.
+
+    `root` makes the nodes of the file, by which the lines of its keys are known; None where it
+    cannot.
+    """
+
+    file: str
+    data: Any
+    root: Callable[[], yaml.Node | None]
+    problems: list[Problem] = field(default_factory=list)
+
+    @cached_property
+    def _nodes(self) -> _Builder:
+        builder = _Builder(self.file)
+        with contextlib.suppress(RecursionError):
+            root = self.root()
+            if root is not None:
+                builder.build(root, ())
+        return builder
+
+    @property
+    def texts(self) -> dict[KeyPath, str]:
+        """How scalars other than text were written (`20251103_1222`, `no`, `010`)."""
+        return self._nodes.texts
+
+    def line(self, path: KeyPath) -> int:
+        """Return the line of `path`, counted from 1, or of the nearest section around it that is in
+        the file.
+        """
+        for end in range(len(path), 0, -1):
+            if path[:end] in self._nodes.lines:
+                return self._nodes.lines[path[:end]]
+        return 1
 
 
 def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES) -> Document:
     """Read a YAML or JSON file of at most `limit` bytes; `file` is how messages name it.
 
-    A file named `.json` is JSON; any other is YAML, though one that begins like JSON and is valid
-    JSON is read as such (JSON escapes are not all YAML's). Raises InputError.
+    A file named `.json` is JSON; any other is YAML. Raises InputError.
     """
     name = file or str(path)
     text = read_text(path, name, limit)
     if not text.strip():
         raise InputError(Problem("is empty", name, 1))
+    if path.suffix.lower() == ".json":
+        return read_json(text, name)
     try:
-        return _read(text, name, is_json=path.suffix.lower() == ".json")
+        return _read_yaml(text, name)
     except RecursionError:
         raise InputError(Problem("is nested too deeply", name)) from None
 
 
-def _read(text: str, name: str, *, is_json: bool) -> Document:
-    if is_json:
-        return read_json(text, name)
-    if text.lstrip()[:1] in {"[", "{"}:
-        try:
-            return read_json(text, name)
-        except InputError:
-            return _read_yaml(text, name)
-    return _read_yaml(text, name)
+def read_json(text: str, file: str) -> Document:
+    """Parse one JSON value; raises InputError with the line of the first mistake."""
+    try:
+        data = parsed(text)
+        check_depth(data)
+    except DamagedError as error:
+        raise InputError(Problem(str(error), file, error.line)) from None
+    return Document(file, storable(data)[0], lambda: _json_nodes(text))
+
+
+def line_in_json(text: str, path: KeyPath) -> int:
+    """The line of a key of a JSON text, or of the nearest section around it."""
+    return Document("", None, lambda: _json_nodes(text)).line(path)
+
+
+def _json_nodes(text: str) -> yaml.Node | None:
+    """The nodes of a JSON text; None of the few that are no YAML."""
+    try:
+        return yaml.compose(_ESCAPED_SURROGATE.sub(r"\\uf0", text), Loader=_LOADER)
+    except yaml.YAMLError:
+        return None
 
 
 def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = False) -> str:
@@ -306,48 +205,40 @@ def _read_yaml(text: str, file: str) -> Document:
         raise InputError(_syntax_problem(error, text, file)) from None
     if root is None:
         raise InputError(Problem("is empty: it contains only comments", file, 1))
-    return _Builder(file).document(root)
+    builder = _Builder(file)
+    data = storable(builder.build(root, ()))[0]
+    return Document(file, data, lambda: root, builder.problems)
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    message = (
-        getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be parsed"
-    )
-    opened = getattr(error, "context_mark", None)
+    message = getattr(error, "problem", None) or str(error)
     context = getattr(error, "context", None) or ""
-    if opened is not None and "quoted scalar" in context:
-        # Where the quote begins: it is found to be open only at the end of the file.
-        mark, message = opened, "unclosed quote"
-    elif opened is not None and "flow" in context:
-        mark, message = opened, "unclosed bracket, or a missing comma"
-    line = None if mark is None else mark.line + 1
-    rows = text.splitlines()
-    row = rows[mark.line] if mark is not None and mark.line < len(rows) else ""
-    hint = None
+    if "quoted scalar" in context or "flow" in context:
+        # Where it begins: it is found to be open only at the end of the file.
+        mark = getattr(error, "context_mark", None) or mark
+        message = "unclosed quote" if "quoted" in context else "unclosed bracket, or missing comma"
+    if mark is None:
+        return Problem(f"is not valid YAML: {printable(message, 160)}", file)
+    row = "".join(text.splitlines()[mark.line : mark.line + 1])
+    hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
     if "\t" in row[: len(row) - len(row.lstrip())]:
         hint = "the line is indented with a tab; YAML allows only spaces"
-    elif "expected a single document" in f"{getattr(error, 'context', '')} {message}":
-        message, hint = "unexpected second document after `---`", "keep one document per file"
-    elif row:
-        hint = f"the line reads: {printable(row.strip())}"
-    return Problem(f"is not valid YAML: {printable(message, 160)}", file, line, hint=hint)
+    return Problem(f"is not valid YAML: {printable(message, 160)}", file, mark.line + 1, hint=hint)
 
 
 class _Builder:
-    """Turns YAML nodes into a Document."""
+    """Turns YAML nodes into plain data, and keeps the line of every key."""
 
     def __init__(self, file: str) -> None:
-        self._document = Document(file)
+        self._file = file
         self._numbers = yaml.constructor.SafeConstructor()
+        self.lines: dict[KeyPath, int] = {}
+        self.texts: dict[KeyPath, str] = {}
+        self.problems: list[Problem] = []
 
-    def document(self, root: yaml.Node) -> Document:
-        self._document.data = self._build(root, ())
-        return self._document
-
-    def _build(self, node: yaml.Node, path: KeyPath) -> Any:
-        line = node.start_mark.line + 1
-        self._document.lines.setdefault(path, line)
+    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+        self.lines.setdefault(path, node.start_mark.line + 1)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if node.tag not in {f"{_TAG}map", f"{_TAG}seq"}:
@@ -355,7 +246,7 @@ class _Builder:
             return None
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path)
-        return [self._build(item, (*path, index)) for index, item in enumerate(node.value)]
+        return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -366,15 +257,16 @@ class _Builder:
         for key_node, value_node in node.value:
             if key_node.tag == f"{_TAG}merge":
                 continue
-            line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                self._document.problem(path, line, "a list or a mapping cannot be a key")
+                self._problem(key_node, path, "a list or a mapping cannot be a key")
                 continue
-            key = storable(key_node.value)
-            if self._document.is_duplicate((*path, key), key_lines.get(key), line):
+            key, line = key_node.value, key_node.start_mark.line + 1
+            if key in key_lines:
+                message = f"duplicate key, in lines {key_lines[key]} and {line}"
+                self._problem(key_node, (*path, key), message, "keep one of them")
                 continue
-            key_lines[key] = self._document.lines[(*path, key)] = line
-            result[key] = self._build(value_node, (*path, key))
+            key_lines[key] = self.lines[(*path, key)] = line
+            result[key] = self.build(value_node, (*path, key))
         return result
 
     def _merged(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
@@ -382,49 +274,46 @@ class _Builder:
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in reversed(sources):
             if isinstance(source, yaml.MappingNode):
-                result.update(self._build(source, path))
+                result.update(self.build(source, path))
             else:
                 self._problem(node, path, "`<<` takes a mapping or a list of mappings")
         return result
 
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
-        text = storable(node.value)
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:  # noqa: PLR0911 - a kind each
+        text = node.value
         kind = node.tag.removeprefix(_TAG)
         if kind == "null":
             return None
         if kind == "str" and not (not node.style and _EXPONENT.fullmatch(text)):
             return text
-        self._document.texts[path] = text
+        self.texts[path] = text
         try:
-            return self._typed(kind, node, text)
-        except (ValueError, ArithmeticError, KeyError, IndexError):
-            if kind in {"bool", "int", "float"}:
-                self._problem(node, path, f"{printable(text)} cannot be read as {kind}")
-            else:
-                self._refuse_tag(node, path)
+            match kind:
+                case "bool":
+                    return self._numbers.construct_yaml_bool(node)
+                case "int":
+                    return self._numbers.construct_yaml_int(node)
+                case "float":
+                    return self._numbers.construct_yaml_float(node)
+                case "str":  # 1e-3, which is text in YAML 1.1 and a number elsewhere
+                    return float(text)
+                case "timestamp" | "value":
+                    return text
+        except (ValueError, ArithmeticError, LookupError):
+            self._problem(node, path, f"{printable(text)} cannot be read as {kind}")
             return None
-
-    def _typed(self, kind: str, node: yaml.ScalarNode, text: str) -> Any:
-        match kind:
-            case "bool":
-                return self._numbers.bool_values[text.lower()]
-            case "int":
-                return self._numbers.construct_yaml_int(node)
-            case "float":
-                return self._numbers.construct_yaml_float(node)
-            case "str":  # 1e-3, which is text in YAML 1.1 and a number elsewhere
-                return float(text)
-            case "timestamp" | "value":
-                return text
-            case _:
-                raise ValueError(kind)
+        self._refuse_tag(node, path)
+        return None
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = printable(node.tag.replace(_TAG, "!!"), 60)
         self._problem(node, path, f"the YAML tag {tag} is not supported here")
 
-    def _problem(self, node: yaml.Node, path: KeyPath, message: str) -> None:
-        self._document.problem(path, node.start_mark.line + 1, message)
+    def _problem(
+        self, node: yaml.Node, path: KeyPath, message: str, hint: str | None = None
+    ) -> None:
+        line = node.start_mark.line + 1
+        self.problems.append(Problem(message, self._file, line, dotted(path) or None, hint))
 
 
 _BOM = b"\xef\xbb\xbf"
@@ -459,12 +348,18 @@ def parsed(data: bytes | str) -> Any:
         raise DamagedError(f"is not UTF-8: {error.reason} at byte {error.start}") from None
     except json.JSONDecodeError as error:
         message = printable(error.msg[:1].lower() + error.msg[1:]).removesuffix(" at")
-        raise DamagedError(f"is not valid JSON: {message} at character {error.pos + 1}") from None
+        message = f"is not valid JSON: {message} at character {error.pos + 1}"
+        raise DamagedError(message, line=error.lineno) from None
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
         raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
+
+
+def no_constant(name: str) -> NoReturn:
+    """Refuse `NaN` and the infinities, which Python reads and JSON does not have."""
+    raise ValueError(f"{name} is not JSON")
 
 
 def check_depth(value: Any) -> None:

@@ -19,9 +19,9 @@ from pytest_jrh.core.documents import (
     DamagedError,
     check_depth,
     dotted,
+    line_in_json,
     listed,
     parsed,
-    read_json,
     read_text,
     received,
 )
@@ -246,19 +246,12 @@ class _SessionFile(ItemFile):
     def problem(self, item: FileItem, error: DamagedError) -> Problem:
         """Make the problem of the conversation, with the line that it is in."""
         del item
-        line = error.line if error.line is not None else self._line_at(error.path)
+        line = error.line
+        if error.path and line is None:
+            with contextlib.suppress(InputError):
+                text = read_text(self.path, str(self.path), _MOST_BYTES_FOR_LINES)
+                line = line_in_json(text, error.path)
         return Problem(str(error), str(self.path), line, dotted(error.path) or None, error.hint)
-
-    def _line_at(self, path: KeyPath) -> int | None:
-        """The line of a value, or of the mistake that keeps the file from being read."""
-        try:
-            text = read_text(self.path, str(self.path), _MOST_BYTES_FOR_LINES)
-            return read_json(text, str(self.path)).line(path)
-        except InputError as error:
-            return error.problems[0].line
-        except RecursionError:
-            # The file is somebody else's, and its values may be nested without end.
-            return None
 
     def parsed(self, data: bytes) -> Any:
         """The conversation that the file comes to; raises DamagedError, with its line."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.documents import storable
 from pytest_jrh.core.model import Verdict
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
 from tests.browser.steps import wait_for
@@ -403,7 +403,7 @@ def test_page_fits_the_screen_and_can_be_looked_at(
 
 def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
     attack = f"{HOSTILE}\n```\n<img src=x onerror=alert(1)>\n```\n[1] [01] [9999] turn 2 ~~~"
-    id_ = storable(HOSTILE)
+    id_ = storable(HOSTILE)[0]
     made = [
         result_with(result, reasoning=attack, rubric_id=id_, judge=HOSTILE, run_id=f"{id_} {place}")
         for place, result in enumerate(
@@ -429,7 +429,7 @@ def test_hostile_text_is_text(opened: Any, tmp_path: Path) -> None:
 
 
 def test_no_name_widens_the_page_and_each_leads_to_its_cases(opened: Any, tmp_path: Path) -> None:
-    names = ("W" * 2_000, storable(HOSTILE), "\u202e\u05d0\u200b" * 300)
+    names = ("W" * 2_000, storable(HOSTILE)[0], "\u202e\u05d0\u200b" * 300)
     made = [
         result_with(result, rubric_id=name, judge="j" * 500, run_id=f"{place} {name}")
         for name in names

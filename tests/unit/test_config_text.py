@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Folder:
         ("admin:\n  a: 'b\n---\n  c: 1\n", 2, "unclosed quote"),
         ("admin:\n  a: 'b'\n  c: 'it's'\n", 3, "is not valid YAML"),
         ("admin:\n\tmodule_name: x\n", 2, "indented with a tab"),
-        ("admin: {}\n---\nadmin: {}\n", 2, "second document"),
+        ("admin: {}\n---\nadmin: {}\n", 2, "another document"),
         ("admin: *nothing\n", 1, "is not valid YAML"),
         (
             "admin: !!python/object/apply:os.system ['true']\n",

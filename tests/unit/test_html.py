@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import storable
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.reports import html
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.session import case_key
@@ -313,10 +313,10 @@ def test_hostile_text_adds_no_element_and_no_attribute(tmp_path: Path) -> None:
     def described(text: str) -> list[CaseResult]:
         results = judged(wrong_on("run-001"), runs=3, rubrics=("tone",), judge="j")
         named = [
-            result_with(result, rubric_id=storable(text), judge=text, reasoning=text)
+            result_with(result, rubric_id=storable(text)[0], judge=text, reasoning=text)
             for result in results
         ]
-        refused = make_result(make_spec("z"), "refused", detail=text, rubric_id=storable(text))
+        refused = make_result(make_spec("z"), "refused", detail=text, rubric_id=storable(text)[0])
         return [*named, refused]
 
     messages = [{**message, "content": HOSTILE} for message in MESSAGES]
