@@ -106,7 +106,7 @@ def test_a_duplicate_key_is_asked_again_in_every_stage(
 
     server.faults.add(stage=stage, fault=Fault("doubled", spoil))
     assert bench.run().outcomes == [("agree", 1)]
-    assert server.count() == 7
+    assert server.count() == 6
 
 
 @pytest.mark.parametrize(
@@ -210,13 +210,13 @@ def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
     session = bench.run(ledger=Ledger(path, cost=10.0))
     assert session.outcomes == [("agree", 1)]
     spending = session.only.spending
-    assert (spending.paid, spending.unpriced) == (0.0, 6)
-    assert spent(path).calls == 6
-    # Six times the longest answer of the model, at its price.
-    assert spent(path).cost > 6 * 32_768 * 1.6e-06
+    assert (spending.paid, spending.unpriced) == (0.0, 5)
+    assert spent(path).calls == 5
+    # Five times the longest answer of the model, at its price.
+    assert spent(path).cost > 5 * 32_768 * 1.6e-06
     assert len([notice for notice in session.notices if "no token counts" in notice]) == 1
     replayed = bench.play().only.spending
-    assert (replayed.cost, replayed.unpriced) == (0.0, 6)
+    assert (replayed.cost, replayed.unpriced) == (0.0, 5)
 
 
 def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
@@ -238,7 +238,7 @@ def test_a_count_of_tokens_that_cannot_be_is_not_credited(
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
     spending = session.only.spending
-    assert (spending.usage.total, spending.paid, spending.unpriced) == (0, 0.0, 6)
+    assert (spending.usage.total, spending.paid, spending.unpriced) == (0, 0.0, 5)
     assert [
         notice for notice in session.notices if "reported implausible token counts" in notice
     ] == list(session.notices)

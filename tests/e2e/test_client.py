@@ -83,7 +83,7 @@ def test_stopping_ends_a_wait_between_two_tries(bench: Bench, server: ModelServe
     assert server.count("editor") == 1
     server.faults.clear()
     assert bench.run().outcomes == [("agree", 1)]
-    assert sum(request.kind == "answer" for request in server.requests) == 6
+    assert sum(request.kind == "answer" for request in server.requests) == 5
 
 
 def test_stopping_awaits_the_calls_in_flight_keeps_them_and_begins_no_other(
@@ -137,7 +137,7 @@ def test_a_case_that_is_asked_for_again_is_run_again(bench: Bench, server: Model
         assert engine.result(spec).outcome == "model_error"
         assert engine.result(spec).outcome == "agree"
         engine.stop()
-    assert sum(request.kind == "answer" for request in server.requests) == 6
+    assert sum(request.kind == "answer" for request in server.requests) == 5
 
 
 def test_judges_of_a_panel_share_one_generation_and_a_rerun_makes_a_failed_one_again(
@@ -167,7 +167,7 @@ def test_a_temperature_that_litellm_refuses_is_left_out_with_one_notice(
     assert list(session.notices) == [
         "openai/gpt-5-nano does not accept temperature: it is not sent."
     ]
-    assert [request.temperature for request in server.requests] == [None] * 12
+    assert [request.temperature for request in server.requests] == [None] * 10
     assert bench.play().outcomes == session.outcomes
 
 

@@ -143,7 +143,7 @@ import json
 
 with open({path!r}) as file:
     VERDICTS = {{
-        row["trajectory_id"]: row["faulty"]
+        row["trajectory_id"]: int(row["faulty"])
         for row in map(json.loads, file)
         if row["judge_id"] == {judge!r}
     }}

@@ -200,4 +200,4 @@ def test_nothing_is_asked_where_its_answer_could_not_be_kept(
     assert str(bench.cassettes) in "".join(refused.detail.split())
     assert FULL in " ".join(refused.detail.split())
     assert bench.run().outcomes == [("agree", 1)]
-    assert server.count() == 6
+    assert server.count() == 5

@@ -64,7 +64,7 @@ def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
     # The other cases share the judge's model, and with it the refusal, as soon as the first has met
     # it.
     assert server.count("judge") == 1
-    assert server.count() == 6
+    assert server.count() == 5
     first, *others = session.results
     assert f"(HTTP {status})" in " ".join(first.detail.split())
     assert advice in " ".join(first.detail.split())
@@ -121,7 +121,7 @@ def test_a_judge_without_a_key_is_found_before_anything_is_paid_for(
     assert server.count() == 0
     # Where the judge is not to be asked, its key is not asked for, either.
     assert bench.run(judge_record_mode="none").only.outcome == "unrecorded"
-    assert server.count() == 5
+    assert server.count() == 4
 
 
 @pytest.mark.parametrize(

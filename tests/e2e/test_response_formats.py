@@ -51,7 +51,7 @@ def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways
     bench = make_bench(overrides=model(name))
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 6
+    assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 5
     assert session.notices == ()
     assert schema_sent(bench) == {"json_schema+words"}
     assert bench.play().outcomes == session.outcomes
@@ -61,7 +61,7 @@ def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(
     bench: Bench, server: ModelServer
 ) -> None:
     assert bench.run().outcomes == [("agree", 1)]
-    assert [kind_of(request) for request in server.requests] == ["json_schema"] * 6
+    assert [kind_of(request) for request in server.requests] == ["json_schema"] * 5
     assert schema_sent(bench) == {"json_schema"}
 
 

@@ -15,9 +15,10 @@ import pytest
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Completion
+from pytest_jrh.engine import wiring
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.reports.spending import total_spending
-from tests.e2e.bench import Bench
+from tests.e2e.bench import Bench, reachable
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python
 from tests.support.ledgers import spent
@@ -154,6 +155,7 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
 ) -> None:
     for name, value in environment_for("http://127.0.0.1:1/v1").items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(wiring, "unreachable", reachable)
     # Enough for one attempt, of three.
     with pytest.raises(InputError, match="no connection"):
         bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06))
