@@ -80,17 +80,6 @@ def sessions(suite: Suite, change: Change, number: int, seed: int = 0) -> Iterat
         yield Session(made, before, now)
 
 
-def judged_session(rng: np.random.Generator, suite: Suite, change: Change, wrong: float) -> Session:
-    """A session before and after which the judge gets that share of cases wrong, other ones."""
-    made = _Made.of(suite)
-    chance = np.full(len(made.specs), change.flip)
-    verdicts = []
-    for _ in range(2):
-        wrong_cases = (rng.random(len(made.specs)) < wrong).astype(float)
-        verdicts.append(_verdicts(rng, made, wrong_cases, chance, change.repeats))
-    return Session(made, *verdicts)
-
-
 @dataclass(frozen=True, slots=True)
 class _Made:
     """The cases of a suite, made once for all of its sessions."""
