@@ -76,7 +76,6 @@ class ReadySuite:
     made: Mapping[str, MadeCases] = field(default_factory=dict)
     labels: Mapping[LabelKey, Label] = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
-    """The prompts of what is asked about made cases, by stage."""
     recorded: Recorded | None = None
     """What had a recording when the suite was loaded, where `sampling: kept` draws it first."""
     subset_name: str = ""

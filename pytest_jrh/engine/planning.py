@@ -337,7 +337,7 @@ def session_plan(
 
     calls = plan_lines(
         plan_of(surveyed, models),
-        _modes(suites),
+        {ready.suite.name: suites.modes(ready) for ready in suites},
         max_calls=options.max_calls,
         max_cost=options.max_cost,
         by_code=tuple(by_code),
@@ -367,11 +367,6 @@ def _left_out(ready: ReadySuite) -> Iterator[str]:
             f"suite {suite.name}: {runs} not drawn any more, and others in their place "
             f"(sample_num_from_orig: {suite.source.sample_num}); `sampling: kept` keeps them."
         )
-
-
-def _modes(suites: LoadedSuites) -> dict[str, tuple[str, str]]:
-    """The record modes of each suite, as the plan has them."""
-    return {ready.suite.name: suites.modes(ready) for ready in suites}
 
 
 def plan_lines(
