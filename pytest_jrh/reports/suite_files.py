@@ -87,8 +87,7 @@ def perturbations_summary(
         if key not in asked:
             group = groups.setdefault(key, _no_cases())
             for name in ("no_case", "no_case_reasons", "unscored"):
-                if name in old:
-                    group[name] = old[name]
+                group[name] = old[name]
     suites: dict[str, Any] = {}
     for (suite, test, rubric), group in groups.items():
         suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
@@ -109,18 +108,10 @@ def _no_cases() -> dict[str, Any]:
 def _groups_of(
     summary: Mapping[str, Any],
 ) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-    """Walk a summary that may be anything: a person may have edited it, or RAND's harness written
-    it.
-    """
-    for suite, tests in _items(summary.get("suites")):
-        for test, rubrics in _items(tests):
-            for rubric, group in _items(rubrics):
-                if isinstance(group, Mapping):
-                    yield (suite, test, rubric), group
-
-
-def _items(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, Mapping) else ()
+    for suite, tests in summary.get("suites", {}).items():
+        for test, rubrics in tests.items():
+            for rubric, group in rubrics.items():
+                yield (suite, test, rubric), group
 
 
 SUMMARY_NAME = "agent_perturbations_summary.json"
@@ -305,9 +296,10 @@ def write_summaries(
 
 
 def _previous(path: Path) -> Mapping[str, Any]:
+    """The summary that is there, if it is one of ours."""
     with contextlib.suppress(OSError, ValueError):
         previous = json.loads(path.read_text("utf-8"))
-        if isinstance(previous, dict):
+        if isinstance(previous, dict) and previous.get("format") == 1:
             return previous
     return {}
 
