@@ -68,9 +68,7 @@ def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
     groups: dict[RunKey, list[CaseResult]] = {}
     for result in session.results:
         groups.setdefault(run_key(result), []).append(result)
-    regressions: set[str] = set()
-    for decision in session.decisions.values():
-        regressions.update(decision.regressions)
+    regressions = _regressions(session)
 
     def urgency(group: Collection[CaseResult]) -> int:
         if any(result.case_id in regressions for result in group):
@@ -80,13 +78,18 @@ def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
     return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
 
 
+def _regressions(session: Session) -> set[str]:
+    regressions: set[str] = set()
+    for decision in session.decisions.values():
+        regressions.update(decision.regressions)
+    return regressions
+
+
 def most_urgent(session: Session, most: int) -> Session:
     """The session with its regressions, other wrong verdicts, cases without one, up to `most`."""
     if len(session.results) <= most:
         return session
-    regressions: set[str] = set()
-    for decision in session.decisions.values():
-        regressions.update(decision.regressions)
+    regressions = _regressions(session)
 
     def urgency(index: int) -> int:
         result = session.results[index]
@@ -299,13 +302,6 @@ def _repeats(result: CaseResult) -> Iterator[dict[str, Any]]:
         failed = repeats_text([len(result.verdicts) + 1])
         who = f"{failed} gave no verdict ({result.outcome})"
         yield {"who": who, "text": without_earlier(result.detail)}
-    if not repeats and result.minority is not None:
-        # An earlier version kept two of the verdicts.
-        yield {"who": f"gave {result.score}", "text": result.reasoning}
-        yield {
-            "who": f"another repeat gave {result.minority.score}",
-            "text": result.minority.reasoning,
-        }
 
 
 def _cut(text: str) -> str:

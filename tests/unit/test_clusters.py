@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,19 +80,6 @@ def test_what_a_summary_shortens_is_taken_from_the_sample(
     assert found["b1"] != found["c1"]
     assert all(text is None or len(text) <= 120 for text in found.values())
     assert clusters(path, "/more/who")["d1"]
-
-
-def test_an_older_log_without_metadata_in_its_summaries_is_read_sample_by_sample(
-    made: Path, tmp_path: Path
-) -> None:
-    def forget(members: dict[str, bytes]) -> None:
-        rows = json.loads(members["summaries.json"])
-        for row in rows:
-            del row["metadata"]
-        members["summaries.json"] = json.dumps(rows).encode()
-
-    older = rewrite(Path(shutil.copy(made, tmp_path)), forget)
-    assert clusters(older, "task") == clusters(made, "task")
 
 
 def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
