@@ -157,8 +157,7 @@ def test_all_without_a_verdict_keeps_the_old_case_and_what_was_paid(
     _change_model(bench, "openai/gpt-4o-mini", judge=False)
     server.answer = override(Obedient(), editor=reworded)
     server.faults.add(stage="judge", fault=Fault.status(500), times=None)
-    with pytest.raises(InputError, match="no connection"):
-        bench.run("all")
+    assert bench.run("all").only.outcome == "model_error"
     assert cassette_files(bench.cassettes) == before
     asked = server.count("planner"), server.count("editor"), server.count("summary")
     # Only the judge is asked for what the changed suite lacks.
