@@ -99,10 +99,9 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     ready = _of_their_subset(ready, sessions, settings)
     suite = ready.suite
     elsewhere = labels_elsewhere(suite, folders)
-    _refuse_misfits(suite, specs, shard_results)
-    _refuse_other_judges(ready, shard_results)
     selected = frozenset(specs) if ready.subset is None else ready.subset
-    _refuse_others_than(selected, ready.subset_name, shard_results)
+    _refuse_misfits(ready, specs, selected, shard_results)
+    _refuse_other_judges(ready, shard_results)
     results = counted_once(shard_results[case].result for case in specs if case in shard_results)
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
@@ -274,34 +273,27 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
     return results, records
 
 
-def _refuse_others_than(
-    selected: Collection[str], subset: str, results: Mapping[str, _ShardResult]
-) -> None:
-    """A result of no case of the subset would be left out, also where no report says which cases
-    its shard ran.
-    """
-    problems = []
-    for case, (_, path, line) in results.items():
-        if case not in selected:
-            message = f"{shown(case)} is no case of the subset {one_line(subset)}"
-            problems.append(Problem(message, str(path), line, hint=_WHOLE_SHARDS))
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
-
-
 def _refuse_misfits(
-    suite: Suite, specs: Mapping[str, CaseSpec], results: Mapping[str, _ShardResult]
+    ready: ReadySuite,
+    specs: Mapping[str, CaseSpec],
+    selected: Collection[str],
+    results: Mapping[str, _ShardResult],
 ) -> None:
-    """Refuse results of no case of the suite."""
+    """Refuse results of no case of the suite, and of no case of the subset, which would be left out
+    also where no report says which cases its shard ran.
+    """
     problems = []
     for case, (_, path, line) in results.items():
         if case not in specs:
             close = nearest_hint(case, specs)
             hint = f"{close}; {_SAME_COMMIT}" if close else _SAME_COMMIT
-            message = f"the suite {suite.name!r} has no case {shown(case)}"
+            message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
             problems.append(Problem(message, str(path), line, hint=hint))
-            if len(problems) >= MOST_PROBLEMS:
-                break
+        elif case not in selected:
+            message = f"{shown(case)} is no case of the subset {one_line(ready.subset_name)}"
+            problems.append(Problem(message, str(path), line, hint=_WHOLE_SHARDS))
+        if len(problems) >= MOST_PROBLEMS:
+            break
     if problems:
         raise InputError(problems)
 
