@@ -19,6 +19,7 @@ from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import JUDGE, MAKING
@@ -61,14 +62,16 @@ def load_suite(
     *,
     cwd: Path,
     rootdir: Path,
+    rubric_file: Path | None = None,
+    log_path: Path | None = None,
     frozen: bool = False,
     own_judge: bool = False,
 ) -> Suite:
     """Read a config file and everything it names except the log's content.
 
-    `cwd` is the folder that pytest was started in; `frozen` is the command line's wish for a frozen
-    suite. With an `own_judge`, a project's code supplies the judge. Raises InputError with every
-    problem of config and rubrics.
+    `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
+    config's own; `frozen` is the command line's wish for a frozen suite. With an `own_judge`, a
+    project's code supplies the judge. Raises InputError with every problem of config and rubrics.
     """
     config_file = cwd / path
     config, findings, places = _read(config_file, Places(cwd, rootdir, config_file.parent))
@@ -78,12 +81,12 @@ def load_suite(
     mode = resolve.resolve_mode(config, findings)
     stages = resolve_stages(config, targets.stages_needed(config), findings, places)
     judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
-    rubrics = _rubrics(config, mode, findings, places)
+    rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
     probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
     resolve.check_gate(config, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
-    logs = _logs(config, findings, places, required=not is_frozen)
+    logs = _logs(config, log_path, findings, places, required=not is_frozen)
     sources = logs or ((frozen_file,) if frozen_file is not None else ())
     suite = Suite(
         name=name,
@@ -176,12 +179,16 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
     return name
 
 
-def _rubrics(config: Config, mode: Mode | None, findings: Findings, places: Places) -> _Rubrics:
+def _rubrics(
+    config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
+) -> _Rubrics:
     """Read the rubrics, keep the targeted ones, and give them scales in ordinal mode."""
-    path: Path | None = None
-    if source := resolve.rubric_source(config):
+    if override is not None:
+        path: Path | None = places.cwd / override
+    elif source := resolve.rubric_source(config):
         path = _required(source, findings, places, role="the rubric file")
     else:
+        path = None
         message = (
             "no rubrics are named; set rubric_path, or rubric in "
             "admin.dataset_config.default_params_path"
@@ -206,9 +213,14 @@ def _rubrics(config: Config, mode: Mode | None, findings: Findings, places: Plac
 
 
 def _logs(
-    config: Config, findings: Findings, places: Places, *, required: bool
+    config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool
 ) -> tuple[Path, ...]:
     """Find the logs, which may be absent where the suite is frozen."""
+    if override is not None:
+        path = places.cwd / override
+        if required and not exists(path):
+            findings.problems.append(Problem("no such log file", places.name(path)))
+        return (path,)
     sources = resolve.log_sources(config)
     if not sources and required:
         message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"

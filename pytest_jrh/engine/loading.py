@@ -192,10 +192,10 @@ class ReadySuite:
             return frozenset()
         return frozenset(spec.base_case for spec in self.specs() if spec.variant)
 
-    def cases(self) -> SuiteCases:
-        """All cases as they are now."""
+    def cases(self, *, own_log: bool = True) -> SuiteCases:
+        """All cases as they are now; without `own_log`, which runs exist is not known."""
         runs = None
-        if self.source is not None:
+        if own_log and self.source is not None:
             runs = frozenset((run.run_id, run.epoch) for run in self.runs)
         specs = {case_id(spec): spec for spec in self.specs()}
         return SuiteCases(specs, self.judge_fingerprints, runs)
@@ -258,6 +258,8 @@ def make_ready(
     *,
     cwd: Path,
     rootdir: Path,
+    rubric_file: Path | None = None,
+    log_path: Path | None = None,
     frozen: bool = False,
     judge: Callable[..., object] | None = None,
     records: Callable[[Suite], bool] = lambda _suite: False,
@@ -272,6 +274,8 @@ def make_ready(
         path,
         cwd=cwd,
         rootdir=rootdir,
+        rubric_file=rubric_file,
+        log_path=log_path,
         frozen=frozen,
         own_judge=judge is not None,
     )
@@ -495,7 +499,8 @@ class Invocation:
 class LoadedSuites:
     """The suites of one process, in the order in which they were loaded.
 
-    `judge_of` gives the judge that a project's code
+    `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
+    names; None where the suites' own are used. `judge_of` gives the judge that a project's code
     supplies for a suite, by the suite's name.
     """
 
@@ -509,6 +514,8 @@ class LoadedSuites:
         self._options = options
         self._invocation = invocation
         self._ready: dict[Path, ReadySuite] = {}
+        self.rubric_file: Path | None = None
+        self.log_path: Path | None = None
 
     def __iter__(self) -> Iterator[ReadySuite]:
         return iter(self._ready.values())
@@ -520,10 +527,13 @@ class LoadedSuites:
         """The suite of a config file, loaded once; raises `InputError` with every problem."""
         path = absolute(path)
         if path not in self._ready:
+            is_named = path in self._options.configs
             ready = make_ready(
                 path,
                 cwd=self._invocation.folder,
                 rootdir=self._invocation.rootdir,
+                rubric_file=self.rubric_file if is_named else None,
+                log_path=self.log_path if is_named else None,
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
                 records=self._records_judging,

@@ -11,19 +11,21 @@ import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
+from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import (
     OPTIONS_READ,
     RESULT_ATTRIBUTE,
+    YAML_SUFFIXES,
     typed_arguments,
     typed_configs,
     typed_values,
@@ -106,22 +108,29 @@ def declare_markers(config: pytest.Config) -> None:
 def activate_named(config: pytest.Config) -> None:
     """Load the named suites and let pytest collect them; raises `pytest.UsageError`."""
     arguments, folder = typed_arguments(config), config.invocation_params.dir
-    covered = {absolute(folder / argument.partition("::")[0]) for argument in arguments}
+    stand_ins = {}
+    for argument in arguments:
+        if role := _stands_in(absolute(folder / argument)):
+            stand_ins[argument] = role
+    suite_arguments = [argument for argument in arguments if argument not in stand_ins]
+    covered = {absolute(folder / argument.partition("::")[0]) for argument in suite_arguments}
     configs = config.stash[OPTIONS_READ].configs
     typed = bool(typed_configs(config))
     if not typed:
         configs = tuple(
             path for path in configs if path in covered or not _is_ignored(config, path)
         )
-    if arguments and not typed:
+    if suite_arguments and not typed and (not stand_ins or not covered.isdisjoint(configs)):
         configs = tuple(path for path in configs if path in covered)
     if configs:
         session = activate(config)
+        for argument, role in stand_ins.items():
+            _replace(session, role, argument, absolute(folder / argument))
         with captured(config), warnings_reported(config):
             _load(session, configs)
         session.named_configs = configs
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
-        arguments_left = arguments if typed or arguments else config.args
+        arguments_left = suite_arguments if typed or arguments else config.args
         folders = [folder / argument for argument in arguments_left]
         config.args[:] = [
             *arguments_left,
@@ -150,6 +159,7 @@ def _is_ignored(config: pytest.Config, path: Path) -> bool:
 
 def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     config = session.config
+    _refuse_pruning(session)
     problems: list[Problem] = []
     for path in configs:
         with collecting(problems):
@@ -181,6 +191,41 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
     lines = "\n".join(str(problem) for problem in dict.fromkeys(problems))
     # What a module raised while it was imported is among them.
     return pytest.UsageError(redactor.of_code(f"{role} cannot be used, {count}:\n{lines}"))
+
+
+def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
+    """What an argument is that stands in for the suite's own file."""
+    from pytest_jrh.sources import SUFFIXES
+
+    may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
+    if path.suffix in SUFFIXES and (
+        not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
+    ):
+        return "log"
+    return "rubric file" if may_be_rubrics and looks_like_rubrics(path) else None
+
+
+def _replace(session: SuiteSession, role: str, argument: str, path: Path) -> None:
+    suites = session.suites
+    before = suites.log_path if role == "log" else suites.rubric_file
+    if before is not None and before != path:
+        raise pytest.UsageError(
+            f"{argument}: {before} already stands in for the suite's own {role}; name one of them"
+        )
+    if role == "log":
+        suites.log_path = path
+    else:
+        suites.rubric_file = path
+
+
+def _refuse_pruning(session: SuiteSession) -> None:
+    """Refuse to call recordings unused where another log or rubric file stands in."""
+    options, stand_in = session.options, session.suites.log_path or session.suites.rubric_file
+    if stand_in is not None and options.prune:
+        raise pytest.UsageError(
+            f"--jrh-prune: not supported with {stand_in.name} in place of the suite's own file, "
+            "whose recordings would all be unused; run without it"
+        )
 
 
 class _SuiteHooks:

@@ -391,7 +391,7 @@ class Reporter:
             selected=frozenset(specs.keys() & set(selected) - set(left_out)),
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
-            cases=ready.cases(),
+            cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             commands=commands,
             left_out=[spec for case, spec in specs.items() if case in left_out],

@@ -495,11 +495,11 @@ class Commands:
             # What `--jrh-config` names is among the options already.
             if suite.config_file not in self._options.configs:
                 command.append(self._relative(suite.config_file))
-        return shlex.join(command)
+        return shlex.join([*command, *self._stand_ins()])
 
     def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
         options = self._chosen([self._suites.named(spec.suite).suite])
-        return shlex.join(["pytest", *options, *extra, self.node(spec)])
+        return shlex.join(["pytest", *options, *extra, *self._stand_ins(), self.node(spec)])
 
     def _chosen(self, suites: Sequence[Suite]) -> list[str]:
         invocation, options = self._invocation, self._options
@@ -516,3 +516,7 @@ class Commands:
         ]
         chosen += [f"--jrh-config={self._relative(path)}" for path in named_files]
         return [*chosen, "--jrh-frozen"] if options.frozen else chosen
+
+    def _stand_ins(self) -> list[str]:
+        replacing = (self._suites.rubric_file, self._suites.log_path)
+        return [self._relative(path) for path in replacing if path is not None]

@@ -307,8 +307,8 @@ class SuiteCases:
     """All cases of a suite as it is now, by id in its order, and by judge what says which one it
     is.
 
-    `runs` are the ids and epochs of all runs of its log, sampled or not; None in a frozen
-    suite, which does not know them.
+    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not
+    known, as in a frozen suite or one whose log another one stands in for.
     """
 
     specs: Mapping[str, CaseSpec]

@@ -247,6 +247,16 @@ def test_the_environments_arguments_are_settings(
     assert collected(pytester, f"--jrh-config={TINY}") == BINARY
 
 
+def test_a_log_stands_in_for_that_of_a_suite_of_the_ini_file(
+    pytester: pytest.Pytester, mixed: Recorded
+) -> None:
+    other = write_suite(pytester.path, name="other", runs=[run(7)])
+    [log] = other.data.glob("*.eval")
+    cases = [f"{TINY}::{test}run-7[e1]" for test in (PERTURBATION, POSITIVES)]
+    assert collected(pytester, str(log)) == cases
+    assert sorted(collected(pytester, str(log), "tests")) == [*cases, UNIT]
+
+
 @WORKERS
 def test_tests_of_the_project_fail_beside_a_suite_of_the_ini_file(
     pytester: pytest.Pytester, mixed: Recorded, workers: list[str]
@@ -357,6 +367,31 @@ def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     recorded.tiny.config.replace(elsewhere)
     recorded.tiny.config.symlink_to(elsewhere)
     assert collected(pytester, recorded.tiny.option) == BINARY
+
+
+def test_a_log_and_a_rubric_file_stand_in_for_the_suites_own(
+    pytester: pytest.Pytester, recorded: Recorded
+) -> None:
+    other = write_suite(
+        pytester.path,
+        name="other",
+        runs=[run(7)],
+        rubrics=[{"id": "manners", "instructions": "Be."}],
+    )
+    files = [str(other.data / name) for name in ("runs.eval", "rubrics.yml")]
+    assert collected(pytester, recorded.tiny.option, *files) == [
+        f"{TINY}::{test}::manners::run-7[e1]" for test in ("agent_perturbation", "agent_positives")
+    ]
+    assert collected(pytester, recorded.tiny.option, files[0], f"{TINY}::agent_positives") == [
+        f"{TINY}::{POSITIVES}run-7[e1]"
+    ]
+
+
+def test_two_logs_cannot_both_stand_in(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    logs = [str(suite.data / "runs.eval") for suite in (recorded.tiny, recorded.scale)]
+    result = pytester.runpytest_inprocess(recorded.tiny.option, *logs)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *already stands in for the suite's own log*"])
 
 
 HOSTILE = [

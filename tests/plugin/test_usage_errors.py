@@ -346,6 +346,17 @@ def test_a_session_without_pytests_terminal_runs_its_cases(
     assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
 
 
+def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
+    """It would remove the recordings of every run that is not in that log."""
+    before = sorted(recorded.tiny.cassettes.rglob("*.yaml"))
+    other = pytester.path / "other.eval"
+    other.write_bytes((recorded.tiny.data / "runs.eval").read_bytes())
+    result = pytester.runpytest_inprocess(recorded.tiny.option, str(other), "--jrh-prune")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --jrh-prune: not supported with other.eval in place of *"])
+    assert sorted(recorded.tiny.cassettes.rglob("*.yaml")) == before
+
+
 def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Let nobody look into a folder: its permissions alone do not stop root."""
     look = os.stat
