@@ -15,7 +15,7 @@ from pytest_jrh.sources.joined import Joined, find_files
 from pytest_jrh.sources.json_items import begins_list
 from pytest_jrh.sources.sessions import Sessions
 from pytest_jrh.sources.source import refused
-from pytest_jrh.sources.trajectories import Trajectories, is_trial
+from pytest_jrh.sources.trajectories import FILES_OF_A_TRIAL, Trajectories, is_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -83,12 +83,12 @@ def open_sources(
 def files_in(log: Path) -> tuple[Path, ...]:
     """The files that the runs of a file or a folder are read from.
 
-    Raises InputError for a folder without transcripts, and for a trial that cannot be used.
+    Raises InputError for a folder without transcripts.
     """
     files: list[Path] = []
     for file in find_files([log], SUFFIXES).files:
-        # A trial is a folder, and a trajectory may go on in other files.
-        files += Trajectories(file).files() if Trajectories.recognizes(file) else [file]
+        of_trial = [file / name for name in FILES_OF_A_TRIAL]
+        files += [part for part in of_trial if part.is_file()] if file.is_dir() else [file]
     return tuple(files)
 
 

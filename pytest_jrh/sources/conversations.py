@@ -498,9 +498,6 @@ class Conversations(Source):
             return path.is_file()
         return begins_list(path) or is_one_conversation(path)
 
-    def close(self) -> None:
-        """Nothing stays open; where each conversation is stays known."""
-
     def summaries(self) -> tuple[RunSummary, ...]:
         """One summary per conversation, in the file's order; one at a time is in memory.
 

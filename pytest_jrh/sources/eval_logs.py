@@ -22,7 +22,6 @@ from pydantic_core import SchemaValidator, to_json
 from pydantic_core import core_schema as form
 
 from pytest_jrh.core.documents import DamagedError, at, printable, shown
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.source import (
@@ -133,13 +132,8 @@ class EvalLog(Source):
                 data["metadata"] = raw.metadata
         except Exception as error:
             # Nowhere is it said what inspect_ai raises on damaged and foreign samples.
-            raise Unscored(
-                "input_error",
-                stage="input",
-                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be "
-                f"read: {_cause(error)}.",
-                advice="Copy the log again, or leave this sample out.",
-            ) from error
+            advice = "Copy the log again, or leave this sample out."
+            raise self._unreadable(run_id, epoch, _cause(error), advice) from error
         task, target = data["input"], data["target"]
         if isinstance(task, list):
             task = "\n".join(message_text(said) for said in task if said["role"] == "user")

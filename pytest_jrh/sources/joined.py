@@ -21,7 +21,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.sources.json_items import first_of_list, is_one_conversation, places_of_messages
 from pytest_jrh.sources.sessions import is_response
 from pytest_jrh.sources.source import Source, refused
-from pytest_jrh.sources.trajectories import HARBORS_FILES, Trajectories, is_trial, referred_to
+from pytest_jrh.sources.trajectories import HARBORS_FILES, Trajectories, is_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -378,9 +378,9 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
     """List the files that the paths stand for, each once: a file for itself, a folder for all
     below it whose names end in one of the suffixes.
 
-    Of a folder's `.json` files those count that look like transcripts, and are no part of another.
-    The folder of a trial of Harbor is one of the files. Hidden files are left out, and links to
-    folders are not followed. Raises InputError for a folder without transcripts, or with too many.
+    Of a folder's `.json` files those count that look like transcripts. The folder of a trial of
+    Harbor is one of the files. Hidden files are left out, and links to folders are not followed.
+    Raises InputError for a folder without transcripts, or with too many.
     """
     files: dict[Path, Path] = {}
     notices = []
@@ -391,13 +391,6 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
         inside = _inside(path, suffixes)
         left_out = [file for file in inside if not _has_transcripts(file)]
         transcripts = [file for file in inside if file not in set(left_out)]
-        referred = referred_to(transcripts)
-        parts = {file for file in transcripts if file.resolve() in referred}
-        # Where each is a part of another, they go in a circle, which is said when they are read.
-        if 0 < len(parts) < len(transcripts):
-            count = counted(len(parts), "file")
-            notices.append(f"{path.name}: left out {count} that other trajectories refer to")
-            transcripts = [file for file in transcripts if file not in parts]
         files.update({file.resolve(): file for file in transcripts})
         if left_out:
             names = listed((str(file.relative_to(path)) for file in left_out), _MOST_NAMED)

@@ -30,7 +30,7 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.sources.conversations import Conversations, check_message
 from pytest_jrh.sources.json_items import LINES, FileItem, ItemFile, first_of_list
 from pytest_jrh.sources.responses import ITEM_TYPES, PlacedItem, is_item, turns_of
-from pytest_jrh.sources.source import Source, refused, too_big
+from pytest_jrh.sources.source import Source, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping, Sequence
@@ -230,13 +230,8 @@ class _SessionFile(ItemFile):
 
     def items(self) -> Iterator[tuple[FileItem, bytes]]:
         """The whole file; raises InputError where it cannot be read, or is too big."""
-        try:
-            size = self.path.stat().st_size
-            if size > self._most_bytes:
-                raise refused(self.path, f"is {too_big(self._most_bytes)}")
-            yield FileItem(0, size, 1), self.path.read_bytes()
-        except OSError as error:
-            raise refused(self.path, f"cannot be read: {error.strerror or error}") from None
+        data = bytes_of(self.path, self._most_bytes)
+        yield FileItem(0, len(data), 1), data
 
     def place(self, item: FileItem) -> str:
         """The conversation in words."""

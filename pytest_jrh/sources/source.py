@@ -43,6 +43,16 @@ def too_big(most_bytes: int) -> str:
     )
 
 
+def bytes_of(path: Path, most_bytes: int) -> bytes:
+    """All that is in a file; raises InputError where that is too much, or cannot be read."""
+    try:
+        if path.stat().st_size > most_bytes:
+            raise refused(path, f"is {too_big(most_bytes)}")
+        return path.read_bytes()
+    except OSError as error:
+        raise refused(path, f"cannot be read: {error.strerror or error}") from None
+
+
 def written_time(written: Any) -> datetime | None:
     """A time of ISO 8601, taken for UTC where it names no time zone; None for anything else."""
     try:
@@ -136,6 +146,15 @@ class Source(ABC):
         (`input_error`) where the run is missing or damaged.
         """
 
+    def _unreadable(self, run_id: str, epoch: int, why: str, advice: str) -> Unscored:
+        return Unscored(
+            "input_error",
+            stage="input",
+            cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path} cannot be read: "
+            f"{why}.",
+            advice=advice,
+        )
+
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """The key (id, epoch) of each run with its metadata.
 
@@ -185,8 +204,7 @@ class Source(ABC):
         """When the runs were written down, as the source itself says; here it says nothing."""
         return None
 
-    @abstractmethod
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - not every source keeps files open
         """Close the files that are open; the next use opens them again."""
 
     def notices(self) -> tuple[str, ...]:

@@ -160,19 +160,6 @@ def test_a_suite_is_started_on_a_job(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert files[:2] == ["task-0__00/agent/trajectory.json", "task-0__00/result.json"]
 
 
-@pytest.mark.parametrize("log", ["a.json", "."])
-def test_a_suite_is_started_with_the_continuations_of_its_runs(tmp_path: Path, log: str) -> None:
-    runs = tmp_path / "runs"
-    write(runs / "a.json", trajectory(*HELLO, continued_trajectory_ref="a.cont-1.json"))
-    write(runs / "a.cont-1.json", trajectory(*HELLO))
-    assert main(["init", "new", "--log", str(runs / log), "--folder", str(tmp_path)]) == 0
-    copied = tmp_path / "inputs" / "data" / "new"
-    names = sorted(file.name for file in copied.rglob("*.json") if file.name.startswith("a"))
-    assert names == ["a.cont-1.json", "a.json"]
-    done = run_pytest(tmp_path, "--jrh-config=inputs/configs/new.yml", "--collect-only", "-q")
-    assert done.code == pytest.ExitCode.OK, done.stdout + done.stderr
-
-
 def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards(
     tmp_path: Path,
 ) -> None:

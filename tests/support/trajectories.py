@@ -117,6 +117,27 @@ SUBAGENT = trajectory(user("Find it."), agent("Found."), trajectory_id="sub-1")
 
 def _examples() -> list[Example]:
     return [
+        Example(
+            "one-id-of-two-calls",
+            trajectory(
+                user("Go."),
+                agent(
+                    "Both.",
+                    tool_calls=[ORDER, call("find_order", "c1", {"order": 8})],
+                    observation=results(
+                        {"source_call_id": "c1", "content": "shipped"},
+                        {"source_call_id": "c1", "content": "on Monday"},
+                    ),
+                ),
+                trajectory_id="one-id-of-two-calls",
+            ),
+            [
+                asked("Go."),
+                said("Both.", ORDER, call("find_order", "c1", {"order": 8})),
+                got("shipped", "c1"),
+                got("on Monday", "c1"),
+            ],
+        ),
         Example("smallest", trajectory(*HELLO, trajectory_id="smallest"), HELLO_MESSAGES),
         Example(
             "every-agent-field",
@@ -357,15 +378,6 @@ def _examples() -> list[Example]:
                 session_id="subagent-by-session",
             ),
             [asked("Go."), told("Delegated."), got("[subagent: s2]"), said("Gone.")],
-        ),
-        Example(
-            "continued",
-            trajectory(
-                *HELLO,
-                trajectory_id="continued",
-                continued_trajectory_ref="https://example.org/more.json",
-            ),
-            HELLO_MESSAGES,
         ),
         Example(
             "copied-context",
