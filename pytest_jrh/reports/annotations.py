@@ -1,18 +1,19 @@
 """GitHub's workflow commands: each regression as an error at the lines of the judge's prompt that
-changed, or at its rubric's.
+changed, or at its rubric's, in files of the pull request.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import Styled, counted, one_line, shortened
 from pytest_jrh.reports.gate import fixes_text
 from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.provenance import git_output
 from pytest_jrh.reports.report import Report
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import flicker_sentence, sections
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # GitHub shows ten annotations of a kind per step, and drops the others without a word.
 MOST_ANNOTATIONS = 10
 _LONGEST_REASON = 500
+_NAMES = ("diff", "--no-ext-diff", "--name-only", "-z")
 
 
 class Annotations(Report):
@@ -40,10 +42,48 @@ class Annotations(Report):
         if os.environ.get("GITHUB_ACTIONS") != "true":
             return []
         workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
-        return map(Styled, annotation_lines(session, workspace))
+        files = Files(workspace, changed_files(workspace))
+        return map(Styled, annotation_lines(session, files))
 
 
-def annotation_lines(session: Session, folder: Path) -> list[str]:
+class Files(NamedTuple):
+    """Which files an annotation can be at: those below `base`, and of a pull request the `changed`
+    ones alone, where they are known; GitHub shows no others beside the code.
+    """
+
+    base: Path
+    changed: frozenset[str] | None = None
+
+    def inside(self, file: str) -> str:
+        """The file as GitHub names it, relative to the base; empty where it is not below it."""
+        base = absolute(self.base)
+        path = absolute(base / file)
+        return path.relative_to(base).as_posix() if file and path.is_relative_to(base) else ""
+
+    def lines(self, file: str, first: int, last: int) -> dict[str, str]:
+        """The properties of an annotation at these lines; none where GitHub does not show them."""
+        name = self.inside(file)
+        if not name or (self.changed is not None and name not in self.changed):
+            return {}
+        lines = {"file": name, "line": str(first)}
+        return {**lines, "endLine": str(last)} if last > first else lines
+
+
+def changed_files(workspace: Path) -> frozenset[str] | None:
+    """The files of the pull request that a job of GitHub's is about; None where there is none, or
+    git does not know what it is merged into, as in a checkout of depth 1.
+    """
+    target = os.environ.get("GITHUB_BASE_REF")
+    if not target:
+        return None
+    names = git_output(workspace, *_NAMES, f"origin/{target}...HEAD", "--")
+    if names is None and git_output(workspace, "rev-parse", "--verify", "--quiet", "HEAD^2"):
+        # GitHub's merge of the pull request into its target, checked out with both.
+        names = git_output(workspace, *_NAMES, "HEAD^1", "HEAD", "--")
+    return None if names is None else frozenset(filter(None, names.split("\0")))
+
+
+def annotation_lines(session: Session, files: Files) -> list[str]:
     """Write `::error file=,line=,title=::message` for each prompt that changed and each regression,
     at most ten, and notices: how many more there are, that the judges contradict themselves, what
     to know about the figures of each judge, and what the labels rest on.
@@ -62,8 +102,8 @@ def annotation_lines(session: Session, folder: Path) -> list[str]:
     prompts: dict[tuple[str, str], dict[str, str]] = {}
     lines: list[str] = []
     for change in session.prompt_changes:
-        changed_lines = _lines(folder, change.now.file, *change.lines)
-        if changed_lines and change.before != change.now.text:
+        if files.inside(change.now.file) and change.before != change.now.text:
+            changed_lines = files.lines(change.now.file, *change.lines)
             lines += _prompt(change, session, changed_lines)
             if change.before is not None:
                 prompts[change.now.suite, change.now.judge] = changed_lines
@@ -73,25 +113,13 @@ def annotation_lines(session: Session, folder: Path) -> list[str]:
         marked_lines = prompts.get((result.spec.suite, result.judge))
         rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
         if not marked_lines and rubric is not None:
-            marked_lines = _lines(folder, rubric.file, rubric.line, rubric.line)
+            marked_lines = files.lines(rubric.file, rubric.line, rubric.line)
         lines.append(_annotation(result, session, kind, marked_lines or {}, flickered=is_flicker))
     unnamed = len(regressions) - max(0, most)
     if unnamed > 0:
         message = f"{counted(unnamed, 'more regression')}: the report names them all."
         lines.append(_notice("Judge regressions", message))
     return [*lines, *_notices(session)]
-
-
-def _lines(folder: Path, file: str, first: int, last: int) -> dict[str, str]:
-    """The properties of an annotation at these lines; none outside of the workspace, which GitHub
-    does not show.
-    """
-    base = absolute(folder)
-    path = absolute(base / file)
-    if not file or not path.is_relative_to(base):
-        return {}
-    lines = {"file": path.relative_to(base).as_posix(), "line": str(first)}
-    return {**lines, "endLine": str(last)} if last > first else lines
 
 
 def _notices(session: Session) -> Iterator[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pytest_jrh.core.model import CaseResult, Verdict
-from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.annotations import Files, annotation_lines, changed_files
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.baseline import short
 from pytest_jrh.store.baseline import JudgePrompt, KeptVerdicts
@@ -23,7 +27,7 @@ from tests.support.judged_sessions import (
 )
 from tests.support.made_cases import result_with
 
-BASE = Path("/repo")
+BASE = Files(Path("/repo"))
 COMMAND = re.compile(r"::(?P<kind>[a-z]+) (?P<properties>[^:]*)::(?P<message>[^\r\n]*)")
 
 
@@ -77,7 +81,7 @@ def test_flicker_of_the_same_judge_is_not_called_a_regression() -> None:
 
 
 def test_rubric_outside_the_folder_is_not_named() -> None:
-    (line, *_) = annotation_lines(regressed(judged(wrong_on("run-003"))), Path("/elsewhere"))
+    (line, *_) = annotation_lines(regressed(judged(wrong_on("run-003"))), Files(Path("/elsewhere")))
     assert read(line)[1] == {"title": "Regression: refund_policy: perturbation (run-003)"}
 
 
@@ -108,12 +112,62 @@ def test_where_the_prompt_changed_regressions_are_at_the_lines_that_changed() ->
         assert place == ["prompts/judge.md", "2", "3"]
 
 
+def test_only_files_of_the_pull_request_are_named() -> None:
+    session = prompt_changed()
+    files = Files(Path("/repo"), frozenset({"suites/rubrics.yml"}))
+    summary, first, _ = [read(line)[1] for line in annotation_lines(session, files)]
+    assert summary == {"title": "The judge's prompt changed"}
+    assert (first["file"], first["line"]) == ("suites/rubrics.yml", "7")
+    neither = Files(Path("/repo"), frozenset())
+    for line in annotation_lines(session, neither):
+        assert "file" not in read(line)[1]
+
+
 def test_a_prompt_that_was_not_kept_leaves_regressions_at_their_rubric() -> None:
     results = judged(wrong_on("run-003"), rubrics=("tone",))
     session = regressed(results, prompts=[PROMPT])
     summary, first, *_ = [read(line)[1] for line in annotation_lines(session, BASE)]
     assert (summary["file"], summary["line"]) == ("prompts/judge.md", "1")
     assert first["file"] == "suites/rubrics.yml"
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_git_tells_the_files_of_a_pull_request_where_it_has_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    for branch, name in (("main", "a.md"), ("work", "é b.md")):
+        if branch != "main":
+            git(repository, "checkout", "-q", "-b", branch)
+        (repository / name).write_text(name)
+        git(repository, "add", ".")
+        git(repository, "commit", "-q", "-m", name)
+    git(repository, "checkout", "-q", "main")
+    git(repository, "merge", "-q", "--no-ff", "-m", "merge", "work")
+    monkeypatch.delenv("GITHUB_BASE_REF", raising=False)
+    assert changed_files(repository) is None
+    monkeypatch.setenv("GITHUB_BASE_REF", "main")
+    assert changed_files(tmp_path) is None
+    # As after a checkout of GitHub's merge commit, with both of its parents and no branch.
+    assert changed_files(repository) == frozenset({"é b.md"})
+    for depth, files in ((1, None), (2, frozenset({"é b.md"}))):
+        clone = tmp_path / f"depth-{depth}"
+        git(tmp_path, "clone", "-q", f"--depth={depth}", repository.as_uri(), clone.name)
+        git(clone, "remote", "rename", "origin", "elsewhere")
+        assert changed_files(clone) == files
+    git(repository, "checkout", "-q", "work")
+    git(repository, "update-ref", "refs/remotes/origin/main", "work~1")
+    assert changed_files(repository) == frozenset({"é b.md"})
+    monkeypatch.setenv("GITHUB_BASE_REF", "--output=/tmp/x")
+    assert changed_files(repository) is None
 
 
 def test_more_than_ten_are_counted_in_a_notice() -> None:

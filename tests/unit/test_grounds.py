@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
-from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.annotations import Files, annotation_lines
 from pytest_jrh.reports.grounds import label_data, label_rows, label_sentences
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
@@ -396,7 +396,7 @@ def test_hostile_names_of_rubrics_stay_text() -> None:
     assert sum(hostile in line for line in label_sentences(session)) >= 3
     for line in session_lines(session):
         assert line.text.isprintable(), line.text
-    annotations = annotation_lines(session, Path())
+    annotations = annotation_lines(session, Files(Path()))
     [notice] = [line for line in annotations if "title=Judge labels" in line]
     assert notice.isprintable()
     summary = markdown_report(session)

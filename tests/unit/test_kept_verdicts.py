@@ -12,7 +12,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
-from pytest_jrh.reports.annotations import annotation_lines
+from pytest_jrh.reports.annotations import Files, annotation_lines
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import case_key
@@ -198,7 +198,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     told = bodies(page)["run-0"]["results"][case_key(wrong.case_id)]
     assert told["earlier"]["reasoning"] == "It was late, and no refund was due."
 
-    annotations = annotation_lines(session, Path("/repo"))
+    annotations = annotation_lines(session, Files(Path("/repo")))
     assert annotations[0] == (
         "::error file=judge.md,line=1,title=The judge's prompt changed::With this prompt: 4 "
         "regressions, 0 fixes in 16 cases compared with the baseline."
