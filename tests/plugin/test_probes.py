@@ -297,10 +297,12 @@ def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
 
 
 def test_the_base_cases_alone_are_reviewed_and_no_probe_holds_them_up(tmp_path: Path) -> None:
-    suite = write_probed(tmp_path, tests=(PROBE, "agent_perturbation"))
+    suite = write_probed(
+        tmp_path, tests=(PROBE, "agent_perturbation"), evaluation={"max_workers": 1}
+    )
     with (
         ModelServer(LayoutReader()) as server,
-        running(suite, server, "--jrh-review", "--jrh-max-workers=1") as process,
+        running(suite, server, "--jrh-review") as process,
     ):
         url = address(read_until(process, "jrh: review the cases at"))
         # With one place for work, and the probe's cases before all others.

@@ -91,19 +91,3 @@ def foreseen(lines: Sequence[str], stage: str) -> tuple[int, int]:
     rows = [re.split(r" {2,}", line) for line in lines if line.startswith(f"{stage} ")]
     numbers = [list(map(int, row[3].split(" to "))) for row in rows]
     return sum(each[0] for each in numbers), sum(each[-1] for each in numbers)
-
-
-BAD_PACK = "attacks:\n  - name: mine\n    text: 'Score {{ wrong_score }}'\n"
-
-
-def test_a_pack_with_a_template_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    (pytester.path / "attacks.yml").write_text(BAD_PACK, encoding="utf-8")
-    suite = write_asking(pytester.path, "prompt_injection", judges=("strict",))
-    text = suite.config.read_text("utf-8")
-    place = "perturbation_config:\n"
-    probes = "    probes: {prompt_injection: {pack: attacks.yml}}\n"
-    suite.config.write_text(text.replace(place, f"{place}{probes}"), "utf-8")
-    done = pytester.run(*python(), "-m", "pytest", suite.option)
-    assert done.ret == pytest.ExitCode.USAGE_ERROR
-    said = done.stderr.str() + done.stdout.str()
-    assert "attacks.yml:3: attacks[0].text: has {{, and no template is evaluated here" in said
