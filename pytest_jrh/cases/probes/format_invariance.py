@@ -87,11 +87,6 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def written(value: Any, layout: Layout) -> str:
-    """The text of what `parsed` gave."""
-    return "".join(_pieces(value, layout))
-
-
 def layout_of(text: str, value: Any) -> Layout | None:
     """The layout in which the value is exactly this text, or None."""
     return next((layout for layout in _LAYOUTS if _is_written(text, value, layout)), None)
