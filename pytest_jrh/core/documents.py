@@ -151,7 +151,11 @@ def read_json(text: str, file: str) -> Document:
         data = parsed(text)
         check_depth(data)
     except DamagedError as error:
-        raise InputError(Problem(str(error), file, error.line)) from None
+        problems = [Problem(str(error), file, error.line)]
+        if isinstance(error, _DuplicateKeyError):
+            # Python's reader does not say in which lines; the reader of YAML does.
+            problems = Document(file, None, lambda: _json_nodes(text))._nodes.problems or problems
+        raise InputError(problems) from None
     return Document(file, storable(data)[0], lambda: _json_nodes(text))
 
 
@@ -335,6 +339,10 @@ class DamagedError(ValueError):
         self.line = line
 
 
+class _DuplicateKeyError(DamagedError):
+    """An object has a key twice."""
+
+
 def parsed(data: bytes | str) -> Any:
     """The value of a JSON text, in UTF-8 where it is bytes.
 
@@ -352,6 +360,8 @@ def parsed(data: bytes | str) -> Any:
         raise DamagedError(message, line=error.lineno) from None
     except RecursionError:
         raise too_deep() from None
+    except DamagedError:
+        raise
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
         raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
@@ -388,7 +398,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         earlier: set[str] = set()
         for key, _ in pairs:
             if key in earlier:
-                raise ValueError(f"duplicate key {printable(key)!r}")
+                raise _DuplicateKeyError(f"is not valid JSON: duplicate key {printable(key)!r}")
             earlier.add(key)
     return mapping
 
