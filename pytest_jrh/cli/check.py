@@ -142,12 +142,8 @@ def check_file(options: argparse.Namespace) -> int:
         return _refuse(error)
     written, problems = _write_files(reports, checked.session, lambda: _check_data(checked))
     display = _display(options)
-    lines = [
-        *_columns_lines(checked, display.width),
-        "",
-        *_ending(checked, written, problems, display),
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    lines = _lines(checked, written, problems, display)
+    sys.stdout.write("".join(f"{line.text}\n" for line in lines))
     return 0 if checked.is_good and not problems else 1
 
 
@@ -356,25 +352,15 @@ _MOST_WORDS = 6
 _WORTH_LABELLING = 60
 
 
-def _ending(
+def _lines(
     checked: CheckedTable, written: Sequence[Path], problems: Sequence[str], display: Display
-) -> Iterator[str]:
-    from pytest_jrh.reports.answer import next_blocks
+) -> list[Styled]:
     from pytest_jrh.reports.ending import Concluded, ending_lines
 
     concluded = Concluded(checked.session, checked.is_good, tuple(written))
     step = wrapped(_next_step(checked), display.width)
-    # Where the answer says what is next, it stays the last that is said.
-    has_next = bool(checked.session.results and next_blocks(checked.session))
-    lines: list[Styled] = ending_lines(
-        concluded, display, notices=problems, more=["", *step] if has_next else ()
-    )
-    yield from (line.text for line in lines)
-    if has_next:
-        return
-    if lines and lines[-1].text:
-        yield ""
-    yield from step
+    first = [*_columns_lines(checked, display.width), ""]
+    return ending_lines(concluded, display, first=first, notices=problems, more=["", *step])
 
 
 def _next_step(checked: CheckedTable) -> str:

@@ -37,6 +37,7 @@ class Annotations(Report):
     """What GitHub shows beside the changed lines of a pull request; in its jobs alone."""
 
     name = "annotations"
+    is_for_runner = True
 
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if os.environ.get("GITHUB_ACTIONS") != "true":

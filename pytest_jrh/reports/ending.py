@@ -14,7 +14,7 @@ from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import MADE, UNSCORED
-from pytest_jrh.core.text import Styled
+from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
@@ -145,23 +145,26 @@ def ending_lines(
     concluded: Concluded | None,
     display: Display,
     *,
+    first: Iterable[str] = (),
     notices: Iterable[str] = (),
     more: Iterable[str] = (),
 ) -> list[Styled]:
-    """What is printed of a session, or of a merge: figures and decisions, files that were written,
-    notices, `more` lines such as those about unused cassettes, and in a job of GitHub Actions its
-    annotations; the answer is the last.
+    """What is printed of a session, a merge or a table: `first` lines, figures and decisions, files
+    that were written, notices, `more` lines such as those about unused cassettes, and in a job of
+    GitHub Actions its annotations; the answer is the last.
 
-    None is a session in which no case has ended.
+    None is a session in which no case has ended. Whatever names are in a line, and wherever it was
+    wrapped, GitHub's runner takes none for a command but those of annotations.
     """
-    lines: list[Styled] = []
+    lines: list[Styled] = [*map(Styled, first)]
     last: list[Styled] = []
     if concluded is not None:
         if concluded.page is not None:
             display = replace(display, page=str(relative_path(concluded.page, display.folder)))
         for report in REPORTS:
             lines += report.lines(concluded.session, display)
-            last += report.last_lines(concluded.session, display)
+            of_report = list(report.last_lines(concluded.session, display))
+            last += of_report if report.is_for_runner else map(_plain, of_report)
         lines += map(Styled, concluded.updates)
         # The answer names the page.
         named = concluded.page if last else None
@@ -176,7 +179,11 @@ def ending_lines(
     if not lines and last:
         # It parts the answer from what stands above it.
         last = last[1:]
-    return lines + last
+    return [*map(_plain, lines), *last]
+
+
+def _plain(line: Styled) -> Styled:
+    return line._replace(text=escape_commands(line.text))
 
 
 def _records(ends: Sequence[Written]) -> RecordIndex:

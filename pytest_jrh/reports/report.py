@@ -87,6 +87,8 @@ class Report:
     name: ClassVar[str]
     suffix: ClassVar[str] = ""
     """How the names of its files end that `--jrh-report` names."""
+    is_for_runner: ClassVar[bool] = False
+    """Whether its lines are meant as commands to GitHub's runner."""
     variable: ClassVar[str] = ""
     """An environment variable that names a file which `text` is appended to."""
 

@@ -95,7 +95,8 @@ def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 def assert_is_plain(text: str) -> None:
     odd = [char for char in text if not char.isprintable() and char not in "\n"]
     assert not odd, odd[:5]
-    assert not re.search(r"(?m)^::", text)
+    # What GitHub's runner takes for a command, indented or not.
+    assert not re.search(r"(?m)^\s*::|##\[", text)
 
 
 @pytest.fixture(autouse=True)
@@ -153,6 +154,26 @@ def test_no_name_of_a_table_reaches_the_terminal_or_the_page_as_more_than_text(
         # In Markdown it stands in spans of code.
         assert "<script>alert" not in re.sub("`[^`]*`", "", written)
         assert "\x1b" not in written
+
+
+@pytest.mark.parametrize("words", ["::error::x", "lo ng ::error::x ##[error]x " * 9])
+@pytest.mark.parametrize("verbosity", [(), ("-v",)])
+def test_no_name_begins_a_line_as_a_command_of_github_does(
+    words: str, verbosity: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a rubric, a judge, a case, a column, a baseline, a reason: wherever lines are wrapped."""
+    table = tmp_path / "table.csv"
+    rows = []
+    for number in range(40):
+        label, is_other = number % 3 % 2, number % 2
+        rows.append(f"{words}{number},{label},{label ^ is_other},{label},{words}{is_other},{words}")
+    head = f"case,label,::error::j {words},{words},rubric,reasoning\n"
+    table.write_text(head + "\n".join(rows) + "\n", "utf-8")
+    options = [f"--verdict=::error::j {words}".rstrip(), f"--baseline={words}".rstrip()]
+    code, text = checked(capsys, str(table), *options, *verbosity)
+    assert code == 1
+    assert_is_plain(text)
+    assert "error" in text
 
 
 _ROLES = ("case", "id", "label", "gold", "verdict", "score", "judge", "run", "task", "rubric")
