@@ -31,7 +31,7 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls, surveyed
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.recording.network import session_open
+from pytest_jrh.recording.network import open_to_session, session_ended
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.store.outputs import debug_paths
@@ -462,7 +462,6 @@ class Engine:
         self._ended = False
         judges = chain.from_iterable(ready.judges.values() for ready in suites.values())
         self._runs_code = any(judge.runs_code for judge in judges)
-        self._patches = contextlib.ExitStack()
         self._loop = asyncio.new_event_loop()
         self._threads = Threads()
         self._loop.set_default_executor(self._threads)
@@ -484,7 +483,7 @@ class Engine:
         self._futures |= fresh
         if not self._thread.is_alive():
             if self._runs_code:
-                self._patches.enter_context(session_open())
+                open_to_session()
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 
@@ -553,7 +552,7 @@ class Engine:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-        self._patches.close()
+        session_ended()
         self._loop.close()
 
     def _run_loop(self) -> None:
