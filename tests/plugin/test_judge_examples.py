@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +56,32 @@ def test_an_example_replays_without_a_network(project: Path, example: str) -> No
     for workers in ((), ("-n", "2", *LOCAL)):
         done = judged(project, example, *workers, is_offline=True)
         assert any(line.startswith("0 calls made, ") for line in done.lines)
+
+
+@contextlib.contextmanager
+def serving(project: Path) -> Iterator[int]:
+    """The example's service, started as its README says, on the port that is given."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "examples.http_judge.service", str(port)]
+    with subprocess.Popen(command, cwd=project) as service:
+        try:
+            deadline = time.monotonic() + 20
+            while service.poll() is None and time.monotonic() < deadline:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield port
+        finally:
+            service.kill()
+
+
+def test_the_service_is_asked_anew_as_its_readme_says(project: Path) -> None:
+    judges = project / HTTP / "judges.py"
+    source = judges.read_text("utf-8")
+    with serving(project) as port:
+        judges.write_text(source.replace("8799", str(port)), "utf-8")
+        done = judged(project, HTTP, "--jrh-record-mode=all")
+    assert any(line.startswith("19 calls made") for line in done.lines), done.stdout
+    judges.write_text(source, "utf-8")
+    judged(project, HTTP)
