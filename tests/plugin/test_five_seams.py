@@ -1,6 +1,7 @@
 """One prompt through every seam gives the same verdicts, and so the same table (rule Q7).
 
-The seams are the three kinds of judges, `complete` in a function, and the hook that supplies one.
+The seams are the kinds of judges, `complete` in a function, a grader of Inspect that asks a model,
+and the hook that supplies a judge.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.plugin.own_judges import RECORD, words
+from tests.plugin.own_judges import RECORD, Judged, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
@@ -21,7 +21,8 @@ from tests.support.suites import SuiteFiles
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
 JUDGES = """
 import httpx
-from inspect_ai.scorer import Score, Scorer, accuracy, scorer
+from inspect_ai.model import ModelAPI, ModelOutput, modelapi
+from inspect_ai.scorer import Score, Scorer, accuracy, model_graded_qa, scorer
 from pydantic import BaseModel
 
 URL = {url!r}
@@ -41,9 +42,9 @@ async def completing(case, complete):
     return answer.parsed.score, answer.parsed.reasoning
 
 
-def ask(text):
+def ask(text, url=URL):
     asked = {{"model": "judge", "messages": [{{"role": "user", "content": text}}]}}
-    answer = httpx.post(f"{{URL}}/chat/completions", json=asked).json()
+    answer = httpx.post(f"{{url}}/chat/completions", json=asked).json()
     return answer["choices"][0]["message"]["content"]
 
 
@@ -58,6 +59,19 @@ def scoring() -> Scorer:
         return Score(value=ask(f"Rubric:\\n{{target.text}}\\n\\n{{text}}"))
 
     return score
+
+
+# Inspect's own provider of OpenAI wants a newer openai than litellm takes.
+@modelapi(name="loopback")
+class Loopback(ModelAPI):
+    async def generate(self, input, tools, tool_choice, config):
+        text = "\\n".join(each.text for each in input)
+        return ModelOutput.from_content(self.model_name, ask(text, self.base_url))
+
+
+@scorer(metrics=[accuracy()])
+def graded() -> Scorer:
+    return model_graded_qa(include_history=True)
 """
 HOOK = """
 import importlib.util
@@ -76,12 +90,14 @@ EXPECTED = [
     ("agent_positives run-1", 0),
     ("agent_positives run-2", 0),
 ]
-SEAMS = ["prompt", "complete", "python", "inspect"]
+SEAMS = ["prompt", "complete", "python", "inspect", "graded"]
 
 
 def lenient(request: Request) -> Any:
     """A judge that overlooks the violation in order 1002."""
     score = int(VIOLATION in request.text and "1002" not in request.text)
+    if "GRADE:" in request.text:
+        return f"It is seen.\n\nGRADE: {'I' if score else 'C'}"
     return {"reasoning": "Looked at.", "score": score} if request.fields else str(score)
 
 
@@ -92,31 +108,36 @@ def suite(recorded: Recorded) -> SuiteFiles:
     return recorded.tiny
 
 
-def configure(suite: SuiteFiles, url: str) -> None:
+def configure(suite: SuiteFiles, url: str, *, by_hook: bool) -> None:
     folder, model, scores = suite.config.parent, "openai/judge", {"0": 0, "1": 1}
     (folder / "judges.py").write_text(JUDGES.format(url=url), encoding="utf-8")
     (folder / "prompt.md").write_text(PROMPT, encoding="utf-8")
-    judges = [
+    judges: list[dict[str, Any]] = [
         {"name": "prompt", "model": model, "prompt_path": "prompt.md", "api_base": url},
         {"name": "complete", "python": "judges.py:completing", "model": model, "api_base": url},
         {"name": "python", "python": "judges.py:asking"},
         {"name": "inspect", "inspect_scorer": "judges.py@scoring", "score_map": scores},
+        {
+            "name": "graded",
+            "inspect_scorer": "judges.py@graded",
+            "model_roles": {"grader": "loopback/grader"},
+            "api_base": url,
+        },
     ]
-    change(suite, judges=judges)
+    if by_hook:
+        (suite.folder / "conftest.py").write_text(HOOK, encoding="utf-8")
+    else:
+        Judged(suite).panel(judges)
 
 
-def change(suite: SuiteFiles, **evaluation: Any) -> None:
-    config = yaml.safe_load(suite.config.read_text(encoding="utf-8"))
-    config["admin"]["evaluation_config"] |= evaluation
-    suite.config.write_text(yaml.safe_dump(config), encoding="utf-8")
-
-
-def given(suite: SuiteFiles) -> dict[str | None, list[tuple[str, int]]]:
+def given(suite: SuiteFiles) -> dict[str, list[tuple[str, int]]]:
     """By judge, what it gave each case."""
-    found: dict[str | None, list[tuple[str, int]]] = {}
+    found: dict[str, list[tuple[str, int]]] = {}
     for line in (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines():
         result = json.loads(line)
         if result["score"] is not None:
+            # The edited answer is in what Inspect's template makes of a history, too.
+            assert result["test"] == "agent_positives" or result["turns_shown"] == {"turns": 1}
             case = f"{result['test']} {result['run_id']}"
             found.setdefault(result["judge"], []).append((case, result["score"]))
     return {judge: sorted(scores) for judge, scores in found.items()}
@@ -129,36 +150,21 @@ def tables(suite: SuiteFiles) -> list[Any]:
 
 
 @needs_cut_network
-def test_one_prompt_through_every_seam_gives_the_same_verdicts(suite: SuiteFiles) -> None:
+@pytest.mark.parametrize("seams", [SEAMS, [""]], ids=["panel", "hook"])
+def test_one_prompt_through_every_seam_gives_the_same_verdicts(
+    suite: SuiteFiles, seams: list[str]
+) -> None:
     chosen = ("-k", "run-1 or run-2")
     with ModelServer(lenient) as server:
-        configure(suite, server.base_url)
+        configure(suite, server.base_url, by_hook=seams == [""])
         env = {"OPENAI_API_KEY": "sk-loopback-0123456789"}
         first = run_pytest(suite.folder, suite.option, RECORD, *chosen, env=env)
-        assert f"{4 * len(SEAMS)} calls made" in words(first), first.stdout
-    scores = given(suite)
-    assert set(scores) == set(SEAMS)
-    assert all(each == EXPECTED for each in scores.values()), scores
+        assert f"{4 * len(seams)} calls made" in words(first), first.stdout
+    assert given(suite) == dict.fromkeys(seams, EXPECTED)
     [table, *others] = tables(suite)
-    assert others == [table] * (len(SEAMS) - 1)
+    assert others == [table] * (len(seams) - 1)
     for workers in ((), ("-n", "2", *LOCAL)):
         again = run_pytest(suite.folder, suite.option, *chosen, *workers, interpreter=offline())
-        assert "0 calls made" in words(again), again.stdout
-        assert given(suite) == scores
-        assert tables(suite) == [table] * len(SEAMS)
-
-
-@needs_cut_network
-def test_a_judge_that_the_hook_supplies_gives_them_too(suite: SuiteFiles) -> None:
-    chosen = ("-k", "run-1 or run-2")
-    with ModelServer(lenient) as server:
-        configure(suite, server.base_url)
-        change(suite, judges=[])
-        (suite.folder / "conftest.py").write_text(HOOK, encoding="utf-8")
-        first = run_pytest(suite.folder, suite.option, RECORD, *chosen)
-        assert "4 calls made" in words(first), first.stdout
-    [table] = tables(suite)
-    again = run_pytest(suite.folder, suite.option, *chosen, interpreter=offline())
-    assert "calls made" not in words(again), again.stdout
-    assert list(given(suite).values()) == [EXPECTED]
-    assert tables(suite) == [table]
+        assert "calls made" not in words(again).replace(" 0 calls made", ""), again.stdout
+        assert given(suite) == dict.fromkeys(seams, EXPECTED)
+        assert tables(suite) == [table] * len(seams)
