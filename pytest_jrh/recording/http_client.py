@@ -51,34 +51,43 @@ class HttpClientPatch:
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
         """Wrap the methods until the block ends."""
+
+        def send(connection: Any, data: Any) -> None:
+            """Hold what is sent until all of it is known: the request may be recorded."""
+            if self._is_open(connection):
+                self._send(connection, data)
+                return
+            connection.__dict__.setdefault(_HELD, bytearray()).extend(bytes(memoryview(data)))
+            self._stand_in(connection)
+
+        def getresponse(connection: Any) -> http.client.HTTPResponse:
+            data = connection.__dict__.pop(_HELD, None)
+            exchanges = self._current.get()
+            if data is None or exchanges is None:
+                return self._getresponse(connection)
+            try:
+                return self._routed(connection, exchanges, bytes(data))
+            except BaseException:
+                connection.close()
+                raise
+
         base = http.client.HTTPConnection
         with contextlib.ExitStack() as undo:
-            undo.enter_context(replaced(base, "send", self._holding_send()))
-            undo.enter_context(replaced(base, "getresponse", self._routed_getresponse()))
+            undo.enter_context(replaced(base, "send", send))
+            undo.enter_context(replaced(base, "getresponse", getresponse))
             for owner in _connecting():
                 connect = self._late_connect(vars(owner)["connect"])
                 undo.enter_context(replaced(owner, "connect", connect))
             yield
 
-    def _holding_send(self) -> Callable[..., None]:
-        real, current = self._send, self._current
-
-        def send(connection: Any, data: Any) -> None:
-            """Hold what is sent until all of it is known: the request may be recorded."""
-            if current.get() is None or connection.__dict__.get(_SENDING):
-                real(connection, data)
-                return
-            connection.__dict__.setdefault(_HELD, bytearray()).extend(_bytes(data))
-            self._stand_in(connection)
-
-        return send
+    def _is_open(self, connection: Any) -> bool:
+        """Whether a connection is nobody's of ours, or its request is sent now."""
+        return self._current.get() is None or _SENDING in connection.__dict__
 
     def _late_connect(self, real: Callable[..., None]) -> Callable[..., None]:
-        current = self._current
-
         def connect(connection: Any, *args: Any, **kwargs: Any) -> None:
             """Connect once the request is to be sent: urllib3 does so for HTTPS before that."""
-            if current.get() is None or connection.__dict__.get(_SENDING):
+            if self._is_open(connection):
                 real(connection, *args, **kwargs)
                 return
             self._stand_in(connection)
@@ -87,22 +96,6 @@ class HttpClientPatch:
 
         return connect
 
-    def _routed_getresponse(self) -> Callable[..., http.client.HTTPResponse]:
-        def getresponse(connection: Any) -> http.client.HTTPResponse:
-            data = connection.__dict__.pop(_HELD, None)
-            exchanges = self._current.get()
-            if data is None:
-                return self._getresponse(connection)
-            if exchanges is None:
-                return self._sent(connection, bytes(data))
-            try:
-                return self._routed(connection, exchanges, bytes(data))
-            except BaseException:
-                connection.close()
-                raise
-
-        return getresponse
-
     def _routed(
         self, connection: Any, exchanges: Exchanges, sent: bytes
     ) -> http.client.HTTPResponse:
@@ -110,9 +103,7 @@ class HttpClientPatch:
         recorded = exchanges.answer(request)
         if recorded is not None:
             replayed = recorded["response"]
-            response = _response(
-                connection, replayed["status"], replayed["headers"], replayed["body"]
-            )
+            response = _response(connection, **replayed)
             # The connection is as it was before the request; its socket was a stand-in.
             connection.close()
             return response
@@ -127,7 +118,7 @@ class HttpClientPatch:
             headers.setdefault(name, []).append(value)
         decoded = self._decode({"status": status, "headers": headers, "body": {"string": body}})
         exchanges.made(request, decoded, content_type)
-        return _response(connection, status, decoded["headers"], decoded["body"])
+        return _response(connection, **decoded)
 
     def _stand_in(self, connection: Any) -> None:
         if connection.sock is None:
@@ -137,24 +128,27 @@ class HttpClientPatch:
         """The open socket of a connection whose class uses it by itself: it is not recorded."""
         data = connection.__dict__.pop(_HELD, b"")
         connection.sock = None
-        connection.__dict__[_SENDING] = True
-        try:
+        with _sending(connection):
             connection.connect()
             if data:
                 self._send(connection, bytes(data))
-        finally:
-            connection.__dict__.pop(_SENDING, None)
         return connection.sock
 
     def _sent(self, connection: Any, data: bytes) -> http.client.HTTPResponse:
         if isinstance(connection.sock, _StandIn):
             connection.sock = None
-        connection.__dict__[_SENDING] = True
-        try:
+        with _sending(connection):
             self._send(connection, data)
             return self._getresponse(connection)
-        finally:
-            connection.__dict__.pop(_SENDING, None)
+
+
+@contextlib.contextmanager
+def _sending(connection: Any) -> Iterator[None]:
+    connection.__dict__[_SENDING] = True
+    try:
+        yield
+    finally:
+        del connection.__dict__[_SENDING]
 
 
 class _StandIn:
@@ -192,57 +186,28 @@ class _Recorded:
 
 def _connecting() -> list[type]:
     """The classes that connect in a way of their own: urllib3's, where it has been imported and is
-    built on `http.client`.
+    built on `http.client`, as urllib3-future is not.
     """
-    modules = [http.client]
-    if "urllib3.connection" in sys.modules and not foreign_urllib3():
-        modules.append(sys.modules["urllib3.connection"])
-    classes: list[type] = []
-    for module in modules:
-        for name in ("HTTPConnection", "HTTPSConnection"):
-            connection_class = getattr(module, name, None)
-            if isinstance(connection_class, type) and "connect" in connection_class.__dict__:
-                classes.append(connection_class)
-    return classes
-
-
-def foreign_urllib3() -> str:
-    """A sentence where urllib3 is not the one that is recorded; nothing where it is."""
-    connection = getattr(sys.modules.get("urllib3.connection"), "HTTPConnection", None)
-    if connection is None or issubclass(connection, http.client.HTTPConnection):
-        return ""
-    return (
-        "The urllib3 that is installed is urllib3-future, which niquests puts in its place; what "
-        "goes through it, by requests too, is not recorded. "
-    )
-
-
-def _bytes(data: Any) -> bytes:
-    if hasattr(data, "read"):
-        data = data.read()
-        return data.encode("iso-8859-1") if isinstance(data, str) else bytes(data)
-    try:
-        return bytes(memoryview(data))
-    except TypeError:
-        if isinstance(data, Iterable):
-            return b"".join(_bytes(part) for part in data)
-        raise
+    classes: list[type] = [http.client.HTTPConnection, http.client.HTTPSConnection]
+    urllib3 = sys.modules.get("urllib3.connection")
+    for name in ("HTTPConnection", "HTTPSConnection"):
+        connection_class = getattr(urllib3, name, object)
+        if issubclass(connection_class, http.client.HTTPConnection):
+            classes.append(connection_class)
+    return [each for each in classes if "connect" in vars(each)]
 
 
 def _parsed(connection: Any, data: bytes, exchanges: Exchanges) -> tuple[HttpRequest, str]:
     """The request that a connection holds, and the content type of its body."""
-    head, _, body = data.partition(b"\r\n\r\n")
-    first, *lines = head.decode("iso-8859-1").split("\r\n")
-    method, _, target_and_version = first.partition(" ")
-    target = target_and_version.rpartition(" ")[0]
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
+    first, _, rest = data.partition(b"\r\n")
+    method, target = first.decode("iso-8859-1").rpartition(" ")[0].split(" ", 1)
+    lines = io.BytesIO(rest)
+    headers = http.client.parse_headers(lines)
+    body = lines.read()
     if headers.get("transfer-encoding", "").lower() == "chunked":
         body = _unchunked(body)
     uri = target if "://" in target else f"{_origin(connection)}{target}"
-    return exchanges.request(method, uri, body, headers), headers.get("content-type", "")
+    return exchanges.request(method, uri, body, dict(headers)), headers.get("content-type", "")
 
 
 def _origin(connection: Any) -> str:
@@ -280,7 +245,7 @@ def _response(
     content = content.encode() if isinstance(content, str) else bytes(content)
     lines = [f"HTTP/1.1 {status['code']} {status.get('message') or ''}"]
     lines += [
-        f"{name}: {value.decode('latin-1') if isinstance(value, bytes) else value}"
+        f"{name}: {value}"
         for name, values in headers.items()
         if name.lower() not in _HOP_HEADERS
         for value in values

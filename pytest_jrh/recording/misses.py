@@ -13,7 +13,6 @@ from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import Cassette
 from pytest_jrh.recording.exchanges import path_of
-from pytest_jrh.recording.http_client import foreign_urllib3
 from pytest_jrh.recording.recorder import MAKE_ROOM
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def halted(
             "unrecorded",
             stage=stage,
             cause=f"{asker} was stopped: {halt.what}, which no recording answers.",
-            advice=f"{foreign_urllib3()}{VERDICT_ADVICE}",
+            advice=VERDICT_ADVICE,
             places=() if error is None else error_places(error),
         )
     assert halt.request is not None
