@@ -51,10 +51,10 @@ class OwnCode:
     session's loop for such code, else it has a thread of its own; what it returns is awaited where
     it can be. `read` takes from that what the judge says, which is recorded, and `verdict` makes a
     verdict of it; both are strict, and raise `Unscored`. `timeout` is for the whole of it, in
-    seconds. `scores` are those on offer. `key` says what a recorded verdict rests on, each part as
-    a short text; with `from_head` that verdict is taken where the key is the same, and the code not
-    run. With `earlier_form` it is taken of another `key["judge"]`, too, where an earlier version of
-    this package wrote that, which looked at the code in another way.
+    seconds. `key` says what a recorded verdict rests on, each part as a short text; with
+    `from_head` that verdict is taken where the key is the same, and the code not run. With
+    `earlier_form` it is taken of another `key["judge"]`, too, where an earlier version of this
+    package wrote that, which looked at the code in another way.
     """
 
     who: str
@@ -63,7 +63,6 @@ class OwnCode:
     read: Callable[[Any], Said]
     verdict: Callable[[Said], Verdict]
     timeout: float
-    scores: tuple[int, ...]
     key: Mapping[str, str] = field(default_factory=dict)
     from_head: bool = False
     earlier_form: Callable[[str], bool] = lambda _judge: False

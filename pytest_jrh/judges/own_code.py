@@ -232,7 +232,6 @@ class OwnCodeJudge(SuiteJudge):
             read=read,
             verdict=lambda said: scale.verdict(said, case),
             timeout=self.timeout,
-            scores=case.scores,
             key={
                 "judge": version or f"{_FORM}{_sha256(self._asked_with)[:_SHORT]}",
                 "case": _sha256(parts)[:_SHORT],

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.judges.judge import Said, offered_text
+from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
@@ -170,7 +170,7 @@ class KeptRequests:
             if "said" in fields:
                 return code.verdict(Said(fields["said"], fields["reasoning"]))
             # Earlier recordings have no more than the score.
-            verdict = Verdict(fields["score"], fields["reasoning"])
+            return Verdict(fields["score"], fields["reasoning"])
         except Unscored as trouble:
             trouble.asked = (judging.fingerprint,)
             raise
@@ -182,16 +182,6 @@ class KeptRequests:
                     hint="Restore the file from version control.",
                 )
             ) from error
-        if verdict.score not in code.scores:
-            raise Unscored(
-                "invalid_response",
-                stage=judging.stage,
-                cause=f"{code.who} answers from its recorded verdict, whose score is "
-                f"{verdict.score}; it must be {offered_text(code.scores)}.",
-                asked=(judging.fingerprint,),
-                happened="the judge gave no verdict",
-            )
-        return verdict
 
     async def _given(
         self, judging: Judging, work: Callable[[], Awaitable[Judged]], *, live: bool

@@ -99,7 +99,6 @@ def test_a_verdict_is_late_by_its_own_time_alone(
             timeout=timeout,
             key={},
             from_head=False,
-            scores=(0, 1),
         )
 
     async def judged(call: Callable[[], object], timeout: float) -> object:

@@ -48,7 +48,6 @@ def read(value: object, score_map: dict[str, int] | None = None) -> Verdict:
         read=said_by,
         verdict=lambda said: scale.verdict(said, CASE),
         timeout=1,
-        scores=CASE.scores,
     )
     return _judged(code, value).verdict
 
