@@ -54,7 +54,7 @@ def open_source(
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise refused(path, "is neither a file nor a folder")
-    kind = next((source for source in SOURCES if source.recognizes(path)), SOURCES[-1])
+    kind = next((source for source in SOURCES[:-1] if source.recognizes(path)), SOURCES[-1])
     return kind(path, max_sample_mb=max_sample_mb, input_format=input_format)
 
 
@@ -102,9 +102,8 @@ def load_inspect_eval_runs(
     """Yield one run per sample and epoch of an Inspect log (`.eval`, `.json`), in the log's order.
 
     `transcript_preprocessors` run in order on a copy of each run; `sample_num` picks so many
-    runs, the same for the same `seed`, and None or 0 means all (A9). Samples are read one at a
-    time. Raises InputError where the file is no usable log, at the first `next()`, and Unscored for
-    a single sample that cannot be read; `EvalLog.run` goes on past one.
+    runs, the same for the same `seed`, and None or 0 means all (A9). Raises InputError where the
+    file is no usable log, at the first `next()`, and Unscored for a sample that cannot be read.
     """
     steps = [chain.resolve(step) for step in transcript_preprocessors]
     with EvalLog(path) as log:

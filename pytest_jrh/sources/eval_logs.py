@@ -14,10 +14,8 @@ import re
 import sys
 import zipfile
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from pydantic_core import SchemaValidator, to_json
 from pydantic_core import core_schema as form
 
@@ -25,10 +23,10 @@ from pytest_jrh.core.documents import DamagedError, at, printable, shown
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.source import (
-    OTHER_TOOLS,
+    Key,
     Source,
+    bytes_of,
     changed_note,
-    foreign_format,
     refused,
     too_big,
     written_time,
@@ -41,18 +39,16 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
     from pydantic_core import CoreSchema
 
-    from pytest_jrh.sources.source import Key
-
-_ZIP_STARTS = (b"PK\x03\x04", b"PK\x05\x06")
 _STEP = 4096
 _LONGEST_CAUSE = 300
+_HINT = "copy the log again, whole; where its run was cut off, mend it: inspect log convert"
 # Inspect puts in place of a reference what the sample keeps apart under its name.
 _REFERENCE = re.compile(rb'"(?:attachment|tc)://((?:[^"\\]|\\.)*)"')
 _NO_NUMBER = re.compile(rb"\b(?:NaN|Infinity)\b")
 # Everything else of a sample (events, store, scores, usage) is most of its bulk and none of a run;
 # the oldest logs keep their attachments in `transcript`.
-_RUN_FIELDS = {"id", "epoch", "input", "target", "messages", "metadata", "attachments"}
-_RUN_FIELDS |= {"transcript"}
+_FIELDS_OF_RUNS = {"id", "epoch", "input", "target", "messages", "metadata"}
+_FIELDS_OF_RUNS |= {"attachments", "transcript"}
 
 
 class EvalLog(Source):
@@ -70,14 +66,6 @@ class EvalLog(Source):
         self._zip: zipfile.ZipFile | None = None
         self._header: dict[str, Any] = {}
         self._rows: dict[Key, dict[str, Any]] = {}
-
-    @classmethod
-    def recognizes(cls, path: Path) -> bool:
-        """Whether a file begins like an archive or like a JSON object, whatever it is called."""
-        try:
-            return _start(path).startswith((*_ZIP_STARTS, b"{"))
-        except OSError:
-            return False
 
     def close(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -123,7 +111,7 @@ class EvalLog(Source):
         try:
             data = self._stored((run_id, epoch))
             if not with_raw:
-                data = {key: data[key] for key in data.keys() & _RUN_FIELDS}
+                data = {key: data[key] for key in data.keys() & _FIELDS_OF_RUNS}
             data, changed = storable(data)
             if with_raw or not is_plain(data):
                 raw = self._as_inspect_reads(data)
@@ -133,7 +121,9 @@ class EvalLog(Source):
         except Exception as error:
             # Nowhere is it said what inspect_ai raises on damaged and foreign samples.
             advice = "Copy the log again, or leave this sample out."
-            raise self._unreadable(run_id, epoch, _cause(error), advice) from error
+            cause = printable(" ".join(str(error).split()), _LONGEST_CAUSE)
+            cause = cause or type(error).__name__
+            raise self._unreadable(run_id, epoch, cause, advice) from error
         task, target = data["input"], data["target"]
         if isinstance(task, list):
             task = "\n".join(message_text(said) for said in task if said["role"] == "user")
@@ -181,14 +171,9 @@ class EvalLog(Source):
             if self._rows:
                 return self._rows
             try:
-                start = _start(self.path)
-                if start.startswith(_ZIP_STARTS):
-                    found = self._open_archive()
-                elif start.startswith(b"{"):
-                    found = self._open_json()
-                else:
-                    raise DamagedError("neither an .eval archive (a zip file) nor a JSON object")
-                self._rows = self._by_key(found)
+                with self.path.open("rb") as file:
+                    is_json = file.read(64).lstrip().startswith(b"{")
+                self._rows = self._by_key(self._open_json() if is_json else self._open_archive())
             except OSError as error:
                 raise refused(self.path, f"cannot be read: {error.strerror or error}") from None
             except DamagedError as error:
@@ -204,40 +189,30 @@ class EvalLog(Source):
             archive = self._zip = zipfile.ZipFile(self.path)
         except Exception as error:
             # Whatever a damaged directory leads zipfile to.
-            hint = "copy the log again, whole, when its run has ended"
-            raise DamagedError(f"a truncated or damaged .eval archive ({error})", hint) from error
+            raise DamagedError(f"a truncated or damaged .eval archive ({error})", _HINT) from error
         self._header = self._json(archive, "header.json")
         return self._json(archive, "summaries.json")
 
     def _open_json(self) -> Any:
-        if self.path.stat().st_size > self._most_bytes:
-            hint = "make an .eval archive of it: inspect log convert"
-            raise DamagedError(f"it is {too_big(self._most_bytes)}", hint)
+        data = bytes_of(self.path, self._most_bytes)
         try:
-            self._header = json.loads(self.path.read_bytes())
+            self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
-            hint = "copy the log again, whole"
-            raise DamagedError(f"truncated or damaged JSON: {error}", hint) from None
-        if foreign := foreign_format(self._header):
-            raise DamagedError(f"it is {foreign}, which is not read", OTHER_TOOLS)
+            raise DamagedError(f"truncated or damaged JSON: {error}", _HINT) from None
         return self._header.get("samples") or []
 
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
         """A member of the archive; raises DamagedError."""
-        info = archive.NameToInfo.get(name)
-        if info is None:
-            hint = "where its run was cut off, make a whole log of it: inspect log convert"
-            raise DamagedError(f"{name} is not there", hint)
-        if info.file_size > self._most_bytes:
-            raise DamagedError(f"{name} is {too_big(self._most_bytes)}")
         try:
-            with archive.open(info) as member:
+            if archive.getinfo(name).file_size > self._most_bytes:
+                raise DamagedError(f"is {too_big(self._most_bytes)}")
+            with archive.open(name) as member:
                 # What is read of some compressions is unpacked at once, whatever size the directory
                 # names.
                 return json.loads(b"".join(iter(lambda: member.read(_STEP), b"")))
         except Exception as error:
             # Each compression has errors of its own.
-            raise DamagedError(f"{name}: {error or type(error).__name__}") from error
+            raise DamagedError(f"{name}: {error or type(error).__name__}", _HINT) from error
 
     def _by_key(self, found: Any) -> dict[Key, dict[str, Any]]:
         if not isinstance(self._header, dict) or not isinstance(self._header.get("eval"), dict):
@@ -248,13 +223,13 @@ class EvalLog(Source):
             )
         ids = at(self._header, "/eval/dataset/sample_ids")
         ids = ids if isinstance(ids, list) else []
-        # An archive holds but one of the samples 1 and "1", under one name.
-        numbers = {str(item) for item in ids if isinstance(item, int)}
-        for text in sorted(item for item in ids if isinstance(item, str) and item in numbers):
-            raise DamagedError(
-                f"the dataset has the sample ids {text} and {text!r}, which are stored alike",
-                "give the samples ids that differ as text, and run the task again",
-            )
+        texts = {item for item in ids if isinstance(item, str)}
+        for number in ids:
+            # An archive holds but one of the samples 1 and "1", under one name.
+            if isinstance(number, int) and str(number) in texts:
+                both = f"{number} and {str(number)!r}"
+                hint = "give the samples ids that differ as text, and run the task again"
+                raise DamagedError(f"the dataset has the sample ids {both}, stored alike", hint)
         if not isinstance(found, list) or not found:
             hint = "it may have been cut off before the first one ended"
             raise DamagedError("it has no list of samples", hint)
@@ -265,18 +240,13 @@ class EvalLog(Source):
                 has = f"has the id {shown(name)} and the epoch {shown(epoch)}"
                 raise DamagedError(f"sample {number} {has}")
             key = storable(str(name))[0], epoch
-            first = rows[key]["id"] if key in rows else name
+            first = rows.setdefault(key, row)["id"]
             # A sample that Inspect ran again has two rows in an archive, and the later one counts.
-            if first != name or (key in rows and self._zip is None):
+            if first != name or (rows[key] is not row and self._zip is None):
                 both = f"{first!r} and {name!r}"
                 raise DamagedError(f"two samples have the ids {both}, epoch {epoch}")
             rows[key] = row
         return rows
-
-
-def _start(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(64).lstrip()
 
 
 def _skip(row: Mapping[str, Any]) -> Skip | None:
@@ -286,19 +256,9 @@ def _skip(row: Mapping[str, Any]) -> Skip | None:
         return None
     if error is None:
         return Skip("no_messages")
-    text = str(error.get("message") if isinstance(error, dict) else error)
-    cause = printable(text, _LONGEST_CAUSE)
-    return Skip("no_messages", f"the sample ended in an error before its first message: {cause}")
-
-
-def _cause(error: Exception) -> str:
-    """Say it in one line; of pydantic's report the first mistake and its place."""
-    text = str(error) or type(error).__name__
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"] if "[" not in str(part))
-        text = f"{where}: {first['msg']}"
-    return printable(text, _LONGEST_CAUSE)
+    cause = error.get("message") if isinstance(error, dict) else error
+    why = "the sample ended in an error before its first message"
+    return Skip("no_messages", f"{why}: {printable(str(cause), _LONGEST_CAUSE)}")
 
 
 def is_plain(sample: Mapping[str, Any]) -> bool:
@@ -327,25 +287,22 @@ def _plain() -> SchemaValidator:
     """The form of a plain sample: pydantic's classes would take ten times as long to build."""
     text, flag, mapping = form.str_schema(), form.bool_schema(), form.dict_schema()
     internal = form.union_schema([mapping, form.list_schema(), text])
-    block = form.union_schema(
-        [
-            _object(
-                {"type": form.literal_schema(["text"]), "text": text},
-                {"refusal": flag, "internal": internal},
-            ),
-            _object(
-                {"type": form.literal_schema(["reasoning"]), "reasoning": text, "redacted": flag},
-                {"summary": text, "signature": text, "internal": internal},
-            ),
-        ]
+    text_block = _object(
+        {"type": form.literal_schema(["text"]), "text": text},
+        {"refusal": flag, "internal": internal},
     )
+    reasoning_block = _object(
+        {"type": form.literal_schema(["reasoning"]), "reasoning": text, "redacted": flag},
+        {"summary": text, "signature": text, "internal": internal},
+    )
+    blocks = form.list_schema(form.union_schema([text_block, reasoning_block]))
     call = _object(
         {"id": text, "function": text, "arguments": mapping, "type": text}, {"parse_error": text}
     )
     message = _object(
         {
             "role": form.literal_schema(["system", "user", "assistant", "tool"]),
-            "content": form.union_schema([text, form.list_schema(block)]),
+            "content": form.union_schema([text, blocks]),
         },
         {
             **dict.fromkeys(("id", "source", "model", "tool_call_id", "function"), text),
@@ -371,7 +328,7 @@ def _plain() -> SchemaValidator:
 
 
 def _object(needed: dict[str, CoreSchema], more: dict[str, CoreSchema]) -> CoreSchema:
-    fields = {name: form.typed_dict_field(schema) for name, schema in needed.items()}
-    for name, schema in more.items():
-        fields[name] = form.typed_dict_field(schema, required=False)
+    fields = {}
+    for name, schema in {**needed, **more}.items():
+        fields[name] = form.typed_dict_field(schema, required=name in needed)
     return form.typed_dict_schema(fields, extra_behavior="forbid")

@@ -73,12 +73,6 @@ class Joined(Source):
         self._rows: dict[Key, tuple[_Place, RunSummary]] | None = None
         self._unclear: dict[str, tuple[str, ...]] = {}
 
-    @classmethod
-    def recognizes(cls, path: Path) -> bool:
-        """No single path."""
-        del path
-        return False
-
     def summaries(self) -> tuple[RunSummary, ...]:
         """The runs of all files; raises InputError with what is wrong with the first of them."""
         return tuple(summary for _, summary in self._index().values())

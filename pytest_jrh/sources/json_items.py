@@ -37,7 +37,7 @@ from pytest_jrh.core.documents import (
 from pytest_jrh.core.errors import Problem
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.responses import PlacedItem, check_whole, is_item, items_of, turns_of
-from pytest_jrh.sources.source import OTHER_TOOLS, foreign_format, refused, too_big
+from pytest_jrh.sources.source import refused, too_big
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,12 @@ Bytes: TypeAlias = "bytes | mmap.mmap"
 
 LINES = (".jsonl", ".ndjson")
 """What the names of files end in that hold one conversation a line."""
+# By fields that they have at the top.
+_OTHER_FORMATS = {
+    ("schema_version", "steps"): "an ATIF trajectory, which belongs in a .json file of its own",
+    ("resourceSpans",): "a trace of OpenTelemetry (OTLP)",
+    ("resource_spans",): "a trace of OpenTelemetry (OTLP)",
+}
 _START = 4096
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1_000_000
@@ -357,9 +363,10 @@ def messages_of(value: Any, places: InputFormat) -> list[Any]:
         turn = MISSING if answer is None else at(value, answer)
         return messages if turn is MISSING or turn is None else [*messages, turn]
     problem = "has no messages" if messages is MISSING else f"has {shown(messages)} for messages"
-    foreign = foreign_format(value) if isinstance(value, dict) else None
-    if foreign is not None:
-        raise DamagedError(f"{problem} at {pointer or 'the top'}; it is {foreign}", OTHER_TOOLS)
+    for fields, other_format in _OTHER_FORMATS.items():
+        if isinstance(value, dict) and value.keys() >= {*fields}:
+            problem += f" at {pointer or 'the top'}; it is {other_format}"
+            raise DamagedError(problem, "write conversations, one a line: {id, messages}")
     elsewhere = [
         pointer_there for pointer_there in places_of_messages(value) if pointer_there != pointer
     ]

@@ -143,12 +143,11 @@ def before_and_after_edits(scores: Mapping[str, Any]) -> tuple[dict[str, Any], d
         values = [entry.get("value", _UNCHANGED) for entry in entries if isinstance(entry, dict)]
         if not values:
             originals[name] = score["value"]
-            continue
-        given_by_people = [value for value in values[1:] if value != _UNCHANGED]
-        if len(values) > 1 and values[0] != _UNCHANGED:
+        elif len(values) > 1 and values[0] != _UNCHANGED:
             originals[name] = values[0]
-            if given_by_people:
-                edited[name] = given_by_people[-1]
+            for value in values[1:]:
+                if value != _UNCHANGED:
+                    edited[name] = value
     return originals, edited
 
 

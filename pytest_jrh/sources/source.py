@@ -23,7 +23,7 @@ from pytest_jrh.core.text import counted, is_nearest, nearest
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -60,26 +60,6 @@ def written_time(written: Any) -> datetime | None:
     except ValueError:
         return None
     return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
-
-
-OTHER_TOOLS = "write conversations, one a line: {id, messages}"
-_FOREIGN: Mapping[str, tuple[frozenset[str], ...]] = {
-    "an ATIF trajectory, which belongs in a .json file of its own": (
-        frozenset({"schema_version", "steps"}),
-    ),
-    "a trace of OpenTelemetry (OTLP)": (
-        frozenset({"resourceSpans"}),
-        frozenset({"resource_spans"}),
-    ),
-}
-
-
-def foreign_format(keys: Collection[str]) -> str | None:
-    """What a JSON object with these keys is, where it is known to be of another tool."""
-    for name, known_keys in _FOREIGN.items():
-        if any(needed <= {*keys} for needed in known_keys):
-            return name
-    return None
 
 
 def changed_note(changed: int) -> tuple[str, ...]:
@@ -121,12 +101,12 @@ class Source(ABC):
         """Make what is kept beside the path; opens nothing."""
 
     @classmethod
-    @abstractmethod
-    def recognizes(cls, path: Path) -> bool:
+    def recognizes(cls, path: Path) -> bool:  # noqa: ARG003 - here none
         """Whether a path looks like one to read, by its name or its first bytes.
 
-        False for what is missing or cannot be read.
+        False for what is missing or cannot be read. The last of `SOURCES` is not asked.
         """
+        return False
 
     @abstractmethod
     def summaries(self) -> tuple[RunSummary, ...]:

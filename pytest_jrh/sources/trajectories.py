@@ -78,9 +78,7 @@ def _trajectory(path: Path, most_bytes: int) -> Json | None:
     for number, step in enumerate(steps):
         try:
             read_messages(list(_turns_of(step)))
-        except DamagedError as error:
-            raise refused(file, f"steps[{number}]: {error}") from None
-        except (KeyError, TypeError, AttributeError) as error:
+        except (DamagedError, KeyError, TypeError, AttributeError) as error:
             raise refused(file, f"steps[{number}] is not as ATIF has it: {error}") from None
     return trajectory
 
@@ -232,11 +230,8 @@ class Trajectories(Source):
             reason = ": ".join([f"the trial has no {_TRAJECTORY.as_posix()}", *said])
             skip = Skip("no_messages", printable(reason, 300))
         else:
-            agent = {
-                key: value
-                for key, value in trajectory["agent"].items()
-                if key != "tool_definitions"
-            }
+            agent = {**trajectory["agent"]}
+            agent.pop("tool_definitions", None)
             of_run = {key: trajectory[key] for key in _OF_A_RUN if trajectory.get(key) is not None}
             metadata |= {"agent": agent, **of_run}
             started = started or trajectory["steps"][0].get("timestamp")

@@ -417,13 +417,13 @@ def test_ids_of_logged_requests_are_guessed(tmp_path: Path) -> None:
     ("value", "name"),
     [
         ({"resourceSpans": []}, "a trace of OpenTelemetry (OTLP)"),
+        ({"schema_version": "ATIF-v2.0", "steps": []}, "an ATIF trajectory"),
     ],
 )
-@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
 def test_files_of_other_tools_are_named_with_the_way_in(
-    tmp_path: Path, value: dict[str, Any], name: str, suffix: str
+    tmp_path: Path, value: dict[str, Any], name: str
 ) -> None:
-    path = tmp_path / f"runs{suffix}"
+    path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(value), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         open_source(path).summaries()

@@ -56,16 +56,6 @@ def test_a_further_source_is_used_where_it_recognizes_the_path(
     assert isinstance(open_source(log), EvalLog)
 
 
-def test_a_log_is_recognized_by_its_first_bytes(tmp_path: Path) -> None:
-    write_log(tmp_path / "runs.eval", [sample("a")])
-    (tmp_path / "runs.eval").rename(tmp_path / "runs.bin")
-    (tmp_path / "list.json").write_text("[]")
-    assert EvalLog.recognizes(tmp_path / "runs.bin")
-    assert not EvalLog.recognizes(tmp_path / "list.json")
-    assert not EvalLog.recognizes(tmp_path / "missing.eval")
-    assert not EvalLog.recognizes(tmp_path)
-
-
 def test_what_no_source_recognizes_is_refused_by_the_last(tmp_path: Path) -> None:
     (tmp_path / "text.json").write_text('"Done."')
     with pytest.raises(InputError, match="is not an Inspect log"):

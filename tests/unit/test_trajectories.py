@@ -140,12 +140,18 @@ BROKEN: dict[str, tuple[Callable[[Json], object], str]] = {
     "an unknown source": (at(*STEP, source="robot"), "steps[1] is not as ATIF has it: 'robot'"),
     "no message": (at(*STEP, message=None), "steps[1] is not as ATIF has it: 'message'"),
     "a message that is no text": (at(*STEP, message=3), "steps[1] is not as ATIF has it"),
-    "an unknown field": (at(*STEP, mesage="a"), "steps[1]: unknown fields: mesage"),
+    "an unknown field": (
+        at(*STEP, mesage="a"),
+        "steps[1] is not as ATIF has it: unknown fields: mesage",
+    ),
     "a call without a name": (at(*STEP, "tool_calls", 0, function_name=None), "'function_name'"),
     "an unknown part": (at(*STEP, message=[{"type": "film"}]), "unknown type of part: film"),
     "an image of nowhere": (at(*STEP, message=[{"type": "image", "source": {}}]), "'path'"),
     "a result that is none": (at(*STEP, observation={"results": [3]}), "steps[1] is not as ATIF"),
-    "an unknown field of a result": (at(*RESULT, text="a"), "steps[1]: unknown fields: text"),
+    "an unknown field of a result": (
+        at(*RESULT, text="a"),
+        "steps[1] is not as ATIF has it: unknown fields: text",
+    ),
 }
 
 
