@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -29,8 +29,6 @@ Style: TypeAlias = Literal["jinja", "braces"]
 _BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _STARTS_LIKE_A_NAME = re.compile(r"\s*([A-Za-z_]\w*)")
 _CLOSING_TAG = re.compile(r"</([A-Za-z_][\w.-]*)\s*>")
-_JINJA = re.compile(r"\{[{%](.*?)[%}]\}", re.DOTALL)
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +36,31 @@ class Template:
     """A checked prompt template.
 
     `origin` is its file, or a name such as "built-in planner.binary.fail"; `style` is jinja, or
-    RAND's single braces; `variables` are the names it uses, out of `allowed`; `tags` are the
-    XML-like tags that it closes; `first_line` is where `source` starts in its file.
+    RAND's single braces; `variables` are the names it uses; `tags` are the XML-like tags that it
+    closes; `first_line` is where `source` starts in its file.
     """
 
     source: str
     origin: str
     style: Style
     variables: frozenset[str]
-    required: frozenset[str]
-    allowed: frozenset[str]
     tags: frozenset[str]
     first_line: int = 1
 
     def render(self, values: Mapping[str, object]) -> str:
         """Fill in `values`, each as plain text that cannot close one of `tags`.
 
-        Names that the template does not use are ignored. Raises `InputError` where a name that it
-        uses is missing, or where an expression of the template fails.
+        Names that the template does not use are ignored. Raises `InputError` where an expression of
+        the template fails.
         """
-        missing = self.variables - values.keys()
-        if missing:
-            message = f"no value was given for {_listed(missing)}; available: {_listed(values)}"
-            raise InputError(Problem(message, file=self.origin))
         # A number stays one, so that a template can compare or count with it; all else is text.
         safe: dict[str, str | int] = {}
         for name in self.variables:
             value = values[name]
             safe[name] = value if isinstance(value, int) else neutralize(str(value), self.tags)
         if self.style == "braces":
-            parts: list[str] = []
-            for text, variable, _ in _scan_braces(self.source):
-                parts.append(text if variable is None else str(safe[variable]))
-            return "".join(parts)
+            pieces = _scan_braces(self.source)
+            return "".join(str(safe[name]) if name else text for text, name, _ in pieces)
         try:
             return _compiled(self.source).render(safe)
         except Exception as error:
@@ -92,60 +82,23 @@ def parse_template(
     Every mistake in it is reported at once as `InputError`.
     """
     style = _style(source, allowed)
-    if style == "braces":
-        used, problems = _check_braces(source, origin, allowed)
-    else:
-        used, problems = _check_jinja(source, origin, allowed)
+    check = _check_braces if style == "braces" else _check_jinja
+    used, problems = check(source, origin, allowed)
     missing = sorted(set(required) - used)
     if missing:
         names = _listed(used) if used else "no variable at all"
         placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
-        near = [f"{{{name}}}" for name in _single_braced(source) if nearest(name, missing)]
-        problems.append(
-            Problem(
-                f"the template does not use the required {_listed(missing)}; it uses {names}; "
-                f"available: {_listed(allowed)}",
-                file=origin,
-                hint=f"write {placeholder} where it belongs"
-                + (f"; the text holds {near[0]}" if near else ""),
-            )
-        )
+        hint = f"write {placeholder} where it belongs"
+        for _, name, _ in _scan_braces(source):
+            if name and nearest(name, missing):
+                hint += f"; the text holds {{{name}}}"
+                break
+        message = f"the template does not use the required {_listed(missing)}; it uses {names}"
+        problems.append(Problem(f"{message}; available: {_listed(allowed)}", origin, hint=hint))
     if problems:
         raise InputError(problems)
-    return _template(source, origin, style, used, allowed=allowed, required=required)
-
-
-def jinja_template(
-    source: str, origin: str, *, allowed: Collection[str], required: Collection[str] = ()
-) -> Template:
-    """Build a jinja template that is known to be valid, as `parse_template` would, without the time
-    to check it.
-    """
-    words: set[str] = set()
-    for block in _JINJA.findall(source):
-        words.update(_WORD.findall(block))
-    used = words & set(allowed)
-    return _template(source, origin, "jinja", used, allowed=allowed, required=required)
-
-
-def _template(
-    source: str,
-    origin: str,
-    style: Style,
-    variables: Collection[str],
-    *,
-    allowed: Collection[str],
-    required: Collection[str],
-) -> Template:
-    return Template(
-        source=source,
-        origin=origin,
-        style=style,
-        variables=frozenset(variables),
-        required=frozenset(required),
-        allowed=frozenset(allowed),
-        tags=frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source)),
-    )
+    tags = frozenset(tag.lower() for tag in _CLOSING_TAG.findall(source))
+    return Template(source, origin, style, frozenset(used), tags)
 
 
 def _style(source: str, allowed: Collection[str]) -> Style:
@@ -153,21 +106,11 @@ def _style(source: str, allowed: Collection[str]) -> Style:
     # One brace more in front makes RAND's doubled brace of a jinja mark: "{{{name}", "{{%".
     if re.search(rf"(?<!\{{)\{{(?:%|\{{[-+]?\s*(?:{names})\b)", source):
         return "jinja"
-    return "braces" if any(name in allowed for name in _single_braced(source)) else "jinja"
-
-
-def _single_braced(source: str) -> Iterator[str]:
-    """Name what opens each single-brace group: `transcript` for `{transcript}` and for
-    `{transcript.x}`.
-    """
-    for match in _BRACE.finditer(source):
-        name = _STARTS_LIKE_A_NAME.match(match[1] or "")
-        if name:
-            yield name[1]
+    return "braces" if any(name in allowed for _, name, _ in _scan_braces(source)) else "jinja"
 
 
 def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
-    """Read a single-brace template in one pass as (text, placeholder name or None, offset).
+    """Read a single-brace template in one pass as (text, the name that opens it or None, offset).
 
     It agrees with `str.format` on everything that `str.format` accepts and a plain name is asked
     for; beyond that, braces that can only be JSON (`{"score": 1}`) stand for themselves.
@@ -177,8 +120,9 @@ def _scan_braces(source: str) -> Iterator[tuple[str, str | None, int]]:
         yield source[end : match.start()], None, end
         end = match.end()
         piece, inner = match[0], match[1]
-        if inner is not None and _STARTS_LIKE_A_NAME.match(inner):
-            yield piece, inner, match.start()
+        name = _STARTS_LIKE_A_NAME.match(inner or "")
+        if name:
+            yield piece, name[1], match.start()
             continue
         if piece == "{":
             json_depth += 1
@@ -199,16 +143,12 @@ def _check_braces(
     used: set[str] = set()
     problems: list[Problem] = []
     for text, name, offset in _scan_braces(source):
-        if name is None:
-            continue
-        if name in allowed:
+        if name and name in allowed and text == f"{{{name}}}":
             used.add(name)
-            continue
-        line = 1 + source.count("\n", 0, offset)
-        problem = _unknown_problem(text, name, allowed, origin, line)
-        if problem.hint is None:
-            problem = replace(problem, hint=f"write {{{text}}} for the text itself")
-        problems.append(problem)
+        elif name:
+            line = 1 + source.count("\n", 0, offset)
+            hint = f"write {{{text}}} for the text itself"
+            problems.append(_unknown(text, text[1:-1], allowed, origin, line, hint))
     return used, problems
 
 
@@ -221,41 +161,41 @@ def _check_jinja(
     """
     from jinja2 import TemplateSyntaxError, meta, nodes
 
-    environment = _prompt_environment()
     try:
-        tree = environment.parse(source)
+        tree = _prompt_environment().parse(source)
         variables = meta.find_undeclared_variables(tree)
     except TemplateSyntaxError as error:
         message = f"not a jinja template: {error.message}"
         raise InputError(Problem(message, file=origin, line=error.lineno)) from error
-    problems: list[Problem] = []
     lines: dict[str, int] = {}
-    for name in tree.find_all(nodes.Name):
-        lines.setdefault(name.name, name.lineno)
-    for unknown in sorted(variables - set(allowed)):
-        shown = f"{{{{ {unknown} }}}}"
-        problems.append(_unknown_problem(shown, unknown, allowed, origin, lines.get(unknown)))
-    for line, kind, text in environment.lex(source):
-        match = re.search(r"\{(\w+)\}", text) if kind == "data" else None
-        if match and match[1] in allowed:
-            message = f"{match[0]} is in single braces, but this is a jinja template"
-            hint = f"write {{{{ {match[1]} }}}}, or {{{{ '{match[0]}' }}}} for the text itself"
-            problems.append(
-                Problem(message, origin, line + text.count("\n", 0, match.start()), hint=hint)
-            )
+    for used in tree.find_all(nodes.Name):
+        lines.setdefault(used.name, used.lineno)
+    problems = [
+        _unknown(f"{{{{ {name} }}}}", name, allowed, origin, lines.get(name))
+        for name in sorted(variables - set(allowed))
+    ]
+    for text in tree.find_all(nodes.TemplateData):
+        for piece, name, offset in _scan_braces(text.data):
+            if name in allowed:
+                message = f"{piece} is in single braces, but this is a jinja template"
+                hint = f"write {{{{ {name} }}}}, or {{{{ '{piece}' }}}} for the text itself"
+                line = text.lineno + text.data.count("\n", 0, offset)
+                problems.append(Problem(message, origin, line, hint=hint))
     return variables & set(allowed), problems
 
 
-def _unknown_problem(
-    shown_name: str, name: str, allowed: Collection[str], origin: str, line: int | None
+def _unknown(
+    shown: str,
+    name: str,
+    allowed: Collection[str],
+    origin: str,
+    line: int | None,
+    hint: str | None = None,
 ) -> Problem:
-    near = nearest(name, sorted(allowed))
-    return Problem(
-        f"unknown variable {shown_name}; available: {_listed(allowed)}",
-        file=origin,
-        line=line,
-        hint=f"nearest match: {near}" if near else None,
-    )
+    if near := nearest(name, sorted(allowed)):
+        hint = f"nearest match: {near}"
+    message = f"unknown variable {shown}; available: {_listed(allowed)}"
+    return Problem(message, origin, line, hint=hint)
 
 
 def _listed(names: Collection[str]) -> str:

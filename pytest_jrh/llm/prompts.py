@@ -13,9 +13,9 @@ from functools import lru_cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.documents import read_text
 from pytest_jrh.core.stages import STAGES
-from pytest_jrh.core.templates import Template, jinja_template, parse_template
+from pytest_jrh.core.templates import Template, parse_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,21 +46,22 @@ def load_template(
     """
     spec = STAGES[stage]
     if override is not None and spec.makes_cases and override.is_file():
-        return parse_prompt(_read(override), str(override), stage=stage)
+        return parse_prompt(read_text(override, str(override)), str(override), stage=stage)
     if prompt_path is not None:
-        return parse_prompt(_read(prompt_path), str(prompt_path), stage=stage)
+        return parse_prompt(read_text(prompt_path, str(prompt_path)), str(prompt_path), stage=stage)
     name = built_in_name(stage, mode=mode, objective=objective, edits=edits)
     return built_in(name, allowed=spec.variables, required=spec.required)
 
 
+@lru_cache(maxsize=64)
 def built_in(name: str, *, allowed: frozenset[str], required: frozenset[str]) -> Template:
-    """The prompt of this name that ships with the package; our own tests check its variables."""
+    """The prompt of this name that ships with the package."""
     source = (
         resources.files("pytest_jrh.llm")
         .joinpath("templates", f"{name}.md")
         .read_text(encoding="utf-8")
     )
-    return jinja_template(source, f"built-in {name}", allowed=allowed, required=required)
+    return parse_template(source, f"built-in {name}", allowed=allowed, required=required)
 
 
 def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
@@ -69,11 +70,11 @@ def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
     template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
     full = {
         name: 3 if name in INTEGERS else f"[0] user\n  a {name}\n[1] assistant\n  more"
-        for name in template.allowed
+        for name in spec.variables
     }
     # Values that may be empty are empty once here, so that both branches of an `if` are tested.
     bare = {
-        name: "" if name in template.allowed - template.required - INTEGERS else full[name]
+        name: "" if name in spec.variables - spec.required - INTEGERS else full[name]
         for name in full
     }
     messages(template, full)
@@ -156,16 +157,3 @@ def _parts(template: Template) -> tuple[Template | None, Template]:
     user = below.lstrip("\n")
     line = template.source.count("\n", 0, len(template.source) - len(user)) + 1
     return replace(template, source=above), replace(template, source=user, first_line=line)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            Problem(f"a prompt file is UTF-8 text; {error.reason}", file=str(path))
-        ) from error
-    except OSError as error:
-        raise InputError(
-            Problem(f"this prompt file cannot be read: {error.strerror}", file=str(path))
-        ) from error

@@ -21,6 +21,7 @@ import yaml
 from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init_judge as committing
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
+from pytest_jrh.core.stages import STAGES
 from pytest_jrh.engine.loading import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
@@ -216,7 +217,9 @@ def test_the_written_judge_asks_what_the_built_in_one_asks(
     own = judge.template
     assert own.origin == str(project / "inputs/prompts/first/judge.md")
     built_in = load_template("judge", mode=mode, objective="fail")
-    values = {name: 2 if name.endswith("_score") else f"the {name}" for name in built_in.allowed}
+    values = {
+        name: 2 if name.endswith("_score") else f"the {name}" for name in STAGES["judge"].variables
+    }
     assert messages(own, values) == messages(built_in, values)
 
 

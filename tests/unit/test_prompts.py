@@ -260,7 +260,7 @@ def test_a_block_that_crosses_the_separator_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [(None, "cannot be read: No such file"), (b"\xff\xfe{", "UTF-8 text")]
+    ("content", "message"), [(None, "no such file"), (b"\xff{", "is not UTF-8 text")]
 )
 def test_a_prompt_file_that_cannot_be_read_is_an_input_error(
     content: bytes | None, message: str, tmp_path: Path
