@@ -12,7 +12,8 @@ import contextlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -82,12 +83,25 @@ def received(value: Any, expected: str) -> str:
 
 MAX_DEPTH = 100
 MAX_BYTES = 8 * 2**20
+_TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
 
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
-_EXPONENT = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+_SCALARS = {f"{_TAG}{kind}" for kind in ("bool", "int", "float")}
 # Two of them are one character in JSON, and neither is one in YAML.
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads time stamps as the text that they are, and 1e-3 as a number, as JSON does."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] not in (f"{_TAG}timestamp", f"{_TAG}value")]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    f"{_TAG}float", re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)
 
 
 @dataclass
@@ -95,23 +109,17 @@ class Document:
     """A parsed file: its data, and its mistakes that do not prevent reading, such as duplicate
     keys.
 
-    `root` makes the nodes of the file, by which the lines of its keys are known; None where it
-    cannot.
+    `make_nodes` reads the places of its keys, which those who find no mistake do not need.
     """
 
     file: str
     data: Any
-    root: Callable[[], yaml.Node | None]
+    make_nodes: Callable[[], _Nodes]
     problems: list[Problem] = field(default_factory=list)
 
     @cached_property
-    def _nodes(self) -> _Builder:
-        builder = _Builder(self.file)
-        with contextlib.suppress(RecursionError):
-            root = self.root()
-            if root is not None:
-                builder.build(root, ())
-        return builder
+    def _nodes(self) -> _Nodes:
+        return self.make_nodes()
 
     @property
     def texts(self) -> dict[KeyPath, str]:
@@ -128,15 +136,13 @@ class Document:
         return 1
 
 
-def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES) -> Document:
-    """Read a YAML or JSON file of at most `limit` bytes; `file` is how messages name it.
+def read_document(path: Path, *, file: str | None = None) -> Document:
+    """Read a YAML or JSON file; `file` is how messages name it.
 
     A file named `.json` is JSON; any other is YAML. Raises InputError.
     """
     name = file or str(path)
-    text = read_text(path, name, limit)
-    if not text.strip():
-        raise InputError(Problem("is empty", name, 1))
+    text = read_text(path, name)
     if path.suffix.lower() == ".json":
         return read_json(text, name)
     try:
@@ -147,34 +153,37 @@ def read_document(path: Path, *, file: str | None = None, limit: int = MAX_BYTES
 
 def read_json(text: str, file: str) -> Document:
     """Parse one JSON value; raises InputError with the line of the first mistake."""
+    if not text.strip():
+        raise InputError(Problem("is empty", file, 1))
     try:
         data = parsed(text)
         check_depth(data)
     except DamagedError as error:
         problems = [Problem(str(error), file, error.line)]
-        if isinstance(error, _DuplicateKeyError):
-            # Python's reader does not say in which lines; the reader of YAML does.
-            problems = Document(file, None, lambda: _json_nodes(text))._nodes.problems or problems
+        if error.line is None:
+            # Python's reader does not say in which lines a duplicate key is; YAML's does.
+            problems = _json_nodes(text, file).problems or problems
         raise InputError(problems) from None
-    return Document(file, storable(data)[0], lambda: _json_nodes(text))
+    return Document(file, storable(data)[0], lambda: _json_nodes(text, file))
 
 
 def line_in_json(text: str, path: KeyPath) -> int:
     """The line of a key of a JSON text, or of the nearest section around it."""
-    return Document("", None, lambda: _json_nodes(text)).line(path)
+    return Document("", None, lambda: _json_nodes(text, "")).line(path)
 
 
-def _json_nodes(text: str) -> yaml.Node | None:
-    """The nodes of a JSON text; None of the few that are no YAML."""
-    try:
-        return yaml.compose(_ESCAPED_SURROGATE.sub(r"\\uf0", text), Loader=_LOADER)
-    except yaml.YAMLError:
-        return None
+def _json_nodes(text: str, file: str) -> _Nodes:
+    """The places in a JSON text; none in the few that are no YAML."""
+    nodes = _Nodes(file)
+    with contextlib.suppress(yaml.YAMLError, RecursionError):
+        root: Any = yaml.compose(_ESCAPED_SURROGATE.sub(r"\\uf0", text), Loader=_Loader)
+        nodes.build(root, ())
+    return nodes
 
 
-def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = False) -> str:
-    """Return the text of a UTF-8 file of at most `limit` bytes, without a byte order mark; with
-    `utf_16` also of a file that begins with the mark of UTF-16, as spreadsheets save it.
+def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
+    """Return the text of a file of at most `limit` bytes, without a byte order mark: UTF-8, or
+    UTF-16 where its mark says so, as spreadsheets save it.
 
     Raises InputError where it is not a readable file of that kind.
     """
@@ -191,9 +200,8 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = F
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(Problem(f"cannot be read: {printable(reason)}", file)) from None
-    encoding, name = "utf-8-sig", "UTF-8"
-    if utf_16 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding, name = "utf-16", "UTF-16"
+    is_utf_16 = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding, name = ("utf-16", "UTF-16") if is_utf_16 else ("utf-8-sig", "UTF-8")
     try:
         return raw.decode(encoding)
     except UnicodeDecodeError as error:
@@ -204,39 +212,38 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES, *, utf_16: bool = F
 
 def _read_yaml(text: str, file: str) -> Document:
     try:
-        root = yaml.compose(text, Loader=_LOADER)
+        root = yaml.compose(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise InputError(_syntax_problem(error, text, file)) from None
     if root is None:
-        raise InputError(Problem("is empty: it contains only comments", file, 1))
-    builder = _Builder(file)
-    data = storable(builder.build(root, ()))[0]
-    return Document(file, data, lambda: root, builder.problems)
+        raise InputError(Problem("is empty", file, 1))
+    nodes = _Nodes(file)
+    data = storable(nodes.build(root, ()))[0]
+    return Document(file, data, lambda: nodes, nodes.problems)
 
 
 def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    message = getattr(error, "problem", None) or str(error)
-    context = getattr(error, "context", None) or ""
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return Problem(f"is not valid YAML: {printable(str(error), 160)}", file)
+    mark, message, context = error.problem_mark, error.problem or "", error.context or ""
     if "quoted scalar" in context or "flow" in context:
         # Where it begins: it is found to be open only at the end of the file.
-        mark = getattr(error, "context_mark", None) or mark
+        mark = error.context_mark
         message = "unclosed quote" if "quoted" in context else "unclosed bracket, or missing comma"
-    if mark is None:
-        return Problem(f"is not valid YAML: {printable(message, 160)}", file)
-    row = "".join(text.splitlines()[mark.line : mark.line + 1])
+    line = mark.line if mark else 0
+    row = "".join(text.splitlines()[line : line + 1])
     hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
     if "\t" in row[: len(row) - len(row.lstrip())]:
         hint = "the line is indented with a tab; YAML allows only spaces"
-    return Problem(f"is not valid YAML: {printable(message, 160)}", file, mark.line + 1, hint=hint)
+    return Problem(f"is not valid YAML: {printable(message, 160)}", file, line + 1, hint=hint)
 
 
-class _Builder:
+class _Nodes:
     """Turns YAML nodes into plain data, and keeps the line of every key."""
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._numbers = yaml.constructor.SafeConstructor()
+        self._values = yaml.constructor.SafeConstructor()
         self.lines: dict[KeyPath, int] = {}
         self.texts: dict[KeyPath, str] = {}
         self.problems: list[Problem] = []
@@ -283,31 +290,22 @@ class _Builder:
                 self._problem(node, path, "`<<` takes a mapping or a list of mappings")
         return result
 
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:  # noqa: PLR0911 - a kind each
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         text = node.value
-        kind = node.tag.removeprefix(_TAG)
-        if kind == "null":
-            return None
-        if kind == "str" and not (not node.style and _EXPONENT.fullmatch(text)):
+        if node.tag == f"{_TAG}str":
             return text
+        if node.tag == f"{_TAG}null":
+            return None
+        if node.tag not in _SCALARS:
+            self._refuse_tag(node, path)
+            return None
         self.texts[path] = text
         try:
-            match kind:
-                case "bool":
-                    return self._numbers.construct_yaml_bool(node)
-                case "int":
-                    return self._numbers.construct_yaml_int(node)
-                case "float":
-                    return self._numbers.construct_yaml_float(node)
-                case "str":  # 1e-3, which is text in YAML 1.1 and a number elsewhere
-                    return float(text)
-                case "timestamp" | "value":
-                    return text
-        except (ValueError, ArithmeticError, LookupError):
+            return self._values.construct_object(node)
+        except (ValueError, LookupError):
+            kind = node.tag.removeprefix(_TAG)
             self._problem(node, path, f"{printable(text)} cannot be read as {kind}")
             return None
-        self._refuse_tag(node, path)
-        return None
 
     def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
         tag = printable(node.tag.replace(_TAG, "!!"), 60)
@@ -339,10 +337,6 @@ class DamagedError(ValueError):
         self.line = line
 
 
-class _DuplicateKeyError(DamagedError):
-    """An object has a key twice."""
-
-
 def parsed(data: bytes | str) -> Any:
     """The value of a JSON text, in UTF-8 where it is bytes.
 
@@ -359,9 +353,7 @@ def parsed(data: bytes | str) -> Any:
         message = f"is not valid JSON: {message} at character {error.pos + 1}"
         raise DamagedError(message, line=error.lineno) from None
     except RecursionError:
-        raise too_deep() from None
-    except DamagedError:
-        raise
+        raise DamagedError(_TOO_DEEP) from None
     except ValueError as error:
         # Of the hooks below, and of Python for an integer of thousands of digits.
         raise DamagedError(f"is not valid JSON: {printable(str(error))}") from None
@@ -374,32 +366,25 @@ def no_constant(name: str) -> NoReturn:
 
 def check_depth(value: Any) -> None:
     """Raise DamagedError for a value that is nested deeper than `MAX_DEPTH`."""
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(MAX_DEPTH):
-        level = [inner for value in level for inner in _inside(value)]
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for inner in level:
+            if isinstance(inner, dict):
+                below.extend(inner.values())
+            elif isinstance(inner, list):
+                below.extend(inner)
+        level = below
         if not level:
             return
-    raise too_deep()
-
-
-def too_deep() -> DamagedError:
-    """Make the error for a value that is nested too deeply."""
-    return DamagedError(f"is nested more than {MAX_DEPTH} levels deep")
-
-
-def _inside(value: Any) -> list[Any]:
-    within = value.values() if isinstance(value, dict) else value
-    return [inner for inner in within if isinstance(inner, dict | list)]
+    raise DamagedError(_TOO_DEEP)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        earlier: set[str] = set()
-        for key, _ in pairs:
-            if key in earlier:
-                raise _DuplicateKeyError(f"is not valid JSON: duplicate key {printable(key)!r}")
-            earlier.add(key)
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"duplicate key {printable(key)!r}")
     return mapping
 
 
@@ -476,9 +461,8 @@ def pointer_to(*names: str) -> str:
 def _below(value: Any, name: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(name, MISSING)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        # An index has no sign and no leading zero; a longer one than this is past any list.
-        is_index = name.isascii() and name.isdigit() and len(name) < 10  # noqa: PLR2004
-        if is_index and str(int(name)) == name and int(name) < len(value):
-            return value[int(name)]
+    # An index has no sign and no leading zero.
+    is_index = isinstance(value, list | tuple) and name.isdecimal() and str(int(name)) == name
+    if is_index and int(name) < len(value):
+        return value[int(name)]
     return MISSING

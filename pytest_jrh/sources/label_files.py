@@ -130,7 +130,7 @@ def table_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
     Raises `InputError` for a file that cannot be read at all.
     """
     try:
-        return read_text(path, file, limit, utf_16=True)
+        return read_text(path, file, limit)
     except InputError as error:
         raise _with_format(error, path) from None
 

@@ -20,7 +20,7 @@ from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import (
     Document,
     dotted,
-    read_document,
+    read_json,
     read_text,
     shown,
 )
@@ -108,10 +108,9 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     name = file or str(path)
     if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
-    _refuse_conflict(read_text(path, name, MAX_BASELINE_BYTES), name)
-    document = read_document(path, file=name, limit=MAX_BASELINE_BYTES)
-    if document.problems:
-        raise InputError(document.problems)
+    text = read_text(path, name, MAX_BASELINE_BYTES)
+    _refuse_conflict(text, name)
+    document = read_json(text, name)
     try:
         lines = _File.model_validate(document.data).cases
     except ValidationError as error:

@@ -407,7 +407,7 @@ def test_a_first_baseline_is_not_written_without_a_verdict(
             ["none.json: no such file", "*--jrh-baseline=FILE --jrh-update-baseline"],
         ),
         ([UPDATE], ["*--jrh-update-baseline: name the file to update with --jrh-baseline=FILE"]),
-        ([f"--jrh-baseline={TINY}"], [f"{TINY}*is no baseline: *"]),
+        ([f"--jrh-baseline={TINY}"], [f"{TINY}:1: is not valid JSON: *"]),
     ],
     ids=["missing", "no file to update", "no baseline"],
 )
