@@ -10,17 +10,23 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import os
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import MAX_BYTES, listed, printable, read_text, shown
+from pytest_jrh.core.documents import (
+    MAX_BYTES,
+    DamagedError,
+    listed,
+    parsed,
+    printable,
+    read_text,
+    shown,
+)
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.text import counted, nearest, nearest_hint
 from pytest_jrh.core.transcript import storable
@@ -291,26 +297,14 @@ def read_objects(text: str, table: LabelFile) -> Iterator[tuple[int, dict[str, A
         if not row.strip():
             continue
         try:
-            value = json.loads(row, object_pairs_hook=_without_duplicates, parse_constant=_refused)
-        except (ValueError, RecursionError) as error:
-            table.problem(f"is not a JSON object: {printable(str(error))}", line)
+            value = parsed(row)
+        except DamagedError as error:
+            table.problem(str(error), line)
             continue
         if isinstance(value, dict):
             yield line, value
         else:
             table.problem(f"got {shown(value)}; must be a JSON object", line)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    counts = Counter(name for name, _ in pairs)
-    for name, count in counts.items():
-        if count > 1:
-            raise ValueError(f"duplicate key {shown(name)}")
-    return dict(pairs)
-
-
-def _refused(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
 
 
 def _add(values: Mapping[str, Any], table: LabelFile, line: int) -> None:

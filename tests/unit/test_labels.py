@@ -185,7 +185,7 @@ WRONG = {
     ),
     "JSON that is cut off": (
         '{"id": "a", "label": 1}\n{"id": "b"',
-        "labels.csv:2: is not a JSON object: Expecting ',' delimiter: line 1 column 11 (char 10)",
+        "labels.csv:2: is not valid JSON: expecting ',' delimiter at character 11",
     ),
     "a label that is a list": (
         '{"id": "a", "label": [1]}',
@@ -193,7 +193,7 @@ WRONG = {
     ),
     "a duplicate key": (
         '{"id": "a", "label": 1, "label": 0}',
-        'labels.csv:1: is not a JSON object: duplicate key "label"',
+        "labels.csv:1: is not valid JSON: duplicate key 'label'",
     ),
 }
 
