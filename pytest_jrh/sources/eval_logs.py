@@ -95,7 +95,7 @@ class EvalLog(Source):
             yield key, part if isinstance(part, dict) else {}
 
     def aliases(self) -> dict[str, Key]:
-        """See `Source`: the uuids of samples, which Scout knows them by; older logs have none."""
+        """See `Source`: the uuids of samples, which Inspect's tables name; older logs have none."""
         rows = self._opened().items()
         return {row["uuid"]: key for key, row in rows if isinstance(row.get("uuid"), str)}
 

@@ -58,7 +58,6 @@ _OTHER_FORMATS = {
 _START = 4096
 _BOM = b"\xef\xbb\xbf"
 _CHUNK = 1_000_000
-_PAGES = 32_000_000
 _LONGEST_FIRST = 2**20
 # All up to the next bracket that is in no string.
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
@@ -158,13 +157,11 @@ class ItemFile:
             self.path.open("rb") as file,
             mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
         ):
-            dropped = 0
             try:
                 for number, (start, end) in enumerate(elements(data), start=1):
                     item = FileItem(start, end, number)
                     self._check_size(item, end - start)
                     yield item, data[start:end]
-                    dropped = _drop_pages(data, dropped, end)
             except DamagedError as error:
                 hint = "one JSON object a line belongs in a .jsonl file"
                 raise refused(self.path, f"is no whole JSON list: {error}", hint) from None
@@ -183,15 +180,6 @@ class ItemFile:
                 return lines
         except OSError:
             return None
-
-
-def _drop_pages(data: mmap.mmap, dropped: int, done: int) -> int:
-    """Give back the memory of what was read, which would count as ours up to the file's end."""
-    if done - dropped < _PAGES or not hasattr(mmap, "MADV_DONTNEED"):
-        return dropped
-    until = done - done % mmap.PAGESIZE
-    data.madvise(mmap.MADV_DONTNEED, dropped, until - dropped)
-    return until
 
 
 def begins_list(path: Path) -> bool:
