@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -17,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.plugin.recorded import environment
+from tests.plugin.recorded import run_module
 from tests.support.faults import Fault
-from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 
 ROOT = Path(__file__).parents[2]
@@ -335,15 +333,7 @@ def run(session: Session, folder: Path) -> Outcome:
         if session.asks:
             more |= _model(session, stack).environment
         for number, command in enumerate(session.commands):
-            done = subprocess.run(
-                [*python(), "-m", *command],
-                cwd=project,
-                env=environment(more),
-                capture_output=True,
-                text=True,
-                timeout=600,
-                check=False,
-            )
+            done = run_module(project, *command, env=more, timeout=600)
             if session.name == "merge" and number < len(_HALVES):
                 (project / "outputs").rename(project / f"shard{number}")
     written: dict[str, bytes] = {}
@@ -356,7 +346,7 @@ def run(session: Session, folder: Path) -> Outcome:
         kept = folder / "masked" / name
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(content)
-    printed = f"{done.stdout}{done.stderr}exit code {done.returncode}\n"
+    printed = f"{done.stdout}{done.stderr}exit code {done.code}\n"
     return Outcome(mask(printed.encode(), project).decode(), masked)
 
 

@@ -96,14 +96,24 @@ def run_pytest(
     interpreter: Sequence[str] = (),
 ) -> Done:
     """Run `python -m pytest` in the folder, under the environment of a user."""
-    command = [*(interpreter or python()), "-m", "pytest", *arguments]
+    return run_module(folder, "pytest", *arguments, env=env, interpreter=interpreter)
+
+
+def run_module(
+    folder: Path,
+    *command: str,
+    env: Mapping[str, str | None] | None = None,
+    interpreter: Sequence[str] = (),
+    timeout: float = 120,
+) -> Done:
+    """Run `python -m` in the folder, under the environment of a user."""
     made = subprocess.run(
-        command,
+        [*(interpreter or python()), "-m", *command],
         cwd=folder,
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=timeout,
         check=False,
     )
     return Done(made.returncode, made.stdout, made.stderr)
