@@ -51,7 +51,7 @@ def is_role(text: str) -> bool:
     return text in ROLES or _ROLE.fullmatch(text) is not None
 
 
-def message_mistake(message: Mapping[str, Any], roles: Collection[str] = ROLES) -> str | None:
+def message_mistake(message: Mapping[str, Any], roles: Collection[str]) -> str | None:
     """Say what makes a JSON object unusable as a message, in words that follow "message N has".
 
     Its role must be one of `roles`.

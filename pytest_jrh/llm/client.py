@@ -90,11 +90,6 @@ def _refusal(refusal: object) -> str | None:
     return json.dumps(refusal, default=str) if refusal else None
 
 
-def usage_doubt(response: Any) -> str:
-    """What is wrong with the server's token counts; empty where they can be used."""
-    return _usage(response)[1]
-
-
 def _text(message: Any) -> str | None:
     """All text of the message; None where its content is not text.
 
@@ -385,7 +380,7 @@ class LiteLLMExchange:
         return answer
 
     def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
-        if doubt := usage_doubt(response):
+        if doubt := _usage(response)[1]:
             notice = (
                 f"{request.stage.model} reported {doubt}: its calls count as unpriced, and for "
                 "--jrh-max-cost as the most that they may cost."
