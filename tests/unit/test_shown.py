@@ -138,6 +138,40 @@ def test_words_that_stand_elsewhere_say_nothing() -> None:
     assert said(case, "bought 44 days ago") == ShownTurns(1, (3,))
 
 
+def test_words_that_are_sent_as_often_as_they_stand_are_shown() -> None:
+    case = make_case(new_text="bought 45 days ago")
+    twice = "user: bought 45 days ago\nassistant: bought 45 days ago"
+    assert said(case, twice) == ShownTurns(1)
+
+
+def test_a_cut_that_takes_the_full_stop_alone_is_one() -> None:
+    case = make_case(new_text=TEXT)
+    assert said(case, f"assistant: {TEXT}") == ShownTurns(1)
+    assert said(case, f"assistant: {TEXT[:-1]}") == ShownTurns(1, (3,))
+
+
+@pytest.mark.parametrize("place", range(1, len(TEXT)))
+def test_a_turn_that_is_cut_between_two_numbered_requests_is_shown(place: int) -> None:
+    case = make_case(new_text=TEXT)
+    parts = f"Part 1 of 2: {TEXT[:place]}", f"Part 2 of 2: {TEXT[place:]} That was 2 of 2."
+    assert said(case, *parts) == ShownTurns(1)
+
+
+def test_a_name_that_the_judge_makes_unreadable_leaves_it_unknown() -> None:
+    case = make_case(new_text=f"{TEXT} Ask Wojciech Nowak in the office, he knows all about it.")
+    body = rendered(case.messages)
+    assert said(case, body.replace("Wojciech Nowak", "[NAME]")) == ShownTurns(1, unknown=1)
+    without_end = body.replace("he knows all about it", "[...]")
+    assert said(case, without_end) == ShownTurns(1, (3,))
+
+
+@pytest.mark.parametrize("text", ["", "[]"])
+def test_a_turn_without_words_is_shown_where_all_others_are(text: str) -> None:
+    case = acts_case([call(order="A-17"), result("open")], [call(order="A-17"), result(text)])
+    assert said(case, rendered(case.messages)) == ShownTurns(1)
+    assert said(case, rendered(case.messages[:2])) == ShownTurns(1, unknown=1)
+
+
 def test_a_secret_in_a_turn_makes_no_difference() -> None:
     case = make_case(new_text=f"The word is hunter2. {TEXT}")
     body = rendered(case.messages).replace("hunter2", REDACTED)
