@@ -59,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words and words[0] in removed.COMMANDS:
         parser.error(f"{words[0]} {removed.said(removed.COMMANDS[words[0]])}")
     options = parser.parse_args(words)
+    options.words = words
     if options.command == "schema":
         return _schema(options.folder, options.prefix)
     return _COMMANDS[options.command](options)

@@ -29,8 +29,8 @@ for judges on GPT-4 and GPT-4o, beside the labels of people. They are in `exampl
 with their sources and licences; each takes one command and a second:
 
     cd examples/strong_judges
-    python -m pytest_jrh check llmbar-gpt4.csv --verdict cot --baseline vanilla
-    python -m pytest_jrh check agent-as-a-judge.csv --cluster task --rubric agent
+    python -m pytest_jrh check llmbar-gpt4.csv --verdict cot --baseline vanilla --one=violated
+    python -m pytest_jrh check agent-as-a-judge.csv --cluster task --rubric agent --one=violated
 
 Ranges are 95% intervals over other pairs, or other tasks.
 
@@ -98,8 +98,12 @@ def page() -> str:
     total = {prompt: checked.judges[prompt].figures for prompt, checked in by_prompt.items()}
     subsets = by_prompt["vanilla"].judges["vanilla"].rubrics
     recalls = [figures["recall"] for figures in subsets.values()]
-    agents = check_table(TABLES / "agent-as-a-judge.csv", cluster="task", rubric="agent")
-    alone = check_table(TABLES / "agent-as-a-judge.csv", cluster="case", rubric="agent")
+    agents, alone = (
+        check_table(
+            TABLES / "agent-as-a-judge.csv", cluster=cluster, rubric="agent", one="violated"
+        )
+        for cluster in ("task", "case")
+    )
     [of_agents], [of_rows] = agents.judges.values(), alone.judges.values()
     changed, better = _changed(by_prompt["vanilla"], by_prompt["swap"])
     lost = _points(total["vanilla"]["recall"]) - _points(total["cot"]["recall"])
@@ -122,11 +126,11 @@ def page() -> str:
 
 
 def decisions() -> list[tuple[str, ...]]:
-    """What the gate says of each prompt against `vanilla`: the prompt, and PASS, FAIL or
+    """What the gate says of each other prompt against `vanilla`: the prompt, and PASS, FAIL or
     INCONCLUSIVE under each of the rules.
     """
     rows = []
-    for prompt in PROMPTS:
+    for prompt in PROMPTS[1:]:
         verdicts = []
         for max_drop, proof in _RULES:
             decision = _llmbar(prompt, max_drop, proof=proof).decision
@@ -141,8 +145,9 @@ def _llmbar(prompt: str, max_drop: float = 0.0, *, proof: bool = False) -> Check
     return check_table(
         TABLES / "llmbar-gpt4.csv",
         verdict=prompt,
-        baseline="vanilla",
+        baseline="vanilla" if prompt != "vanilla" else "",
         rubric="subset",
+        one="violated",
         max_drop=max_drop,
         proof=proof,
     )

@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import shown
+from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, file_name_part
-from pytest_jrh.core.text import Styled, counted, log_line, wrapped
+from pytest_jrh.core.text import Styled, counted, escape_commands, log_line, visible, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,13 +58,23 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--max-drop",
         metavar="X",
-        help="how much the judge may lose since the baseline, beside its flicker: 0.05 is 5 points "
-        "(default: 0)",
+        help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
+        "which is 5 points)",
     )
     check.add_argument(
         "--proof",
         action="store_true",
         help="pass only where a larger drop than --max-drop is excluded",
+    )
+    check.add_argument(
+        "--common",
+        action="store_true",
+        help="compare the cases that both have; else one without a row or a verdict fails",
+    )
+    check.add_argument(
+        "--same-judge",
+        action="store_true",
+        help="the baseline is of the same judge, whatever its column is called",
     )
     check.add_argument(
         "--report",
@@ -106,6 +116,12 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
     )
     check.add_argument(
+        "--one",
+        choices=("violated", "passed"),
+        default="",
+        help="what 1 (true, yes) means, where the names of columns do not say it",
+    )
+    check.add_argument(
         "--scale", metavar="LOW-HIGH", help="the scores of an ordinal scale, such as 1-5"
     )
 
@@ -133,17 +149,19 @@ def check_file(options: argparse.Namespace) -> int:
         settings = _settings(options)
         inputs = (options.table, options.baseline, options.labels)
         reports = _report_paths(options.report, inputs)
-        table, settings = read_input(options.table, settings)
-        checked = check(table, settings)
+        checked = check(read_input(options.table, settings), settings)
         has_figures = checked.session.table.overall.counts.n > 0
         if not has_figures and not checked.is_unlabelled:
-            raise InputError(table.problem(_nothing_to_count(checked)))
+            raise InputError(Problem(_nothing_to_count(checked), options.table))
     except InputError as error:
-        return _refuse(error)
+        return _refuse(error, options.words)
     written, problems = _write_files(reports, checked.session, lambda: _check_data(checked))
     display = _display(options)
-    lines = _lines(checked, written, problems, display)
-    sys.stdout.write("".join(f"{line.text}\n" for line in lines))
+    previous = ""
+    for line in _lines(checked, written, problems, display):
+        if line.text or previous:
+            sys.stdout.write(f"{line.text}\n")
+        previous = line.text
     return 0 if checked.is_good and not problems else 1
 
 
@@ -154,15 +172,15 @@ def _display(options: argparse.Namespace) -> Display:
     return Display(folder, workspace=folder, width=width, verbosity=options.verbose)
 
 
-def _refuse(error: Exception) -> int:
+def _refuse(error: InputError, words: Sequence[str]) -> int:
     """Print what is wrong; gives the exit code of a mistake."""
-    sys.stderr.write("".join(f"{_safe(line)}\n" for line in str(error).split("\n")))
+    lines = str(error).split("\n")
+    if error.problems[0].key == "--one":
+        for one in ("violated", "passed"):
+            command = shlex.join(["python", "-m", "pytest_jrh", *words, f"--one={one}"])
+            lines.append(f"  {command}")
+    sys.stderr.write(escape_commands("".join(f"{visible(line)}\n" for line in lines)))
     return 4
-
-
-def _safe(line: str) -> str:
-    indent = line[: len(line) - len(line.lstrip(" "))]
-    return f"{indent}{log_line(line)}"
 
 
 def _nothing_to_count(checked: CheckedTable) -> str:
@@ -174,19 +192,22 @@ def _nothing_to_count(checked: CheckedTable) -> str:
 def _settings(options: argparse.Namespace) -> CheckSettings:
     from pytest_jrh.engine.checking import CheckSettings
 
-    if options.max_drop is not None and not options.baseline:
-        raise _mistake("--max-drop", "needs a baseline to hold the verdicts against", "--baseline")
-    if options.proof and options.max_drop is None:
-        raise _mistake("--proof", "needs a drop to exclude", "--max-drop")
+    for name in ("max_drop", "proof", "common", "same_judge"):
+        if getattr(options, name) and not options.baseline:
+            option = f"--{name.replace('_', '-')}"
+            raise _mistake(option, "needs a baseline to hold the verdicts against", "--baseline")
     return CheckSettings(
         columns={name: getattr(options, name) for name in _COLUMNS},
         verdicts=tuple(options.verdict),
         labels=options.labels,
         map=_mapping(options.map),
+        one=options.one,
         scale=_scale(options.scale),
         baseline=options.baseline,
         max_drop=_drop_of(options.max_drop),
         proof=options.proof,
+        common=options.common,
+        same_judge=options.same_judge,
     )
 
 
@@ -220,7 +241,7 @@ def _scale(text: str | None) -> tuple[int, int] | None:
 def _drop_of(text: str | None) -> float:
     """The share that --max-drop gives."""
     if text is None:
-        return 0.0
+        return 0.05
     try:
         drop = float(text)
     except ValueError:
@@ -311,10 +332,15 @@ _ABOUT_EDITS = (
 
 def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
     """What was taken for what."""
-    from pytest_jrh.sources.verdict_tables import EDITS, is_in_log
+    from pytest_jrh.sources.log_tables import EDITS, is_in_log
 
     table = checked.table
-    parts = [f"{role}: {column}" for role, column in checked.columns.taken().items()]
+    parts = []
+    for role, column in checked.columns.taken().items():
+        parts.append(f"{role}: {column}")
+        if role == "cluster" and checked.columns.parts:
+            names = listed(f"{name.removesuffix('_id')}s" for name in checked.columns.parts)
+            parts[-1] += f" ({names} by {column.removesuffix('_id')})"
     if checked.baseline:
         parts.append(f"baseline: {checked.baseline}")
     unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
@@ -332,9 +358,6 @@ def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
         if not table.scale:
             counts_for += " but how many are violated"
         lines += wrapped(f"{count} without a label: {counts_for}.", width)
-    if checked.absent:
-        count = counted(checked.absent, "verdict")
-        lines += wrapped(f"{count} of the baseline not compared: no row here is about it.", width)
     return lines
 
 
@@ -365,8 +388,9 @@ def _lines(
 
 def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite that asks the judge anew; without labels, how to get some."""
-    from pytest_jrh.sources.label_files import COLUMNS, WORDS
-    from pytest_jrh.sources.verdict_tables import is_in_log
+    from pytest_jrh.sources.label_files import COLUMNS
+    from pytest_jrh.sources.log_tables import is_in_log
+    from pytest_jrh.sources.tables import WORDS
 
     columns, table = checked.columns, checked.table
     if checked.is_unlabelled:

@@ -47,10 +47,11 @@ from pytest_jrh.core.text import counted
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import files_in, is_conversations, open_sources
 from pytest_jrh.sources.json_items import guessed_format
-from pytest_jrh.sources.label_files import WORDS, LabelRow, read_rows, whole_number
-from pytest_jrh.sources.label_files import as_text as as_label_text
+from pytest_jrh.sources.label_files import LabelRow, read_rows
 from pytest_jrh.sources.labels import Joiner, Reading
 from pytest_jrh.sources.source import Source, refused
+from pytest_jrh.sources.tables import WORDS, whole_number
+from pytest_jrh.sources.tables import as_text as as_label_text
 
 Scalar: TypeAlias = "str | int | float"
 

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import (
+    UNSCORED,
     CaseResult,
     CaseSpec,
     Label,
@@ -27,17 +28,19 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.reports.session import Session
+from pytest_jrh.sources.log_tables import log_table, names_log
+from pytest_jrh.sources.tables import first_problems, read_table, table_of
 from pytest_jrh.sources.verdict_tables import (
+    MAX_TABLE_BYTES,
     OPTIONS,
+    Asked,
     Scores,
     TableCase,
     VerdictTable,
+    add_labels,
     cases_of,
     choose_columns,
-    names_log,
-    read_table,
-    rows_as_table,
-    with_labels,
+    names_cases,
 )
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
 from pytest_jrh.stats.gate import decide
@@ -45,9 +48,9 @@ from pytest_jrh.store.baseline import KeptVerdict
 from pytest_jrh.store.labels import Grounds, drawn_labels
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import LabelKey
     from pytest_jrh.engine.generate import Reliability
-    from pytest_jrh.sources.verdict_tables import CaseKey, Columns, RawTable
+    from pytest_jrh.sources.tables import Table
+    from pytest_jrh.sources.verdict_tables import CaseKey, Columns
     from pytest_jrh.stats.gate import GateDecision
 
 
@@ -57,19 +60,24 @@ class CheckSettings:
 
     `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `labels` is the file
     with what people said, where that is another one; empty where it is a column. `map` gives scores
-    for words, and `scale` the lowest and the highest score of an ordinal table; None where its
-    values say it. `baseline` is a column, a judge of a table in long form, or a file; empty for
-    none, and then `max_drop` and `proof` (`gate.max_drop`, `gate.proof`) decide nothing.
+    for words, `one` says what 1 means ("violated" or "passed") where the names of columns do not,
+    and `scale` is the lowest and the highest score of an ordinal table; None where its values say
+    it. `baseline` is a column, a judge of a table in long form, or a file; empty for none, and then
+    the others decide nothing. `common` compares the cases alone that both have; `same_judge` says
+    that the baseline is of the same judge, whatever it is called.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     verdicts: tuple[str, ...] = ()
     labels: str = ""
     map: Mapping[str, Any] = field(default_factory=dict)
+    one: str = ""
     scale: tuple[int, int] | None = None
     baseline: str = ""
-    max_drop: float = 0.0
+    max_drop: float = 0.05
     proof: bool = False
+    common: bool = False
+    same_judge: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,8 +86,7 @@ class CheckedTable:
 
     `session` is what reports are made of; `judge_names` are the judges, without that of the
     baseline; `unlabelled` are the cases without a label, which count in no figure of accuracy.
-    `baseline` is the column or file of the earlier verdicts, and `absent` counts its verdicts on
-    cases that are not in the table.
+    `baseline` is the column or file of the earlier verdicts.
     """
 
     table: VerdictTable
@@ -87,7 +94,6 @@ class CheckedTable:
     judge_names: tuple[str, ...]
     unlabelled: tuple[TableCase, ...] = ()
     baseline: str = ""
-    absent: int = 0
 
     @property
     def columns(self) -> Columns:
@@ -137,160 +143,148 @@ def check_table(
     rows: str | Path | Iterable[Mapping[str, Any]],
     *,
     verdict: str | Sequence[str] = (),
-    map: Mapping[str, Any] | None = None,  # noqa: A002 - the option's name
-    scale: tuple[int, int] | None = None,
     labels: str | Path = "",
-    baseline: str = "",
-    max_drop: float = 0.0,
-    proof: bool = False,
-    **columns: str,
+    **settings: Any,
 ) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
     `rows` is a file (CSV or JSON lines, or an Inspect log, whose columns are `scorer:NAME`,
-    `metadata:FIELD` and the label `edits`), or rows as mappings. `labels` is the file with what
-    people said, where that is another one. `columns` are `label`, `case`,
-    `rubric`, `cluster`, `repeat` and `judge`; what is not named is found by common names. Raises
-    `InputError` for what cannot be understood.
+    `metadata:FIELD` and the label `edits`), or rows as mappings. The settings are those of
+    `CheckSettings`; `label`, `case`, `rubric`, `cluster`, `repeat` and `judge` name columns, and
+    what is not named is found by common names. Raises `InputError` for what cannot be understood.
     """
-    for role in columns:
-        if role not in OPTIONS:
-            raise TypeError(f"check_table() got an unexpected keyword argument {role!r}")
-    settings = CheckSettings(
-        columns=columns,
-        verdicts=(verdict,) if isinstance(verdict, str) else tuple(verdict),
-        labels=str(labels) if labels else "",
-        map=map or {},
-        scale=scale,
-        baseline=baseline,
-        max_drop=max_drop,
-        proof=proof,
-    )
+    columns = {role: settings.pop(role) for role in OPTIONS if role in settings}
+    verdicts = (verdict,) if isinstance(verdict, str) else tuple(verdict)
+    named = CheckSettings(columns, verdicts, str(labels) if labels else "", **settings)
     if isinstance(rows, str | Path):
-        return check(*read_input(str(rows), settings))
-    return check(rows_as_table(rows, "rows"), settings)
+        return check(read_input(str(rows), named), named)
+    return check(table_of(enumerate(rows, 1), "rows"), named)
 
 
-def read_input(name: str, settings: CheckSettings) -> tuple[RawTable, CheckSettings]:
-    """Read a table or a log; raises `InputError` for what cannot be read."""
-    # A table is spared the imports of what reads logs.
-    path = Path(name)
-    label = settings.columns.get("label", "")
-    columns = [*settings.verdicts, *settings.columns.values(), settings.baseline]
-    if names_log(path, columns):
-        from pytest_jrh.sources.log_tables import log_table, words_of_log
-
-        log_label = label if not settings.labels else None
-        table = log_table(path, name, label=log_label, columns=columns)
-        settings = replace(settings, map=words_of_log(table, settings.map))
-    else:
-        table = read_table(path, name)
-    if not settings.labels:
-        return table, settings
-    labels = read_table(Path(settings.labels), settings.labels)
-    table, label = with_labels(table, labels, settings.columns)
-    return table, replace(settings, columns={**settings.columns, "label": label})
+def read_input(name: str, settings: CheckSettings | None = None) -> Table:
+    """Read a table, or a log by what the settings name of it; raises `InputError` for what cannot
+    be read.
+    """
+    if settings is not None:
+        named = [*settings.verdicts, *settings.columns.values(), settings.baseline]
+        if names_log(Path(name), named):
+            return log_table(Path(name), name, named)
+    table = read_table(Path(name), name, MAX_TABLE_BYTES)
+    if table.problems:
+        raise InputError(first_problems(table.problems, name))
+    if not table.lines:
+        raise InputError(table.problem("has no row below the names of the columns", 1))
+    return table
 
 
-def check(table: RawTable, settings: CheckSettings) -> CheckedTable:
-    """Check a table that was read."""
-    source = _baseline_source(table, settings)
-    column = source if isinstance(source, str) and source in table.columns else ""
+def check(table: Table, settings: CheckSettings) -> CheckedTable:
+    """Check a table that was read, with the labels and the baseline of other files."""
+    of_file, name = _baseline(table, settings)
+    column = name if name in table.columns else ""
+    named = settings.columns
+    if settings.labels:
+        # A column may be of either table.
+        named = {role: name for role, name in named.items() if name in table.columns}
+    needed = ("verdict",) if settings.labels else ("label", "verdict")
     columns = choose_columns(
-        table,
-        named=settings.columns,
-        verdicts=settings.verdicts,
-        baseline=column,
-        mapping=settings.map,
+        table, named, settings.verdicts, baseline=column, mapping=settings.map, needed=needed
     )
-    scale = settings.scale
-    scores = Scores(settings.map, () if scale is None else range(scale[0], scale[1] + 1))
-    verdicts = dict.fromkeys([*columns.verdicts, *([column] if column else [])], "verdict")
-    labels = [(columns.label, "label")] if columns.label else []
-    of_tables = [(table, [*labels, *verdicts.items()])]
-    if isinstance(source, str):
-        scores.settle(of_tables)
-        read = cases_of(table, columns, scores, baseline=column)
-        earlier = _Earlier(read.cases, source) if source else None
-        return _checked(read, earlier, settings)
-    its_columns = _columns_of_baseline(source, columns, settings)
-    its_label = [(its_columns.label, "label")] if its_columns.label else []
-    of_tables.append((source, [*its_label, *((name, "verdict") for name in its_columns.verdicts)]))
-    scores.settle(of_tables)
-    earlier = _Earlier(cases_of(source, its_columns, scores).cases)
-    return _checked(cases_of(table, columns, scores), earlier, settings)
+    sources = {"": _Source(table, columns, column)}
+    if settings.labels:
+        sources["labels"] = _of_labels(columns, settings)
+    if of_file is not None:
+        sources["baseline"] = _Source(of_file, _columns_of_baseline(of_file, columns, settings))
+    for source in sources.values() if len(sources) > 1 else ():
+        if not names_cases(source.table, source.columns):
+            message = "no column names the cases, so that rows of two files cannot be put together"
+            hint = "name the column of their ids: --case COL"
+            raise InputError(source.table.problem(message, 1, hint=hint))
+    asked = [one for what, source in sources.items() for one in source.asked(what)]
+    low, high = settings.scale or (0, -1)
+    scores = Scores(asked, settings.map, range(low, high + 1), settings.one)
+    tables = {what: source.read(scores) for what, source in sources.items()}
+    read = tables[""]
+    if settings.labels:
+        read = add_labels(read, tables["labels"])
+    if of_file is not None:
+        return _checked(read, _Earlier(tables["baseline"]), settings)
+    return _checked(read, _Earlier(read, name) if name else None, settings)
+
+
+class _Source(NamedTuple):
+    """A table, which column is what in it, and that of earlier verdicts, where it has one."""
+
+    table: Table
+    columns: Columns
+    baseline: str = ""
+
+    def asked(self, what: str) -> Iterator[Asked]:
+        """The columns whose values are to be read; `what` names the file if it is not the first."""
+        of = f" of the {what}" if what else ""
+        if self.columns.label:
+            yield Asked(self.table, self.columns.label, f"the labels{of}")
+        for name in dict.fromkeys((*self.columns.verdicts, self.baseline)):
+            if name:
+                yield Asked(self.table, name, f"the verdicts{of}")
+
+    def read(self, scores: Scores) -> VerdictTable:
+        """Its cases."""
+        return cases_of(self.table, self.columns, scores, self.baseline)
+
+
+def _of_labels(columns: Columns, settings: CheckSettings) -> _Source:
+    """What people said, where that is a table of its own."""
+    labels = read_input(settings.labels)
+    named = {role: name for role, name in settings.columns.items() if name in labels.columns}
+    of_labels = choose_columns(labels, named, mapping=settings.map, needed=("label",))
+    if not of_labels.label:
+        raise InputError(labels.problem("no column of labels", 1, hint="name it: --label COL"))
+    if columns.label:
+        message = f"the table has a column {columns.label!r}, too"
+        hint = "leave out --labels, or name another column there"
+        raise InputError(labels.problem(message, hint=hint))
+    return _Source(labels, of_labels)
 
 
 class _Earlier(NamedTuple):
-    """The cases with the baseline's verdicts, and their judge; empty where it has the same name."""
+    """The table with the baseline's verdicts, and their judge; empty where it has the same name."""
 
-    cases: Mapping[CaseKey, TableCase]
+    table: VerdictTable
     judge: str = ""
 
-    def verdict(self, key: CaseKey, judge: str) -> tuple[tuple[int, ...], str]:
-        """The scores that the baseline has of a case of a judge, and the reasoning."""
-        case = self.cases.get(key)
-        if case is None:
-            return (), ""
-        judge = self._judge(case, judge)
-        return case.scores(judge), case.reasonings.get(judge, "")
-
-    def _judge(self, case: TableCase, judge: str) -> str:
+    def of(self, judge: str) -> str:
         """The judge of the baseline whose verdicts are held against those of a judge."""
-        if self.judge:
-            return self.judge
-        if judge not in case.judges and len(case.judges) == 1:
-            return case.judges[0]
-        return judge
-
-    def label(self, key: CaseKey) -> int | None:
-        """The label that the baseline has of a case; None without one."""
-        case = self.cases.get(key)
-        if case is None or not case.labels:
-            return None
-        return Label(tuple(case.labels.values()), "people").value
+        judges = self.table.judges
+        return self.judge or (judges[0] if judge not in judges and len(judges) == 1 else judge)
 
 
-def _baseline_source(table: RawTable, settings: CheckSettings) -> RawTable | str:
+def _baseline(table: Table, settings: CheckSettings) -> tuple[Table | None, str]:
     """The table that the baseline is in, where it is another; else its column, or its judge."""
     name = settings.baseline
     if not name or name in table.columns:
-        return name
+        return None, name
     # Unlike a path's own question, false of a name that is too long for a file.
     if os.path.exists(name):  # noqa: PTH110
-        return read_table(Path(name), name)
-    judges = _judges_of_rows(table, settings)
+        return read_input(name), ""
+    named = [column for column in table.columns if column.casefold() == "judge"]
+    judges = {*table.texts(settings.columns.get("judge") or next(iter(named), ""))}
     if name in judges:
-        return name
+        return None, name
     hint = nearest_hint(name, [*table.columns, *judges], "column")
     message = f"{name!r} is no column, and no such file"
-    raise InputError(Problem(message, table.file, key="--baseline", hint=hint))
+    raise InputError(table.problem(message, key="--baseline", hint=hint))
 
 
-def _judges_of_rows(table: RawTable, settings: CheckSettings) -> list[str]:
-    """The judges that a column names, each once; none where no column does."""
-    column = settings.columns.get("judge", "")
-    column = column or next((name for name in table.columns if name.casefold() == "judge"), "")
-    return list(dict.fromkeys(map(str, table.values(column)))) if column else []
-
-
-def _columns_of_baseline(
-    earlier_table: RawTable, columns: Columns, settings: CheckSettings
-) -> Columns:
+def _columns_of_baseline(table: Table, columns: Columns, settings: CheckSettings) -> Columns:
     """Those of the table itself where the file has them too; its labels are not needed."""
     named = {
-        role: getattr(columns, role)
-        for role in OPTIONS
-        if role != "verdict" and getattr(columns, role) in earlier_table.columns
+        role: column
+        for role, column in columns.taken().items()
+        if role in OPTIONS and column in table.columns
     }
-    verdicts = [name for name in columns.verdicts if name in earlier_table.columns]
-    return choose_columns(
-        earlier_table,
-        named=named,
-        verdicts=verdicts,
-        mapping=settings.map,
-        labelled=False,
-    )
+    named.pop("verdict", None)
+    verdicts = [name for name in columns.verdicts if name in table.columns]
+    return choose_columns(table, named, verdicts, mapping=settings.map, needed=("verdict",))
 
 
 def _checked(
@@ -299,187 +293,181 @@ def _checked(
     suite = Path(table.file).stem or table.file
     of_baseline = earlier.judge if earlier is not None and table.columns.judge else ""
     judges = tuple(judge for judge in table.judges if judge != of_baseline)
+    if earlier is not None and earlier.judge in judges:
+        message = f"{earlier.judge} is held against itself"
+        raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
     made = _Maker(suite, table, several=len(judges) > 1)
-    judged: list[tuple[CaseKey, str, CaseResult]] = []
-    unlabelled = []
-    nodes: dict[str, str] = {}
-    labels: dict[LabelKey, Label] = {}
+    labels = {key: label for key, case in table.cases.items() if (label := _label(case))}
+    results: dict[tuple[CaseKey, str], CaseResult] = {}
     for key, case in table.cases.items():
-        label = None
-        if case.labels:
-            label = Label(tuple(case.labels.values()), "people", case.split)
-            labels[made.rubric(case), key.case, key.epoch] = label
-        else:
-            unlabelled.append(case)
-        for judge in _with_rows(judges, case, table):
-            if label is not None:
-                result = made.result(case, label, judge)
-            elif case.scores(judge) and not table.scale:
-                result = made.unlabelled(case, judge)
-            else:
-                # What has neither label nor verdict counts for nothing.
-                continue
-            judged.append((key, judge, result))
-            nodes[result.case_id] = made.node(case, judge)
-    results = [result for _, _, result in judged]
-    before = _before(judged, earlier)
-    decisions = {}
-    if earlier is not None:
-        scope = Scope.of(result.case_id for result in results)
-        rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
-        decisions[suite] = decide(results, Baseline(before.lines), rules, scope)
+        for judge in judges:
+            # A judge with rows of its own may have none about a case.
+            has_row = judge in case.verdicts
+            result = made.result(case, judge, labels.get(key)) if has_row else None
+            if result is not None:
+                results[key, judge] = result
+    before = made.before(results, earlier)
+    counted_labels = {}
+    for key, label in labels.items():
+        counted_labels[made.rubric(key), key.case, key.epoch] = label
     session = Session(
-        tuple(results),
-        decisions=decisions,
-        nodes=nodes,
+        tuple(results.values()),
+        decisions={} if earlier is None else {suite: _decision(results, before, settings)},
+        nodes=made.nodes,
         rubrics=made.rubrics,
         grounds={
             suite: Grounds(
                 ordinal=bool(table.scale),
                 votes=tuple(label.votes for label in labels.values()),
-                drawn=drawn_labels(labels),
+                drawn=drawn_labels(counted_labels),
             )
         },
         earlier=before.verdicts,
         is_table=True,
     )
-    absent = _absent(table, judges, earlier)
-    cases, baseline = tuple(unlabelled), settings.baseline
-    return CheckedTable(table, session, judges, cases, baseline, absent)
+    unlabelled = tuple(case for key, case in table.cases.items() if key not in labels)
+    return CheckedTable(table, session, judges, unlabelled, settings.baseline)
 
 
-def _with_rows(judges: Sequence[str], case: TableCase, table: VerdictTable) -> Sequence[str]:
-    """Those of the judges that have a row about a case; all where judges are columns."""
-    if not table.columns.judge:
-        return judges
-    there = case.judges
-    return [judge for judge in judges if judge in there]
-
-
-def _absent(table: VerdictTable, judges: Iterable[str], earlier: _Earlier | None) -> int:
-    """How many verdicts the baseline has on cases of which the table has no row of the judge."""
-    absent = 0
-    if earlier is None:
-        return absent
-    for judge in judges:
-        for key in earlier.cases:
-            case = table.cases.get(key)
-            has_row = case is not None and _with_rows((judge,), case, table)
-            if not has_row and earlier.verdict(key, judge)[0]:
-                absent += 1
-    return absent
+def _label(case: TableCase) -> Label | None:
+    return Label(tuple(case.labels.values()), "people", case.split) if case.labels else None
 
 
 class _Before(NamedTuple):
-    """The baseline's lines and reasonings by case id, of cases with a label."""
+    """The baseline's lines and reasonings by case id; `is_other` says that a judge of another name
+    gave them.
+    """
 
     lines: dict[str, BaselineCase]
     verdicts: dict[str, KeptVerdict]
+    is_other: bool
 
 
-def _before(judged: Iterable[tuple[CaseKey, str, CaseResult]], earlier: _Earlier | None) -> _Before:
-    before = _Before({}, {})
-    if earlier is None:
-        return before
-    for key, judge, result in judged:
-        scores, reasoning = earlier.verdict(key, judge)
-        if scores and result.expected is not None:
-            line = _line(result, scores, earlier.label(key))
-            before.lines[result.case_id] = line
-            before.verdicts[result.case_id] = KeptVerdict(
-                result.case_id, line.judge_fingerprint, line.score, reasoning
-            )
-    return before
+def _decision(
+    results: Mapping[Any, CaseResult], before: _Before, settings: CheckSettings
+) -> GateDecision:
+    """The decision about a table: the one call of it, which a suite's session makes, too.
 
-
-def _line(result: CaseResult, scores: tuple[int, ...], label: int | None) -> BaselineCase:
-    """The baseline's line for these verdicts on a result's case; `label` is None if not known."""
-    score = most_frequent(scores)
-    digest = result.case_digest if label is None else _digest(label)
-    return BaselineCase(
-        result.case_id,
-        short(digest),
-        short(_EARLIER),
-        "agree" if score == result.expected else "disagree",
-        score,
-        scores=scores if len(scores) > 1 else (),
-    )
+    A case of the baseline without a row is one without a result. Verdicts are exchanged inside of a
+    case where the judge is the same, and in whole runs where it is another.
+    """
+    unit: Literal["cases", "runs"] = "cases"
+    if before.is_other and not settings.same_judge:
+        unit = "runs"
+    del unit
+    counting = list(results.values())
+    selected = {result.case_id for result in counting} | before.lines.keys()
+    if settings.common:
+        counting = [result for result in counting if result.outcome not in UNSCORED]
+        selected = {result.case_id for result in counting}
+    rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
+    return decide(counting, Baseline(before.lines), rules, Scope.of(selected))
 
 
 _NOW, _EARLIER = "a" * 64, "e" * 64
 
 
 class _Maker:
-    """Makes results of the cases of a table."""
+    """Makes results of the cases of a table; `nodes` are what reports call them: the line of a case
+    and its name.
+    """
 
     def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
         self.rubrics: dict[tuple[str, str], Rubric] = {}
+        self.nodes: dict[str, str] = {}
         self._suite = suite
         self._table = table
         self._several = several
 
-    def node(self, case: TableCase, judge: str) -> str:
-        """What reports call a case: its line and its name."""
+    def result(self, case: TableCase, judge: str, label: Label | None) -> CaseResult | None:
+        """What a case came to by the verdicts of a judge; None where it counts for nothing, with
+        neither label nor verdict.
+        """
+        scores = case.scores(judge)
+        if label is None and (self._table.scale or not scores):
+            return None
+        spec = self._spec(case, judge, label)
+        id_ = case_id(spec)
         place = f"{self._table.file}:{case.line}"
         name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
-        return f"{place}{name} [{judge}]" if self._several else f"{place}{name}"
-
-    def result(self, case: TableCase, label: Label, judge: str) -> CaseResult:
-        """What a case came to, by the verdicts of a judge."""
-        spec = self._spec(case, judge, label.lowest if self._table.scale else None)
-        expected = label.value
+        self.nodes[id_] = f"{place}{name} [{judge}]" if self._several else f"{place}{name}"
+        score, expected = most_frequent(scores), label.value if label is not None else None
+        judged: dict[str, Any] = {
+            "score": score,
+            "scores": scores if len(scores) > 1 else (),
+            "reasoning": case.reasonings.get(judge, ""),
+            "judge_fingerprint": _NOW,
+        }
+        if label is None:
+            # It counts for the rate of violations alone.
+            return CaseResult(spec, id_, "unlabelled", **judged)
         if expected is None:
             return CaseResult(
                 spec,
-                case_id(spec),
+                id_,
                 "no_case",
                 labelled_by="people",
                 detail=label.dispute or "",
                 skip_kind="disputed_label",
             )
-        scores = case.scores(judge)
-        score = most_frequent(scores)
         outcome: Outcome = "agree" if score == expected else "disagree"
         detail = ""
         if not scores:
-            outcome = "invalid_response"
-            detail = f"{self._table.file}:{case.line}: the verdict of {judge} is empty"
-        reasoning = case.reasonings.get(judge, "")
+            outcome, detail = "invalid_response", f"{place}: the verdict of {judge} is empty"
         return CaseResult(
             spec,
-            case_id(spec),
+            id_,
             outcome,
             expected=expected,
-            score=score,
-            reasoning=reasoning,
             verified=True,
             detail=detail,
             case_digest=_digest(expected),
-            judge_fingerprint=_NOW,
-            scores=scores if len(scores) > 1 else (),
             labelled_by="people",
+            **judged,
         )
 
-    def unlabelled(self, case: TableCase, judge: str) -> CaseResult:
-        """What a case without a label came to, which counts for the rate of violations alone."""
-        spec, scores = self._spec(case, judge, None), case.scores(judge)
-        return CaseResult(
-            spec,
-            case_id(spec),
-            "unlabelled",
-            score=most_frequent(scores),
-            scores=scores if len(scores) > 1 else (),
-            judge_fingerprint=_NOW,
-            reasoning=case.reasonings.get(judge, ""),
-        )
+    def before(
+        self, results: Mapping[tuple[CaseKey, str], CaseResult], earlier: _Earlier | None
+    ) -> _Before:
+        """What the baseline says of these cases, and of those that the table has no row of."""
+        lines: dict[str, BaselineCase] = {}
+        verdicts: dict[str, KeptVerdict] = {}
+        is_other = False
+        if earlier is None:
+            return _Before(lines, verdicts, is_other)
+        for judge in dict.fromkeys(judge for _, judge in results):
+            its_judge = earlier.of(judge)
+            is_other = is_other or judge != its_judge
+            for key, case in earlier.table.cases.items():
+                scores, label = case.scores(its_judge), _label(case)
+                result = results.get((key, judge))
+                expected = label.value if label is not None else None
+                if expected is None and result is not None:
+                    # Without a label on either side there is nothing to compare.
+                    expected = result.expected
+                if not scores or (expected is None and result is not None):
+                    continue
+                id_ = case_id(self._spec(case, judge, label)) if result is None else result.case_id
+                score = most_frequent(scores)
+                lines[id_] = BaselineCase(
+                    id_,
+                    short(_digest(expected)),
+                    short(_EARLIER),
+                    "agree" if expected in (score, None) else "disagree",
+                    score,
+                    scores=scores if len(scores) > 1 else (),
+                )
+                reasoning = case.reasonings.get(its_judge, "")
+                verdicts[id_] = KeptVerdict(id_, short(_EARLIER), score, reasoning)
+        return _Before(lines, verdicts, is_other)
 
-    def rubric(self, case: TableCase) -> str:
+    def rubric(self, key: CaseKey) -> str:
         """A case's rubric: its own, else the column of labels, else that of verdicts."""
         columns = self._table.columns
-        return case.key.rubric or columns.label or columns.verdicts[0]
+        return key.rubric or columns.label or columns.verdicts[0]
 
-    def _spec(self, case: TableCase, judge: str, target_score: int | None) -> CaseSpec:
-        key, rubric = case.key, self.rubric(case)
+    def _spec(self, case: TableCase, judge: str, label: Label | None) -> CaseSpec:
+        key, rubric = case.key, self.rubric(case.key)
         if (self._suite, rubric) not in self.rubrics:
             levels = tuple(ScoreLevel(score, "") for score in self._table.scale)
             self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
@@ -489,12 +477,12 @@ class _Maker:
             rubric,
             key.case,
             key.epoch,
-            target_score=target_score,
+            target_score=label.lowest if label is not None and self._table.scale else None,
             judge=judge if self._several else None,
             cluster=case.cluster,
         )
 
 
-def _digest(label: int) -> str:
+def _digest(label: int | None) -> str:
     """What changes with a case: of a table, its label is all that is known of it."""
     return hashlib.sha256(f"label {label}".encode()).hexdigest()

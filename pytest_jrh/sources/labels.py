@@ -13,14 +13,13 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint, shortened
-from pytest_jrh.sources.label_files import (
-    LabelRow,
+from pytest_jrh.sources.label_files import LabelRow, read_rows
+from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,
     first_problems,
     label_value,
     mapped,
-    read_rows,
     whole_number,
 )
 

@@ -20,7 +20,7 @@ from pytest_jrh.core.files import append_line, atomic_write, encoded
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.label_files import LabelFile, NoLabelError, label_value, read_objects
+from pytest_jrh.sources.tables import NoLabelError, label_value, read_objects
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     problems: list[Problem] = []
     for path in _files(suite):
         if path.exists():
-            file = LabelFile(str(path))
-            text = storable(read_text(path, str(path)))[0]
-            for line, value in read_objects(_without_torn_line(text), file):
-                label = _label(value, file, line, scores)
+            file = str(path)
+            text = _without_torn_line(storable(read_text(path, file))[0])
+            for line, value in read_objects(text, file, problems):
+                label = _label(value, Problem("", file, line), problems, scores)
                 if label is None:
-                    if len(file.problems) >= MOST_PROBLEMS:
+                    if len(problems) >= MOST_PROBLEMS:
                         break
                     continue
                 person = (label.case_digest, label.reviewer)
@@ -111,7 +111,6 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
                     del labels[numbers.pop()]
                 numbers.append(next(counter))
                 labels[numbers[-1]] = label
-            problems += file.problems
     if problems:
         raise InputError(problems[:MOST_PROBLEMS])
     return tuple(labels.values())
@@ -187,20 +186,21 @@ def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
 
 
 def _label(
-    value: Mapping[str, Any], file: LabelFile, number: int, scores: Sequence[int]
+    value: Mapping[str, Any], place: Problem, problems: list[Problem], scores: Sequence[int]
 ) -> PersonLabel | None:
-    """One line; None, with the problems, where it is no label."""
-    before = len(file.problems)
+    """One line; None, with the problems at its place, where it is no label."""
+    before = len(problems)
     try:
         line = _Line.model_validate(value)
     except ValidationError as error:
         for mistake in error.errors(include_url=False):
             key = ".".join(map(str, mistake["loc"]))
-            file.problem(f"{mistake['msg'][:1].lower()}{mistake['msg'][1:]}", number, key)
+            message = f"{mistake['msg'][:1].lower()}{mistake['msg'][1:]}"
+            problems.append(replace(place, message=message, key=key))
         return None
-    label = _value(line.label, "label", file, number, scores)
-    expected = _value(line.expected, "expected", file, number, scores)
-    if len(file.problems) > before:
+    label = _value(line.label, replace(place, key="label"), problems, scores)
+    expected = _value(line.expected, replace(place, key="expected"), problems, scores)
+    if len(problems) > before:
         return None
     return PersonLabel(
         line.case_digest,
@@ -222,13 +222,13 @@ def _without_torn_line(text: str) -> str:
     return text.removesuffix(last) if is_torn else text
 
 
-def _value(raw: Any, key: str, file: LabelFile, line: int, scores: Sequence[int]) -> int | None:
+def _value(raw: Any, place: Problem, problems: list[Problem], scores: Sequence[int]) -> int | None:
     if raw is None or raw == CANNOT_TELL:
         return None
     try:
         return label_value(raw, scores)
     except NoLabelError as error:
-        file.problem(f"{error}, or {CANNOT_TELL}", line, key, error.hint)
+        problems.append(replace(place, message=f"{error}, or {CANNOT_TELL}", hint=error.hint))
         return None
 
 
@@ -370,16 +370,17 @@ def _read_run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     """
     if not path.exists():
         return {}
-    file = LabelFile(str(path))
+    file = str(path)
+    problems: list[Problem] = []
     rows = {}
-    for line, row in read_objects(storable(read_text(path, str(path)))[0], file):
+    for line, row in read_objects(storable(read_text(path, file))[0], file, problems):
         key = tuple(row.get(name) for name in _RUN_KEYS)
         if all(isinstance(value, str | int) for value in key):
             rows[key] = row
         else:
-            file.problem(f"must have {listed(_RUN_KEYS)}", line)
-    if file.problems:
-        raise InputError(file.problems)
+            problems.append(Problem(f"must have {listed(_RUN_KEYS)}", file, line))
+    if problems:
+        raise InputError(problems)
     return rows
 
 

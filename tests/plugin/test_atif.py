@@ -187,7 +187,7 @@ def test_check_takes_the_folders_that_init_takes(
         out = " ".join(capsys.readouterr().out.split())
         assert "verdict: scorer:reward" in out
         assert main(["check", str(log)]) == 4
-        assert "its scorers are scorer:reward" in capsys.readouterr().err
+        assert "its columns are id, epoch, scorer:reward" in capsys.readouterr().err
     assert main(["check", "x" * 300]) == 4
     assert main(["check", str(tmp_path / "suite" / "inputs" / "configs")]) == 4
     assert "holds no transcripts" in capsys.readouterr().err

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.engine.checking import check_table
+from pytest_jrh.engine import checking
 
 STRONG = Path(__file__).parents[2] / "examples" / "strong_judges"
 AGENT_JUDGE = STRONG / "agent-as-a-judge.csv"
 LLMBAR = STRONG / "llmbar-gpt4.csv"
+
+check_table = partial(checking.check_table, one="violated")
+ONE = "--one=violated"
 
 ROWS = """case,label,verdict
 a,1,1
@@ -81,7 +86,7 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
     monkeypatch.chdir(tmp_path)
     written(tmp_path, ROWS)
     reports = [f"--report=r{end}" for end in (".html", ".md", ".json")]
-    assert main(["check", "verdicts.csv", "-v", *reports]) == 0
+    assert main(["check", ONE, "verdicts.csv", "-v", *reports]) == 0
     printed = capsys.readouterr().out
     assert "verdicts.csv: columns label: label, verdict: verdict, case: case" in printed
     assert "accuracy" in printed
@@ -100,7 +105,7 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
 ) -> None:
     lost = "".join(f"lost{number},1,0,1\n" for number in range(8))
     path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
-    assert main(["check", str(path), "--baseline", "old"]) == 1
+    assert main(["check", ONE, str(path), "--baseline", "old"]) == 1
     printed = capsys.readouterr().out
     assert "FAIL: The judge misses 8 violations, more than before (0)" in printed
     # Nothing is called a rubric in a table without rubrics.
@@ -108,10 +113,10 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     assert "Misses 8 of 9 violations" in printed
     assert "baseline: old\n" in printed
     path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
-    assert main(["check", str(path), "--baseline", "old"]) == 0
+    assert main(["check", ONE, str(path), "--baseline", "old"]) == 0
     assert "1 regression" in capsys.readouterr().out
     earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
-    assert main(["check", str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
+    assert main(["check", ONE, str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
     capsys.readouterr()
 
 
@@ -143,20 +148,23 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
         return str(written(tmp_path, text, name))
 
     old, new = results("old.jsonl", 0), results("new.jsonl", 20)
-    assert main(["check", new, "--baseline", old]) == 1
+    assert main(["check", ONE, new, "--baseline", old]) == 1
     printed = capsys.readouterr().out
     assert "FAIL: The judge misses 10 violations, more than before (0)" in printed
 
 
-def test_verdicts_of_the_baseline_without_a_row_are_counted(
+def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [f"c{case},{case % 2},{case % 2}\n" for case in range(40)]
     path = written(tmp_path, "case,label,verdict\n" + "".join(rows[:33]))
     old = written(tmp_path, "case,label,verdict\n" + "".join(rows), "old.csv")
-    assert main(["check", str(path), "--baseline", str(old)]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "7 verdicts of the baseline not compared: no row here is about it." in printed
+    assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
+    assert "7 cases never reported" in " ".join(capsys.readouterr().out.split())
+    assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
+    path.write_text("case,label,verdict\n" + "".join(rows[:39]) + "c39,1,\n", "utf-8")
+    assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
+    assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
 
 
 def test_two_tables_on_two_scales_are_refused(tmp_path: Path) -> None:
@@ -183,12 +191,12 @@ def test_an_empty_verdict_is_counted_and_never_a_verdict(tmp_path: Path) -> None
 
 
 def test_an_unknown_word_is_named_with_its_line_and_the_option(tmp_path: Path) -> None:
-    path = written(tmp_path, "case,label,verdict\na,good,bad\nb,bad,bad\n")
+    path = written(tmp_path, "case,label,verdict\na,fine,harmful\nb,harmful,harmful\n")
     with pytest.raises(InputError) as caught:
         check_table(path)
-    assert 'verdicts.csv:2: label: got "good"; must be 0, 1' in str(caught.value)
-    assert "--map good=0 (satisfied) or --map good=1 (violated)" in str(caught.value)
-    assert check_table(path, map={"good": 0, "bad": 1}).passed
+    assert 'verdicts.csv:2: label: got "fine"; must be 0, 1' in str(caught.value)
+    assert "--map fine=0 (satisfied) or --map fine=1 (violated)" in str(caught.value)
+    assert check_table(path, map={"fine": 0, "harmful": 1}).passed
 
 
 def test_rows_of_a_program_are_checked_as_a_file_is() -> None:
@@ -217,7 +225,7 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(
     path = written(tmp_path, _mostly_unlabelled())
     reports = [tmp_path / f"report.{kind}" for kind in ("html", "md", "json")]
     options = [option for report in reports for option in ("--report", str(report))]
-    assert main(["check", str(path), "--cluster", "run", *options]) == 0
+    assert main(["check", ONE, str(path), "--cluster", "run", *options]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     sentence = "The judge calls 200 of 400 cases violated (50.0%, "
     assert "361 cases without a label: in no figure below but how many are violated." in printed
@@ -247,7 +255,7 @@ def test_a_table_without_any_label_has_the_share_of_violations_alone(
         rows.append(f"c{number},{rubric},{int(number % 4 == 0)},kind{cell}")
     path = written(tmp_path, "\n".join(rows))
     report = tmp_path / "report.md"
-    assert main(["check", str(path), "--report", str(report)]) == 0
+    assert main(["check", ONE, str(path), "--report", str(report)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     for text in (printed, report.read_text("utf-8")):
         assert "The judge calls 20 of 80 cases violated (25.0%, " in text
@@ -270,7 +278,7 @@ def test_drawn_labels_and_a_gate_beside_rows_without_a_label(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path, _mostly_unlabelled("drawn"))
-    assert main(["check", str(path)]) == 0
+    assert main(["check", ONE, str(path)]) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert "corrected by 40 labels drawn at random" in printed
     assert "Nothing says" not in printed
@@ -281,7 +289,7 @@ def test_the_command_imports_no_client_no_recorder_and_no_pytest(tmp_path: Path)
     heavy = ("litellm", "openai", "vcr", "inspect_ai", "pytest", "numpy")
     code = (
         "import sys; from pytest_jrh.__main__ import main; "
-        f"main(['check', {str(path)!r}, '--report', {str(tmp_path / 'r.md')!r}]); "
+        f"main(['check', {ONE!r}, {str(path)!r}, '--report', {str(tmp_path / 'r.md')!r}]); "
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -294,7 +302,7 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     written(tmp_path, ROWS.replace("case,", "id,"))
-    assert main(["check", "verdicts.csv"]) == 0
+    assert main(["check", ONE, "verdicts.csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     # The answer is last, and says what is next.
     assert lines[-1].startswith("Next: read the case")
@@ -307,7 +315,7 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     words = command.replace("RUNS", "runs.jsonl").split()
     assert main(words[3:]) == 0
     written(tmp_path, ROWS)
-    assert main(["check", "verdicts.csv"]) == 0
+    assert main(["check", ONE, "verdicts.csv"]) == 0
     assert "columns run_id and label" in capsys.readouterr().out
 
 
@@ -350,3 +358,162 @@ def test_repeats_and_annotators_of_a_case_are_one_case() -> None:
     assert (result.outcome, result.expected) == ("agree", 1)
     [disputed] = check_table(voted[1:]).results
     assert disputed.skip_kind == "disputed_label"
+
+
+@pytest.mark.parametrize(
+    ("label", "verdict", "expected"),
+    [
+        ("violated", "judge_violation", {"a": (1, 1), "b": (0, 0)}),
+        ("failed", "failed by the judge", {"a": (1, 1), "b": (0, 0)}),
+        ("passed", "judge-passed", {"a": (0, 0), "b": (1, 1)}),
+        ("human_correct", "Success", {"a": (0, 0), "b": (1, 1)}),
+        ("violated", "judge_passed", {"a": (1, 0), "b": (0, 1)}),
+    ],
+)
+def test_the_name_of_a_column_says_what_1_means(
+    label: str, verdict: str, expected: dict[str, tuple[int, int]]
+) -> None:
+    """Whatever is told of columns that say nothing."""
+    for one, zero in ((1, 0), ("yes", "no"), (True, False), ("1.0", "0.0")):
+        rows = [{"case": "a", label: one, verdict: one}, {"case": "b", label: zero, verdict: zero}]
+        for told in ("", "violated", "passed"):
+            checked = checking.check_table(rows, label=label, verdict=verdict, one=told)
+            found = {
+                result.spec.run_id: (result.expected, result.score) for result in checked.results
+            }
+            assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "columns"),
+    [
+        ("verdicts.csv", "1,1\nb,0,0", "label, verdict"),
+        ("the table.csv", "yes,1\nb,no,0", "label, verdict"),
+        ("verdicts.csv", "pass,True\nb,fail,", "verdict"),
+        ("verdicts.csv", "1.0,violated\nb,,pass", "label"),
+    ],
+)
+def test_bare_numbers_are_refused_with_both_commands(
+    name: str,
+    rows: str,
+    columns: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, f"case,label,verdict\na,{rows}\n", name)
+    assert main(["check", name, "-v"]) == 4
+    refused = capsys.readouterr().err
+    assert f"{columns}: the values are 0 and 1" in refused
+    recalls = []
+    for one in ("violated", "passed"):
+        lines = [line for line in refused.splitlines() if line.startswith("  python")]
+        [command] = [line for line in lines if line.endswith(f"--one={one}")]
+        words = shlex.split(command)
+        assert words[:4] == ["python", "-m", "pytest_jrh", "check"]
+        assert main(words[3:]) == 0
+        recalls.append(capsys.readouterr().out)
+    assert recalls[0] != recalls[1]
+
+
+@pytest.mark.parametrize("name", ["not_passed", "passed_or_failed", "unviolated", "violations_by"])
+def test_a_name_that_may_mean_either_says_nothing(name: str) -> None:
+    rows = [{"case": "a", "label": "pass", name: 1}, {"case": "b", "label": "fail", name: 0}]
+    with pytest.raises(InputError, match="nothing says what 1 means"):
+        checking.check_table(rows, verdict=name)
+
+
+@pytest.mark.parametrize(
+    ("label", "verdict"),
+    [("pass", "fail"), ("good", "bad"), ("Correct", "INCORRECT"), ("C", "I"), ("c", "violated")],
+)
+def test_known_words_need_no_map(label: str, verdict: str) -> None:
+    rows = [{"case": "a", "label": label, "verdict": verdict}]
+    [result] = checking.check_table(rows).results
+    assert (result.expected, result.score) == (0, 1)
+
+
+REFUSED: dict[str, tuple[str, list[str], str]] = {
+    "the label as verdict": (
+        "case,label\na,fail\n",
+        ["--verdict=label"],
+        'the column "label" cannot be label and verdict at once',
+    ),
+    "the label as baseline": (
+        "case,label,verdict\na,fail,pass\n",
+        ["--baseline=label"],
+        'the column "label" cannot be label and verdict at once',
+    ),
+    "the verdict as its baseline": (
+        "case,label,verdict\na,fail,pass\n",
+        ["--baseline=verdict", "--verdict=verdict"],
+        "verdict is held against itself",
+    ),
+    "labels by another name": (
+        "case,human_says,verdict\na,fail,pass\n",
+        [],
+        "no column of labels; human_says looks like one\n    --label human_says",
+    ),
+    "verdicts by a name that only says what 1 means": (
+        "case,label,judge_passed\na,fail,1\n",
+        [],
+        "no column of verdicts; judge_passed looks like one\n    --verdict judge_passed",
+    ),
+    "several judges": (
+        "case,label,judge_a,judge b\na,fail,pass,fail\n",
+        [],
+        "--verdict judge_a --verdict 'judge b'",
+    ),
+    "files without ids": (
+        "label,verdict\nfail,pass\n",
+        ["--baseline=old.csv"],
+        "name the column of their ids: --case COL",
+    ),
+    "files of which one has ids": (
+        "case,label,verdict\na,fail,pass\n",
+        ["--baseline=old.csv"],
+        "old.csv:1: no column names the cases",
+    ),
+    "labels without ids": (
+        "case,verdict\na,pass\n",
+        ["--labels=old.csv"],
+        "old.csv:1: no column names the cases",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_clear_is_refused_with_the_option(
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text, options, message = REFUSED[name]
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, text)
+    written(tmp_path, "label,verdict\nfail,fail\n", "old.csv")
+    assert main(["check", "verdicts.csv", *options]) == 4
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_not_read_is_listed_and_runs_are_taken_by_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{n},r{n // 2},t{n // 4},pass,pass,3,x\n" for n in range(8))
+    path = written(tmp_path, f"case,run_id,task,label,verdict,age,human_2\n{rows}")
+    assert main(["check", str(path)]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "cluster: task (runs by task); not used: age, human_2" in printed
+    assert len({result.spec.cluster_id for result in check_table(path).results}) == 2
+
+
+def test_a_map_says_what_numbers_mean_whatever_else_does() -> None:
+    rows = [
+        {"case": "a", "label": "pass", "passed": 1},
+        {"case": "b", "label": "fail", "passed": 0},
+    ]
+    for mapping, outcomes in (({1: 1, 0: 0}, 2), ({1: 0, 0: 1}, 0), ({"1": "", "0": 1}, 0)):
+        checked = checking.check_table(rows, verdict="passed", map=mapping)
+        assert sum(result.outcome == "disagree" for result in checked.results) == outcomes

@@ -22,10 +22,10 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "empty": ("", [], ":1: is empty"),
     "blank": ("\n \n\n", [], ":1: is empty"),
     "header_only": (HEAD, [], ":1: has no row"),
-    "no_label": ("case,lable,verdict\na,x,1\n", [], ":1: has no column label or human"),
+    "no_label": ("case,lable,verdict\na,x,1\n", [], ":1: no column of labels; lable looks"),
     "label_by_another_name": ("case,people,verdict\na,1,1\n", [], "leave out people"),
     "no_label_before_a_gate": ("case,old,verdict\na,1,1\n", ["--baseline=old"], "1 of 1 case have"),
-    "no_verdict": ("case,label\na,1\n", [], ":1: has no column verdict or judge"),
+    "no_verdict": ("case,label\na,1\n", [], ":1: no column of verdicts; its columns are"),
     "two_labels": ("label,human,verdict\n1,1,1\n", [], ":1: several columns may be the label"),
     "two_verdicts": ("label,verdict,score\n1,1,1\n", [], "--verdict verdict or --verdict score"),
     "crossed_clusters": (
@@ -34,7 +34,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
         "--cluster run or --cluster task",
     ),
     "unknown_word": (HEAD + "a,1,1\nb,0,vioalted\n", [], ":3: verdict: got"),
-    "unknown_label": (HEAD + "a,good,pass\n", [], ":2: label: got"),
+    "unknown_label": (HEAD + "a,fine,pass\n", [], ":2: label: got"),
     "mixed_scales": (HEAD + "a,1,5\nb,0,2\n", [], "two scales"),
     "half_scores": (HEAD + "a,1,3.5\nb,5,2\n", [], ":2: verdict: got"),
     "wide_scale": (HEAD + "a,1,5000\nb,7,2\n", [], "at most 101 levels"),
@@ -52,9 +52,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "case_twice": (HEAD + "a,1,1\na,1,0\n", [], ":3: case: the case"),
     "label_twice": ("case,repeat,label,verdict\na,1,1,1\na,2,0,1\n", [], ":3: label: the label"),
     "too_many_cells": (HEAD + "a,1,1,1\n", [], ":2: has 4 cells"),
-    "too_few_cells": (HEAD + "a,1\n", [], ":2: has 2 cells"),
     "huge_cell": (HEAD + f"{'x' * 10_000_000},1,1\n", [], ":2: is not valid CSV: field larger"),
-    "huge_json": (f'{{"label": 1, "verdict": 1, "x": "{"y" * 10**7}"}}', [], ":1: x: has 10,0"),
     "json_array_cell": ('{"label": 1, "verdict": [1]}', [], ":1: verdict: got a list"),
     "json_object_cell": ('{"label": {"a": 1}, "verdict": 1}', [], ":1: label: got a mapping"),
     "json_broken_line": ('{"label": 1, "verdict": 1}\n{"label": 1,\n', [], ":2: is not valid JSON"),
@@ -76,7 +74,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "drop_of_nothing": (HEAD + "a,1,1\n", ["--max-drop=0"], "needs a baseline"),
     "report_of_no_kind": (HEAD + "a,1,1\n", ["--report=r.pdf"], "must end in .html"),
     "escapes_in_words": (HEAD + f"a,1,{ESCAPES}\n", [], ":2: verdict: got"),
-    "escapes_in_names": (f"case,lab{ESCAPES}el,verdict\na,1,1\n", [], "has no column label"),
+    "escapes_in_names": (f"case,lab{ESCAPES}el,verdict\na,1,1\n", [], "no column of labels"),
     "escapes_in_cases": (HEAD + f"{ESCAPES},1,1\n{ESCAPES},1,1\n", [], ":3: case: the case"),
     "formula": (HEAD + "a,1,=HYPERLINK(1)\n", [], ":2: verdict: got"),
     "workflow_command": (HEAD + "a,1,::error::x\n", [], ":2: verdict: got"),
@@ -85,7 +83,7 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
 
 def checked(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     try:
-        code = main(["check", *arguments])
+        code = main(["check", "--one=violated", *arguments])
     except SystemExit as end:
         code = int(end.code or 0)
     captured = capsys.readouterr()

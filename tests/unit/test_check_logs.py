@@ -72,17 +72,17 @@ def test_edited_scores_are_labels_and_what_was_there_before_the_verdict(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "is a log: say what in it are verdicts and what are labels; its scorers are scorer:"),
-        ((JUDGE,), "--verdict scorer:NAME --label metadata:FIELD, or --label edits"),
+        ((), "no column of verdicts; scorer:judge, metadata:human, metadata:a/b look like some"),
+        ((JUDGE,), "--label metadata:human or --label metadata:a/b"),
         ((JUDGE, "--label=metadata:humen"), "metadata:human is the nearest"),
-        (("--verdict=scorer:jud", "--label=edits"), 'got "scorer:jud", which no run has'),
+        (("--verdict=scorer:jud", "--label=edits"), 'has no column "scorer:jud"; its columns are'),
         (("--verdict=scorer:number", "--label=edits"), "nobody has edited a score of number"),
         (
             ("--verdict=scorer:number", "--label=metadata:human"),
-            "where 1.0 is right, as with most scorers: --map 0.0=1 --map 1.0=0",
+            "scorer:number: the values are 0 and 1",
         ),
         ((JUDGE, "--label=metadata:task"), 'runs.eval:1: metadata:task: got "task 1"'),
-        ((JUDGE, "--label=human"), "is a log: say what in it are verdicts"),
+        ((JUDGE, "--label=human"), "its columns are id, epoch, scorer:judge, scorer:number"),
     ],
 )
 def test_what_a_log_does_not_say_is_refused_with_what_it_has(
@@ -142,11 +142,12 @@ def test_labels_stand_in_a_table_of_their_own(
     results = write(tmp_path / "results.csv", "transcript_id,value", *rows)
     targets = [f"t{number},{'true' if number in (1, 3) else 'false'},dev" for number in range(6)]
     validation = write(tmp_path / "validation.csv", "id,target,split", *targets, "other,true,dev")
-    assert main(["check", results, "-v", "--verdict=value", f"--labels={validation}"]) == 0
+    arguments = [results, "-v", "--verdict=value", f"--labels={validation}", "--one=violated"]
+    assert main(["check", *arguments]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "target 6 83.3%" in out
     assert "2 cases without a label" in out
-    checked = check_table(results, verdict="value", labels=validation)
+    checked = check_table(results, verdict="value", labels=validation, one="violated")
     assert len(checked.results) - len(checked.unlabelled) == 6
 
 
@@ -154,11 +155,11 @@ def test_labels_stand_in_a_table_of_their_own(
     ("table", "labels", "expected"),
     [
         (("id,verdict", "a,0"), ("id,target", "a,0", "a,1"), "labels.csv:3: target: the label of"),
-        (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a row of"),
-        (("id,verdict,target", "a,0,1"), ("id,target", "a,0"), 'has a column "target", too'),
-        (("name,verdict", "a,0"), ("id,target", "a,0"), "which column is the case is not clear"),
-        (("id,epoch,verdict", "a,1,0", "a,2,0"), ("id,target", "a,0"), "may be of several: epoch"),
-        (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "of several: rubric"),
+        (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a case of"),
+        (("id,verdict,target", "a,0,1"), ("id,target", "a,0"), "has a column 'target', too"),
+        (("name,verdict", "a,0"), ("id,target", "a,0"), "name the column of their ids: --case COL"),
+        (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "there a x 1, a y 1"),
+        (("id,verdict", "a,0"), ("id,people", "a,x"), "no column of labels"),
         (("id,verdict", "a,0"), ("",), "labels.csv:1: is empty"),
     ],
 )
@@ -171,6 +172,7 @@ def test_labels_that_do_not_fit_the_table_are_refused(
 ) -> None:
     arguments = [write(tmp_path / "table.csv", *table)]
     arguments.append(f"--labels={write(tmp_path / 'labels.csv', *labels)}")
+    arguments.append("--one=violated")
     assert main(["check", *arguments]) == 4
     err = capsys.readouterr().err
     assert expected in err

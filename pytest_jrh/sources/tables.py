@@ -1,0 +1,250 @@
+"""The one reader of tables, be it labels of runs or verdicts beside labels: CSV as spreadsheets
+write it, or JSON lines; and what a value in them means on the scale of verdicts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.documents import (
+    MAX_BYTES,
+    DamagedError,
+    listed,
+    parsed,
+    printable,
+    read_text,
+    shown,
+)
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.transcript import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+_SEPARATORS = (",", ";", "\t")
+_SHEET = b"PK"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it was read, column by column, with the line of each row; a cell that is not there
+    is None. `problems` are the lines that are no rows.
+    """
+
+    file: str
+    lines: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
+    problems: list[Problem] = field(default_factory=list)
+
+    def texts(self, column: str) -> list[str]:
+        """The values of a column as texts; empty ones where there is no such column."""
+        if column not in self.columns:
+            return [""] * len(self.lines)
+        return [as_text(value) for value in self.columns[column]]
+
+    def problem(
+        self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
+    ) -> Problem:
+        """What is wrong with a line of the table."""
+        return Problem(message, self.file, line, key, hint)
+
+
+def read_table(path: Path, file: str, limit: int = MAX_BYTES) -> Table:
+    """Read CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
+
+    `file` is how messages name it. Raises `InputError` for a file that cannot be read at all.
+    """
+    try:
+        text = read_text(path, file, limit)
+    except InputError:
+        # A pipe would wait for who writes into it. Unlike the path's own question, false of a name
+        # that is too long for a file.
+        if os.path.isfile(path) and path.read_bytes()[:2] == _SHEET:  # noqa: PTH113
+            message = "is a spreadsheet; must be CSV or JSON lines"
+            raise InputError(Problem(message, file, hint="save it as CSV")) from None
+        raise
+    if not text.strip():
+        raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
+    if "\x00" in text:
+        line = text.count("\n", 0, text.index("\x00")) + 1
+        raise InputError(Problem("has a NUL character; must be CSV or JSON lines", file, line))
+    text = storable(text)[0]
+    if not text.lstrip().startswith("{"):
+        return _csv_table(text, file)
+    problems: list[Problem] = []
+    return table_of(read_objects(text, file, problems), file, problems)
+
+
+def table_of(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], file: str, problems: list[Problem] | None = None
+) -> Table:
+    """The table of rows with their numbers."""
+    numbered = list(rows)
+    names = dict.fromkeys(chain.from_iterable(row for _, row in numbered))
+    columns = {}
+    for name in names:
+        cells = [storable(row[name])[0] if name in row else None for _, row in numbered]
+        columns[storable(name)[0].strip()] = cells
+    return Table(file, [line for line, _ in numbered], columns, problems or [])
+
+
+def first_problems(problems: Sequence[Problem], file: str, where: str = "") -> list[Problem]:
+    """The first problems of a file, as many as a person reads, and how many more there are; `where`
+    says in what.
+    """
+    left_out = len(problems) - MOST_PROBLEMS
+    if left_out <= 0:
+        return list(problems)
+    more = f"and {counted(left_out, 'more problem')}"
+    last = Problem(f"{more} in {where}" if where else more, file)
+    return [*problems[:MOST_PROBLEMS], last]
+
+
+def _csv_table(text: str, file: str) -> Table:
+    opened = io.StringIO(text, newline="")
+    first, start = opened.readline(), 0
+    if first.strip().casefold().startswith("sep="):
+        # What Excel puts before the names of the columns.
+        first, start = opened.readline(), 1
+    separator = max(_SEPARATORS, key=first.count)
+    reader = csv.reader(chain([first], opened), delimiter=separator, strict=True)
+    names: list[str] = []
+    lines: list[int] = []
+    rows: list[list[str]] = []
+    problems: list[Problem] = []
+    line = start + 1
+    try:
+        for cells in reader:
+            if not names:
+                names = [cell.strip() for cell in cells]
+            elif len(cells) > len(names):
+                message = f"has {len(cells)} cells, and there are {len(names)} columns"
+                hint = 'put a text with a separator in it between double quotes: "..."'
+                problems.append(Problem(message, file, line, hint=hint))
+            elif any(map(str.strip, cells)):
+                lines.append(line)
+                rows.append(cells)
+            line = start + reader.line_num + 1
+    except csv.Error as error:
+        message = f"is not valid CSV: {printable(str(error))}"
+        problems.append(Problem(message, file, start + reader.line_num))
+    for name, count in Counter(filter(None, names)).items():
+        if count > 1:
+            problems.append(Problem(f"duplicate column {shown(name)}", file, start + 1))
+    columns = {name: cells for name, *cells in zip_longest(names, *rows) if name}
+    return Table(file, lines, columns, problems)
+
+
+def read_objects(
+    text: str, file: str, problems: list[Problem]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of JSON lines, each with its line; any other line is a problem of the file."""
+    for line, row in enumerate(text.split("\n"), 1):
+        if not row.strip():
+            continue
+        try:
+            value = parsed(row)
+        except DamagedError as error:
+            problems.append(Problem(str(error), file, line))
+            continue
+        if isinstance(value, dict):
+            yield line, value
+        else:
+            problems.append(Problem(f"got {shown(value)}; must be a JSON object", file, line))
+
+
+_ANSWERS, _SCORES = ("correct", "incorrect"), ("c", "i")
+KNOWN: Mapping[str, int] = {
+    word: score
+    for words in (("pass", "fail"), ("satisfied", "violated"), ("good", "bad"), _ANSWERS, _SCORES)
+    for score, word in enumerate(words)
+}
+"""Words whose meaning is known in any column, whatever their case; C and I are Inspect's."""
+WORDS: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, **KNOWN}
+"""What a binary label of a suite may be: 1 is violated, 0 is satisfied."""
+_LONGEST_NUMBER = 20
+
+
+class NoLabelError(ValueError):
+    """A value that is no label, and the texts of which one was most likely meant."""
+
+    def __init__(self, message: str, text: str = "", choices: Collection[str] = ()) -> None:
+        super().__init__(message)
+        self._text = text
+        self._choices = choices
+
+    @property
+    def hint(self) -> str | None:
+        """The nearest of the choices, looked for where it is asked for."""
+        return nearest_hint(self._text, self._choices)
+
+
+def label_value(raw: object, scale: Sequence[int], words: Mapping[str, int] = WORDS) -> int:
+    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `words`.
+
+    Raises `NoLabelError` with what may stand there.
+    """
+    text, number = as_text(raw), whole_number(raw)
+    *first_words, last = words
+    expected = f"{', '.join(first_words)} or {last}"
+    if scale:
+        expected = f"a score from {scale[0]} to {scale[-1]}"
+        score = number if number in scale else None
+    else:
+        score = words.get(text.casefold(), words.get(str(number)))
+    if score is not None:
+        return score
+    got = f"got {shown(raw)}" if text else "the label is empty"
+    raise NoLabelError(f"{got}; must be {expected}", "" if scale else text, words)
+
+
+def mapped(raw: object, mapping: Mapping[str, Any], key: str = "map") -> Any:
+    """What a `map`, the `key` of the config, makes of a value; a number is found however it is
+    written.
+
+    Raises `NoLabelError` for one that is not in it.
+    """
+    text = as_text(raw)
+    if text in mapping:
+        return mapping[text]
+    number = _number(raw)
+    for written, value in mapping.items():
+        if number is not None and number == _number(written):
+            return value
+    message = f"got {shown(raw)}; the keys of {key} are {listed(mapping)}"
+    raise NoLabelError(message, text, mapping)
+
+
+def as_text(raw: object) -> str:
+    """A value as the key of a mapping in YAML would be written."""
+    if raw is None:
+        return ""
+    return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
+
+
+def _number(raw: object) -> float | None:
+    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
+        return None
+    try:
+        if isinstance(raw, str) and len(raw) > _LONGEST_NUMBER:
+            return None
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def whole_number(raw: object) -> int | None:
+    """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
+    number = _number(raw)
+    return int(number) if number is not None and number.is_integer() else None
