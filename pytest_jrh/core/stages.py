@@ -4,43 +4,42 @@ else compares the name of one.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 
-class CallRange(NamedTuple):
-    """How many calls are made, at least and at most."""
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """At least and at most: of calls, and in a plan also of tokens and dollars."""
 
-    low: int
-    high: int
+    low: float = 0
+    high: float = 0
+
+    def __add__(self, other: Bounds) -> Bounds:
+        return Bounds(self.low + other.low, self.high + other.high)
+
+    def times(self, low: float, high: float) -> Bounds:
+        """Both ends multiplied."""
+        return Bounds(self.low * low, self.high * high)
+
+    def less(self, number: int) -> Bounds:
+        """Both ends less so many, but never below none."""
+        return Bounds(max(0, self.low - number), max(0, self.high - number))
 
 
-NO_CALL, ONE_CALL = CallRange(0, 0), CallRange(1, 1)
-
-
-class Workload(NamedTuple):
-    """What is known of a case before its calls are made: how many edits it has or may have, whether
-    it is verified, the calls of its judge, and how many summaries it takes.
-    """
-
-    edits: CallRange
-    verifies: bool
-    judge_calls: CallRange
-    summaries: CallRange
+NO_CALL, ONE_CALL = Bounds(), Bounds(1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """A stage: its name, its prompt, its settings' fallback, and what it adds to a plan of calls.
+    """A stage: its name, its prompt, and its settings' fallback.
 
     `name` is its key in configs, cassettes and `StageModel.stage`, and `title` what messages call
     it. Prompts may use `variables`, and must use those that are `required`. The built-in prompt is
-    one, or one for each mode, or in binary mode also one for each objective (`prompt_per`). `calls`
-    gives the calls that a case makes.
+    one, or one for each mode, or in binary mode also one for each objective (`prompt_per`).
     """
 
     name: str
@@ -48,7 +47,6 @@ class StageSpec:
     variables: frozenset[str]
     required: frozenset[str]
     prompt_per: Literal["", "mode", "objective"]
-    calls: Callable[[Workload], CallRange]
     makes_cases: bool = True
     """Whether it helps to make cases: a project may then keep a prompt for each test."""
     model_from: str = ""
@@ -59,9 +57,6 @@ class StageSpec:
     shared_calls: int = 0
     """Where it is one of the first so many calls of a case, it is the same for all cases of a run,
     and is made once."""
-    edits_in: Callable[[str, int], int | None] | None = None
-    """How many edits of an editor an answer of it leads to, of at most so many; None for an answer
-    that does not say."""
     prompt_of_acts: bool = False
     """Whether a suite of `edits: acts` has another built-in prompt for it."""
 
@@ -87,7 +82,6 @@ EDITOR = StageSpec(
     ),
     required=frozenset({"original_message", "rubric"}),
     prompt_per="objective",
-    calls=lambda case: case.edits,
 )
 
 
@@ -107,22 +101,12 @@ JUDGE = StageSpec(
     ),
     required=frozenset({"rubric", "transcript"}),
     prompt_per="mode",
-    calls=lambda case: case.judge_calls,
     makes_cases=False,
 )
 
 
 MOST_FOLLOWING_EDITS = 6
 """How often the editor is asked about what follows from the acts that a plan changes."""
-
-
-def _steps(answer: str, most: int) -> int | None:
-    try:
-        kinds = [step.get("kind") for step in json.loads(answer)["steps"][:most]]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    # What is left out, nobody writes.
-    return len(kinds) - kinds.count("omit")
 
 
 PLANNER = StageSpec(
@@ -140,8 +124,6 @@ PLANNER = StageSpec(
     ),
     required=frozenset({"rubric_instructions", "assistant_transcript"}),
     prompt_per="objective",
-    calls=lambda _case: ONE_CALL,
-    edits_in=_steps,
     prompt_of_acts=True,
 )
 
@@ -152,7 +134,6 @@ SUMMARY = StageSpec(
     variables=frozenset({"chronological_log"}),
     required=frozenset({"chronological_log"}),
     prompt_per="",
-    calls=lambda case: case.summaries,
     model_from=EDITOR.name,
     settings_from_model=True,
     # The first summary is asked beside the plan, so it is one of the first two calls.
@@ -176,7 +157,6 @@ VERIFIER = StageSpec(
     ),
     required=frozenset({"rubric_instruction", "transcript"}),
     prompt_per="mode",
-    calls=lambda case: CallRange(int(case.verifies), int(case.verifies)),
     model_from=EDITOR.name,
     prompt_of_acts=True,
 )

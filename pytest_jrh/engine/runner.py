@@ -28,7 +28,7 @@ from pytest_jrh.engine.making import (
     to_its_end,
 )
 from pytest_jrh.engine.own_code import Threads
-from pytest_jrh.engine.wiring import Calls, surveyed
+from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.network import open_to_session, session_ended
@@ -403,6 +403,8 @@ class CaseRunner:
 
     async def survey(self, spec: CaseSpec) -> Survey:
         """Replay a case as far as its cassettes reach."""
+        from pytest_jrh.engine.planning import surveyed
+
         attempt, ready = Attempt(spec), self._suites[spec.suite]
         survey = await surveyed(attempt, ready, self._judged, self.calls, self._say)
         return replace(survey, unreadable=self._settings.redactor.text(survey.unreadable))
@@ -537,13 +539,11 @@ class Engine:
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""
         items = list(specs)
-        beside = self._runner.beside(items)
-        for spec in (*beside, *items):
+        for spec in (*self._runner.beside(items), *items):
             try:
-                survey = self._loop.run_until_complete(self._runner.survey(spec))
+                yield self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:
                 raise end.error from None
-            yield replace(survey, beside=True) if spec in beside else survey
 
     def stop(self) -> None:
         """Begin no more calls, wait until those in flight are recorded, and end the thread."""

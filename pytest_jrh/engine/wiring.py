@@ -16,17 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes
-from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
-from pytest_jrh.core.model import UNSCORED, StageModel, StageName
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.model import StageModel, StageName
 from pytest_jrh.core.stages import (
     JUDGE,
-    MOST_FOLLOWING_EDITS,
-    NO_CALL,
-    VERIFIER,
 )
 from pytest_jrh.core.text import counted
-from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.attempts import Attempt
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
@@ -44,10 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from pytest_jrh.core.model import CaseSpec, Judgment, Message, RecordMode
+    from pytest_jrh.core.model import CaseSpec, RecordMode
     from pytest_jrh.engine.attempts import EngineSettings
     from pytest_jrh.engine.loading import ReadySuite
-    from pytest_jrh.engine.planning import Survey
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.llm.calls import Answer, CallRequest, Exchange
     from pytest_jrh.llm.client import LiteLLMExchange
@@ -374,69 +368,3 @@ class Calls:
             )
             self._trials = Trials(self._client, recorder)
         return self._client
-
-
-async def surveyed(
-    attempt: Attempt,
-    ready: ReadySuite,
-    judge: Callable[[Attempt], Awaitable[Judgment | None]],
-    calls: Calls,
-    say: Callable[[CaseSpec, str], None],
-) -> Survey:
-    """Replay a case as far as its cassettes reach; `judge` makes and judges it."""
-    from pytest_jrh.engine.planning import Survey
-
-    spec = attempt.spec
-    ended, unusable, letters, unreadable = True, False, 0, ""
-    evaluates = ready.test(spec.test).evaluate or spec in ready.bases
-    try:
-        await judge(attempt)
-    except Unrecorded:
-        messages = _messages(attempt, ready)
-        ended, letters = False, len(render_transcript(messages))
-        if has_media(messages) and ready.sends_images(spec.judge):
-            say(spec, "the images that its judge gets are not in the plan's tokens and costs.")
-    except Unscored as trouble:
-        unusable = UNSCORED[trouble.outcome].final
-        if trouble.outcome == "input_error":
-            unreadable = trouble.cause
-    except NoVerdictCase:
-        pass
-    except InputError as error:
-        unreadable = str(error)
-    making = [tape for tape in attempt.tapes if tape is not attempt.judging]
-    probe, pipeline = PROBES.get(spec.test), ready.pipelines.get(spec.test)
-    asks = probe.calls if probe is not None and probe.asks else None
-    # A judge that has not been reached is asked through a tape of its own.
-    judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
-    return Survey(
-        spec=spec,
-        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
-        ended=ended,
-        made=attempt.case is not None,
-        most_edits=ready.suite.generation.max_edit_rounds,
-        most_following=MOST_FOLLOWING_EDITS if ready.suite.generation.edits == "acts" else 0,
-        summarized_for=pipeline.summarized_for if pipeline is not None else (),
-        verifies=VERIFIER.name in ready.suite.stages,
-        evaluates=evaluates,
-        letters=letters,
-        # What a probe asks is counted for the first judge of a panel, before it has begun.
-        makes=bool(making) or (asks is not None and spec.judge == ready.suite.judges[0].name),
-        records_making=all(tape.records for tape in making),
-        records_judging=judging.records,
-        judge_calls=ready.judges[spec.judge].calls if evaluates else NO_CALL,
-        repeats=attempt.missing_repeats or ready.suite.repeats_of(spec.judge),
-        complete=any(tape.was_complete for tape in (*making, judging)),
-        unusable=unusable,
-        unreadable=unreadable,
-        renewed=any(tape.renewed for tape in attempt.tapes),
-        asks=asks,
-    )
-
-
-def _messages(attempt: Attempt, ready: ReadySuite) -> tuple[Message, ...]:
-    """The transcript whose length stands for that of the prompts: of a frozen suite the case's."""
-    case = attempt.case or (attempt.base.case if attempt.base is not None else None)
-    if ready.source is None and case is not None:
-        return case.messages
-    return ready.read(attempt.spec).messages

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.core.model import Complete, Mode, StageModel, Verdict
-    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.stages import Bounds
 
 
 DEFAULT_JUDGE = "prompt"
@@ -102,7 +102,7 @@ class SuiteJudge(Protocol):
         return ()
 
     @property
-    def calls(self) -> CallRange:
+    def calls(self) -> Bounds:
         """How many calls of these models one verdict takes, for plans and their costs."""
         return NO_CALL
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
-from pytest_jrh.core.stages import JUDGE, CallRange
+from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import holding
 from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of, offered_text
@@ -140,7 +140,7 @@ _SHORT = 12
 # was made of all that the code reaches.
 _FORM = "files "
 _EARLIER_FORM = re.compile("[0-9a-f]{12}")
-_UNKNOWN_CALLS = CallRange(0, 1)
+_UNKNOWN_CALLS = Bounds(0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class OwnCodeJudge(SuiteJudge):
         return self.settings.name
 
     @property
-    def calls(self) -> CallRange:
+    def calls(self) -> Bounds:
         """Its requests are not known, so a verdict counts as one call at most."""
         return _UNKNOWN_CALLS
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pytest_jrh.core.model import Case, Message, Mode, StageModel
-    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.stages import Bounds
     from pytest_jrh.core.templates import Template
     from pytest_jrh.judges.judge import JudgeCalls, JudgeSettings
 
@@ -105,7 +105,7 @@ class PromptJudge(SuiteJudge):
         return (self.settings.stage,)
 
     @property
-    def calls(self) -> CallRange:
+    def calls(self) -> Bounds:
         """One call a verdict; answers that have to be asked for again come on top."""
         return ONE_CALL
 

@@ -267,7 +267,7 @@ class _SuiteHooks:
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
             suites, surveys = self._session.suites, self._session.survey(specs)
-            for line in session_plan(suites, surveys, self._session.options, writer.fullwidth):
+            for line in session_plan(suites, surveys, writer.fullwidth):
                 writer.line(line)
             return True
         self._session.reviewing.open(specs)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import RecordMode
-from pytest_jrh.engine.planning import Bounds, CallPlan, plan_of
+from pytest_jrh.core.stages import Bounds
+from pytest_jrh.engine.planning import CallPlan, plan_of
 from pytest_jrh.engine.runner import Engine
 from tests.e2e.bench import Bench
 from tests.e2e.test_spending import pytest_in
@@ -19,7 +20,6 @@ from tests.support.model_server import Fault, ModelServer
 from tests.support.suites import write_suite
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import StageModel, StageName
     from tests.e2e.conftest import MakeBench
 
 BOTH = ["agent_perturbation", "agent_positives"]
@@ -29,14 +29,9 @@ JUDGES = [{"name": "strict"}, {"name": "kind"}]
 def planned(bench: Bench, mode: RecordMode | None, **more: Any) -> CallPlan:
     """The plan of all cases, made by an engine without any call."""
     suite = bench.ready.suite
-    models: dict[tuple[str, StageName, str | None], StageModel] = {}
-    for stage, model in suite.stages.items():
-        models[suite.name, stage, None] = model
-    for judge in suite.judges:
-        models[suite.name, "judge", judge.name] = judge.stage
     engine = Engine({suite.name: bench.ready}, bench.settings(mode, [], ask=False, **more))
     try:
-        return plan_of(engine.survey(bench.specs), models)
+        return plan_of(engine.survey(bench.specs))
     finally:
         engine.stop()
 
@@ -83,8 +78,7 @@ def test_a_plan_says_what_retrying_the_unscored_asks(
     server.faults.clear()
     files = {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
     without, plan = planned(bench, mode), planned(bench, mode, retry_unscored=True)
-    assert (to_make(without), without.unusable, without.renewed) == ({}, 2, 0)
-    assert (plan.unusable, plan.renewed) == (0, 2)
+    assert to_make(without) == {}
     assert files == {path: path.read_bytes() for path in bench.cassettes.rglob("*.yaml")}
     calls = asked(bench, server, mode, retry_unscored=True)
     assert within(plan, calls)
@@ -152,10 +146,9 @@ def test_a_plan_knows_that_once_adds_nothing_to_a_complete_recording(
     )
     bench.reload()
     plan = planned(bench, "once")
-    assert (to_make(plan), plan.unrecorded, plan.complete) == ({}, 2, True)
+    assert (to_make(plan), plan.unrecorded) == ({}, 2)
     assert asked(bench, server, "once") == {}
-    unsaid = planned(bench, None)
-    assert (to_make(unsaid), unsaid.complete) == ({"judge": Bounds(2, 2)}, True)
+    assert to_make(planned(bench, None)) == {"judge": Bounds(2, 2)}
     assert to_make(planned(bench, "new_episodes")) == exactly(asked(bench, server, "new_episodes"))
 
 
@@ -171,16 +164,13 @@ def test_a_plan_counts_the_making_of_a_panels_case_once(
     assert within(plan, asked(bench, server, mode))
 
 
-def test_a_plan_obeys_the_limits_and_knows_no_price_where_there_is_none(
-    tmp_path: Any, server: ModelServer
-) -> None:
+def test_a_plan_knows_no_price_where_there_is_none(tmp_path: Any, server: ModelServer) -> None:
     unpriced = {"synthetic_data_params": {"generation_model_name": "openai/some-local-model"}}
     files = write_suite(
         tmp_path / "suite", runs=2, tests=["agent_perturbation"], overrides=unpriced
     )
-    plan = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once", "--jrh-max-calls=5")
+    plan = pytest_in(files, server, "--jrh-plan", "--jrh-record-mode=once")
     assert (plan.returncode, server.count()) == (0, 0)
-    assert "With --jrh-max-calls=5 at most 5 of them are made" in " ".join(plan.stdout.split())
     assert "and an unknown cost: " in " ".join(plan.stdout.split())
     rows = [
         line

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from pytest_jrh.core.model import CaseResult, Verdict
-from pytest_jrh.engine.planning import Bounds
+from pytest_jrh.core.stages import Bounds
 from tests.e2e.bench import Bench, cassette_files, is_complete, read_cassette
 from tests.e2e.test_kill import pytest_process
 from tests.e2e.test_plan import asked, exactly, planned, to_make

@@ -205,13 +205,10 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) 
     if name == "probes":
         numbers -= {1, 2, 3} & numbers
     assert numbers == {4, 5, 6, 7}
-    planned = re.search(
-        r"^4 new runs: (\d+)(?: to (\d+))? calls?; (\d+) cases? kept\.$", plan, re.M
-    )
+    planned = re.search(r"^(\d+)(?: to (\d+))? calls?, ", plan, re.M)
     assert planned, plan
     assert int(planned[1]) <= len(asked) <= int(planned[2] or planned[1])
     cases = len(json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))["cases"])
-    assert int(planned[3]) >= cases
     assert f"{cases} of {cases} cases of the baseline" in " ".join(grown.stdout.split())
     assert "new since the baseline (" in grown.stdout
     assert "not comparable" not in grown.stdout
@@ -237,8 +234,7 @@ def test_acts_are_asked_as_they_were_though_the_log_has_new_arguments(
         before, first = committed(suite), server.requests
         shutil.copyfile(built_log(runs), suite.data / "runs.eval")
         plan = run_pytest(tmp_path, suite.option, record, "--jrh-plan", env=env).stdout
-        assert "1 new run: " in plan
-        assert "; 2 cases kept." in plan
+        assert re.search(r"^planner .* 2 +1 ", plan, re.M), plan
         grown = run_pytest(tmp_path, suite.option, record, "-n", "2", env=env)
         asked = server.requests[len(first) :]
     assert Counter(request.stage for request in asked)["planner"] == 1
@@ -256,8 +252,6 @@ def test_a_limit_of_runs_keeps_those_that_were_recorded(tmp_path: Path) -> None:
         run_pytest(tmp_path, suite.option, RECORD, env=env)
         first = server.count()
         write_runs(log, range(1, 41))
-        plan = run_pytest(tmp_path, suite.option, RECORD, "--jrh-plan", env=env)
-        assert "not drawn any more, and others in their place" in " ".join(plan.stdout.split())
         configure(suite, {AGENT: {"sampling": "kept"}})
         kept = run_pytest(tmp_path, suite.option, RECORD, env=env)
         assert (server.count(), kept.code) == (first, 0)

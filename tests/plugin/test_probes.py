@@ -121,7 +121,6 @@ def test_the_plan_is_what_is_made(probed: Probed) -> None:
     assert probed.asked == 24 + 6 + 12
     rows = re.findall(r"^judge .*? +0 +(\d+) ", probed.plan, re.MULTILINE)
     assert sum(map(int, rows)) == probed.asked
-    assert "23 of the cases are made by probes of 11 cases: without a call" in probed.plan
     assert f"{probed.calls} calls made" in probed.output
 
 
@@ -284,7 +283,6 @@ def test_a_probe_alone_has_its_base_cases_made_and_judged_once(
     )
     only = (suite.option, "-k", "e1-")
     plan = run_pytest(pytester.path, *only, NEW, "--jrh-plan", env=server.environment).stdout
-    assert "15 of the cases are made by probes of 3 cases, 3 of which are made and judged" in plan
     done = run_pytest(pytester.path, *only, NEW, env=server.environment)
     assert "15 passed" in done.stdout
     assert server.count("judge") == 3 * (15 + 3)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel, StageName
-    from pytest_jrh.core.stages import CallRange
+    from pytest_jrh.core.stages import Bounds
 
 
 PROBE_SEED = 8234
@@ -156,7 +156,7 @@ class Probe:
     derive: Callable[[Base, Variant, Random], Derived] | None = None
     per_case: int = 1
     ask: Callable[[ProbeBench, Base, Variant, Random], Awaitable[Derived]] | None = None
-    calls: Mapping[StageName, CallRange] = field(default_factory=dict)
+    calls: Mapping[StageName, Bounds] = field(default_factory=dict)
     binary_only: bool = False
     changes: Literal["all", "violated", "edited"] = "all"
     read_pack: Callable[[Any], tuple[Any, ...]] | None = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeBench, Variant
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.stages import VERIFIER, CallRange
+from pytest_jrh.core.stages import VERIFIER, Bounds
 
 if TYPE_CHECKING:
     from random import Random
@@ -39,7 +39,7 @@ RUBRIC_SPECIFICITY = Probe(
     label="specificity",
     variants=lambda _settings: (_OTHER_RUBRIC,),
     ask=_ask,
-    calls={VERIFIER.name: CallRange(1, 2)},
+    calls={VERIFIER.name: Bounds(1, 2)},
     binary_only=True,
     changes="edited",
 )

@@ -13,7 +13,7 @@ from pytest_jrh.cases.probes.probe import (
     positions_of,
 )
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, CallRange
+from pytest_jrh.core.stages import EDITOR, ONE_CALL, VERIFIER, Bounds
 from pytest_jrh.core.transcript import replace_text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ VERDICT_PRESSURE = Probe(
     label="pressure",
     variants=lambda _settings: (_CLAIM,),
     ask=_ask,
-    calls={EDITOR.name: ONE_CALL, VERIFIER.name: CallRange(0, 1)},
+    calls={EDITOR.name: ONE_CALL, VERIFIER.name: Bounds(0, 1)},
     binary_only=True,
     changes="violated",
 )
