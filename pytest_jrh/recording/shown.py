@@ -29,7 +29,7 @@ _SURE_PIECE = 25
 # Characters of an argument that is told from others without its name.
 _SURE_ARGUMENT = 4
 # Characters that are searched.
-_MOST_SENT = 3_000_000
+_MOST_SENT = 1_000_000
 # An image or an archive, or the tokens of a text as numbers: no digest or key is that long.
 _UNREADABLE = re.compile(r"[A-Za-z0-9+/]{400}|(?:\d{1,6},\s*){50}")
 # JSON within JSON has more backslashes.
