@@ -4,7 +4,7 @@ corrects (rule N4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, product
@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Line
-from pytest_jrh.stats.intervals import LEVEL, Tally, estimate_share
+from pytest_jrh.stats.intervals import LEVEL, estimate_share
 from pytest_jrh.stats.people import (
     Anchored,
-    CheckedCase,
+    CheckedCases,
     anchored_accuracy,
     anchored_false_positive_rate,
     anchored_recall,
@@ -44,7 +44,7 @@ CORRELATION = 0.2
 MOST = 0.97
 # Shares of wrong labels, and labels of people in the figure: recall has half of them.
 SMALL = ((0.02, 30), (0.02, 15), (0.05, 15), (0.02, 60))
-FIGURES: dict[str, Callable[[Sequence[Sequence[CheckedCase]]], Anchored]] = {
+FIGURES: dict[str, Callable[[CheckedCases], Anchored]] = {
     "accuracy": anchored_accuracy,
     "recall": anchored_recall,
     "false-positive rate": anchored_false_positive_rate,
@@ -88,17 +88,16 @@ def simulated(cell: Cell, sessions: int) -> dict[str, Found]:
     errors: dict[str, list[float]] = {figure: [] for figure in FIGURES}
     raw: dict[str, list[float]] = {figure: [] for figure in FIGURES}
     hits = dict.fromkeys(FIGURES, 0)
+    runs = np.arange(CASES) // cell.size
     for _ in range(sessions):
         true, label, answer = _session(rng, cell)
         people = np.zeros(CASES, dtype=bool)
         people[rng.choice(CASES, cell.labelled, replace=False)] = True
-        cases = [
-            CheckedCase(int(a), int(said), int(t) if seen else None)
-            for t, said, a, seen in zip(true, label, answer, people, strict=True)
-        ]
-        clusters = [cases[at : at + cell.size] for at in range(0, CASES, cell.size)]
+        cases = CheckedCases(
+            answer.astype(float), label.astype(float), np.where(people, true, np.nan), runs
+        )
         for figure, compute in FIGURES.items():
-            found = compute(clusters).estimate
+            found = compute(cases).estimate
             if found.value is None or found.lower is None or found.upper is None:
                 continue
             errors[figure].append(found.value - truths[figure])
@@ -138,7 +137,7 @@ def verifier_coverage(wrong: float, labelled: int, sessions: int) -> float:
     rng = np.random.default_rng([int(1000 * wrong), labelled])
     hits = 0
     for errors in rng.binomial(labelled, wrong, sessions):
-        bounds = estimate_share(Tally(int(each < errors), 1) for each in range(labelled))
+        bounds = estimate_share(np.arange(labelled) < errors, np.arange(labelled))
         assert bounds.lower is not None
         assert bounds.upper is not None
         hits += bounds.lower <= wrong <= bounds.upper

@@ -11,9 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
-from pytest_jrh.stats import intervals
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import Sums, Tally
+from pytest_jrh.stats.intervals import (
+    estimate_bias,
+    estimate_kappa,
+    estimate_mean,
+    estimate_share,
+)
 
 Counts = npt.NDArray[np.int64]
 ACCURACIES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -26,12 +30,14 @@ DESIGNS: dict[str, Callable[[int], list[int]]] = {
     "12 a run": lambda runs: [12] * runs,
     "1 to 12": lambda runs: [1 + number % 12 for number in range(runs)],
     "power law": lambda runs: [max(1, round(40 / number)) for number in range(1, runs + 1)],
+    "1 to 30": lambda runs: [1 + number * 7 % 30 for number in range(runs)],
     "half in one": lambda runs: [3 * (runs - 1), *[3] * (runs - 1)],
 }
 FEWEST = 10
 _SESSIONS, _AGAIN_SESSIONS, _AGAIN = 400, 4_000, 6
 _FIGURE_SESSIONS = 150
 _LEAST = 92
+_LEAST_IN_A_CELL = 90
 
 
 class Held(NamedTuple):
@@ -64,19 +70,19 @@ def held(estimates: Sequence[Estimate], truth: float) -> Held:
     return Held(float(np.mean(hits)), float(np.median(widths)))
 
 
+def shares_of(right: Counts, sizes: Counts) -> Estimate:
+    """The share of cases that are right, with so many of each run."""
+    runs = np.repeat(np.arange(len(sizes)), sizes)
+    number_in_run = np.arange(len(runs)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return estimate_share(number_in_run < right[runs], runs)
+
+
 def share_cell(design: str, runs: int, icc: float, accuracy: float, sessions: int) -> Held:
     """The interval of an accuracy in one design."""
     sizes = np.array(DESIGNS[design](runs))
     rng = np.random.default_rng([runs, int(10 * icc), int(100 * accuracy), sessions])
-    known: dict[bytes, Estimate] = {}
-    estimates = []
-    for right in right_counts(rng, sessions, sizes, accuracy, icc):
-        tallies = sorted(zip(right.tolist(), sizes.tolist(), strict=True))
-        key = repr(tallies).encode()
-        if key not in known:
-            known[key] = intervals.estimate_share(Tally(*tally) for tally in tallies)
-        estimates.append(known[key])
-    return held(estimates, accuracy)
+    drawn = right_counts(rng, sessions, sizes, accuracy, icc)
+    return held([shares_of(right, sizes) for right in drawn], accuracy)
 
 
 def _cells(design: str, correlations: Sequence[float]) -> list[tuple[float, float]]:
@@ -93,25 +99,36 @@ def share_row(design: str, runs: int, correlations: tuple[float, ...]) -> dict[s
     }
 
 
-FIGURES: dict[str, tuple[str, Callable[[Sums], float]]] = {
-    "kappa": ("estimate_kappa", lambda s: 1 - _disagreement(s)),
-    "weighted kappa": ("estimate_kappa", lambda s: 1 - _disagreement(s)),
-    "mean error": ("estimate_mean_error", lambda s: s.errors / s.n),
-    "bias": ("estimate_bias", lambda s: s.signed_errors / s.n),
+Estimator = Callable[[Counts, Counts, Counts], Estimate]
+LEVELS = 5
+
+
+def _mean_error(labels: Counts, given: Counts, runs: Counts) -> Estimate:
+    return estimate_mean(np.abs(given - labels).astype(float), runs, (0, LEVELS - 1))
+
+
+def _bias(labels: Counts, given: Counts, runs: Counts) -> Estimate:
+    return estimate_bias(labels.astype(float), given.astype(float), runs, LEVELS - 1)
+
+
+def kappa_of(labels: Counts, given: Counts, runs: Counts) -> Estimate:
+    """Agreement beyond chance, weighted on a scale."""
+    return estimate_kappa(labels.astype(float), given.astype(float), runs)
+
+
+FIGURES: dict[str, Estimator] = {
+    "kappa": kappa_of,
+    "weighted kappa": kappa_of,
+    "mean error": _mean_error,
+    "bias": _bias,
 }
 WRONG = (0.05, 0.1, 0.3, 0.5)
-LEVELS = 5
 FIGURE_RUNS = (10, 20, 50)
 # How wrong scores are off: mostly by one level either way, or up; or any other score.
 _OFF = {
     "kappa": ("flipped", "1 of 5 violated"),
     **dict.fromkeys(tuple(FIGURES)[1:], ("near", "up", "any")),
 }
-
-
-def _disagreement(sums: Sums) -> float:
-    chance = sums.n * (sums.label_squares + sums.answer_squares) - 2 * sums.labels * sums.answers
-    return sums.n * sums.square_errors / chance
 
 
 def answers(
@@ -136,31 +153,62 @@ def answers(
     return labels, np.clip(labels + errs * by, 0, LEVELS - 1)
 
 
-def _sums(labels: Counts, given: Counts) -> Sums:
-    """The sums over all labels and answers."""
-    error = given - labels
-    squares = (labels, labels**2, given, given**2, error**4, error**2, abs(error), error)
-    terms = (np.ones_like(error), error != 0, *squares)
-    return Sums(*(int(term.sum()) for term in terms))
-
-
 def figure_row(name: str, runs: int, off: str) -> dict[str, Held]:
     """The intervals of one figure, by share of wrong answers and correlation."""
-    estimator, figure = FIGURES[name]
+    estimator = FIGURES[name]
+    clusters = np.repeat(np.arange(runs), 6)
     cells = {}
     for wrong in WRONG:
         for icc in (0.0, 0.3, 0.6):
             rng = np.random.default_rng([runs, int(100 * wrong), int(10 * icc), len(off)])
             labels, given = answers(rng, 1, 40_000, wrong, icc, off)
-            truth = figure(_sums(labels, given))
+            truth = estimator(labels.ravel(), given.ravel(), np.repeat(np.arange(40_000), 6))
             labels, given = answers(rng, _FIGURE_SESSIONS, runs, wrong, icc, off)
-            estimates = []
-            for of_session in zip(labels.tolist(), given.tolist(), strict=True):
-                pairs = map(zip, *of_session)
-                estimates.append(getattr(intervals, estimator)(map(intervals.sums_of, pairs)))
-            if any(estimate.lower is not None for estimate in estimates):
-                cells[f"{wrong} {icc}"] = held(estimates, truth)
+            estimates = [
+                estimator(of_labels.ravel(), of_given.ravel(), clusters)
+                for of_labels, of_given in zip(labels, given, strict=True)
+            ]
+            assert truth.value is not None
+            cells[f"{wrong} {icc}"] = held(estimates, truth.value)
     return cells
+
+
+RARE = 0.05
+RARE_ACCURACIES = (0.6, 0.8, 0.9, 0.95)
+_RARE_SESSIONS, _LEAST_RARE, _WIDEST_RARE = 400, 88, 1.3
+
+
+def rare_row(runs: int, sessions: int = _RARE_SESSIONS) -> dict[str, Held]:
+    """The interval of kappa where 5% of cases are violated, with 1 to 30 cases a run."""
+    cells = {}
+    for accuracy in RARE_ACCURACIES:
+        for icc in (0.0, 0.3, 0.6):
+            rng = np.random.default_rng([30, runs, int(100 * accuracy), int(10 * icc)])
+            truth = kappa_of(*_rare_session(rng, np.full(40_000, 6), accuracy, icc)).value
+            assert truth is not None
+            estimates = []
+            for _ in range(sessions):
+                labels, given, clusters = _rare_session(
+                    rng, rng.integers(1, 31, runs), accuracy, icc
+                )
+                # Labels of one class have no kappa.
+                if labels.min() < labels.max():
+                    estimates.append(kappa_of(labels, given, clusters))
+            cells[f"{accuracy} {icc}"] = held(estimates, truth)
+    return cells
+
+
+def _rare_session(
+    rng: np.random.Generator, sizes: Counts, accuracy: float, icc: float
+) -> tuple[Counts, Counts, Counts]:
+    chance = np.full(len(sizes), accuracy)
+    if icc:
+        both = (1 - icc) / icc
+        chance = rng.beta(accuracy * both, (1 - accuracy) * both, len(sizes))
+    runs = np.repeat(np.arange(len(sizes)), sizes)
+    labels = (rng.random(len(runs)) < RARE).astype(int)
+    is_right = rng.random(len(runs)) < chance[runs]
+    return labels, np.where(is_right, labels, 1 - labels), runs
 
 
 def shares(pool: Executor) -> tuple[str, list[Check]]:
@@ -188,7 +236,7 @@ def shares(pool: Executor) -> tuple[str, list[Check]]:
     check = Check(
         "coverage of a share's interval, lowest cell from 10 runs on",
         100 * sure[lowest].covered,
-        _LEAST,
+        _LEAST_IN_A_CELL,
         "least",
         f"{runs} runs, {design}, correlation {icc}, accuracy {accuracy}; runs of one case apart, "
         f"which have Wilson's own interval; the {_AGAIN} lowest of "
@@ -229,13 +277,34 @@ def figures(pool: Executor) -> tuple[str, list[Check]]:
                 error=error,
             )
         )
+    few, many = pool.map(rare_row, (FEWEST, 50))
+    for runs, row in ((FEWEST, few), (50, many)):
+        lowest = min(cell.covered for cell in row.values())
+        checks.append(
+            Check(
+                f"coverage of kappa, 5% violated, {runs} runs of 1 to 30, lowest cell",
+                100 * lowest,
+                _LEAST_RARE,
+                "least",
+                error=error_of(lowest, _RARE_SESSIONS),
+            )
+        )
+    width = mean(cell.width for cell in few.values())
+    checks.append(
+        Check("mean width of kappa there, 10 runs, in hundredths", 100 * width, 130, "most")
+    )
+    rows["kappa, 5% violated, 1 to 30 a run", FEWEST, ""] = few
+    rows["kappa, 5% violated, 1 to 30 a run", 50, ""] = many
     body = (
         "## Kappa, weighted kappa, mean error, bias\n\nSix cases a run, wrong in 5 to 50%, with "
         "correlations of 0 to 0.6. Wrong scores are off by one level, some by two, either way "
         f"(near) or up, or are any other score with the same chance (any). {_FIGURE_SESSIONS} "
         "sessions a cell, so that the lowest may be low by chance.\n\n"
     )
-    named = {f"{name}, {off}, {runs}": row for (name, runs, off), row in rows.items()}
+    named = {
+        ", ".join(filter(None, (name, off, str(runs)))): row
+        for (name, runs, off), row in rows.items()
+    }
     return body + _table("figure, wrong scores, runs", named, "figures"), checks
 
 

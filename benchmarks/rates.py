@@ -5,7 +5,7 @@ coverage and width of the corrected rate, beside the labels alone and the judge 
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from itertools import accumulate, product
+from itertools import product
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import holds
-from pytest_jrh.stats.intervals import Tally, estimate_share
-from pytest_jrh.stats.people import CheckedCase, anchored_violations
+from pytest_jrh.stats.intervals import estimate_share
+from pytest_jrh.stats.people import CheckedCases, anchored_violations
 
 Flags = npt.NDArray[np.int64]
 CASES = 2_000
@@ -65,11 +65,7 @@ class Held(NamedTuple):
 def simulated(cell: Cell, sessions: int) -> Held:
     """The corrected rate in so many sessions of one design."""
     rng = np.random.default_rng([cell.size, int(1000 * cell.rate), cell.labelled, sessions])
-    checked = {
-        (answer, people): CheckedCase(answer, answer, people)
-        for answer, people in product((0, 1), (0, 1, None))
-    }
-    starts = [0, *accumulate(cell.sizes)][:-1]
+    tasks = np.repeat(np.arange(len(cell.sizes)), cell.sizes)
     errors, controls, judge_errors = [], [], []
     widths, widths_alone = [], []
     hits = hits_alone = 0
@@ -77,17 +73,10 @@ def simulated(cell: Cell, sessions: int) -> Held:
         true, answers = verdicts(rng, cell)
         is_labelled = np.zeros(CASES, dtype=bool)
         is_labelled[rng.choice(CASES, cell.labelled, replace=False)] = True
-        flags = zip(answers.tolist(), true.tolist(), is_labelled.tolist(), strict=True)
-        cases = [
-            checked[answer, label if has_label else None] for answer, label, has_label in flags
-        ]
-        tasks = [cases[at : at + size] for at, size in zip(starts, cell.sizes, strict=True)]
-        bounds = anchored_violations(tasks).estimate
-        labels = is_labelled.astype(int)
-        tallies = zip(
-            np.add.reduceat(true & labels, starts), np.add.reduceat(labels, starts), strict=True
-        )
-        alone = estimate_share(Tally(int(count), int(n)) for count, n in tallies)
+        said = answers.astype(float)
+        people = np.where(is_labelled, true, np.nan)
+        bounds = anchored_violations(CheckedCases(said, said, people, tasks)).estimate
+        alone = estimate_share(true[is_labelled], tasks[is_labelled])
         hits += holds(bounds, cell.rate)
         hits_alone += holds(alone, cell.rate)
         widths.append((bounds.upper or 0.0) - (bounds.lower or 0.0))

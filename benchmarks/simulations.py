@@ -7,13 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.intervals import right_counts
+from benchmarks.intervals import right_counts, shares_of
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
-    Tally,
     estimate_flicker,
-    estimate_share,
     false_alarm_of_snapshot,
 )
 
@@ -36,30 +34,9 @@ def epochs_coverage(icc: float, sessions: int) -> tuple[float, float]:
         for accuracy in (0.7, 0.8, 0.9, 0.95):
             sizes = np.full(runs, size)
             for right in right_counts(rng, sessions, sizes, accuracy, icc):
-                hits.append(holds(estimate_share(Tally(int(e), size) for e in right), accuracy))
+                hits.append(holds(shares_of(right, sizes), accuracy))
         covered.append(float(np.mean(hits)))
     return covered[0], covered[1]
-
-
-def rising_bounds(tries: int) -> int:
-    """How many of so many random mistakes raise a bound of the interval."""
-    rng = np.random.default_rng(1)
-    rising = 0
-    for _ in range(tries):
-        sizes = rng.integers(1, rng.choice((2, 6, 13, 40)), rng.integers(2, 15))
-        right = rng.binomial(sizes, rng.choice((0.5, 0.9, 0.97, 1.0), sizes.size))
-        place = rng.integers(sizes.size)
-        if right[place]:
-            before = _bounds(right, sizes)
-            right[place] -= 1
-            after = _bounds(right, sizes)
-            rising += any(b > a + 1e-12 for a, b in zip(before, after, strict=True))
-    return rising
-
-
-def _bounds(right: Counts, sizes: Counts) -> tuple[float, float]:
-    bounds = estimate_share(Tally(int(k), int(n)) for k, n in zip(right, sizes, strict=True))
-    return bounds.lower or 0.0, 1.0 if bounds.upper is None else bounds.upper
 
 
 def losses(

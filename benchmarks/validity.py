@@ -54,12 +54,6 @@ def _shares(pool: Executor) -> tuple[str, list[Check]]:
     return text, [
         *checks,
         Check(
-            "bounds that rise with a mistake, of 20,000",
-            simulations.rising_bounds(20_000),
-            0,
-            "most",
-        ),
-        Check(
             "coverage with three epochs of each sample, below that with three samples",
             100 * max(0.0, *(apart - together for together, apart in epochs)),
             2,

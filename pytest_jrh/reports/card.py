@@ -18,9 +18,8 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import estimate_bias
 from pytest_jrh.stats.people import FEWEST_LABELS
-from pytest_jrh.stats.statistics import accuracy_of, sums_by_cluster
+from pytest_jrh.stats.statistics import accuracy_of, bias_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -309,7 +308,7 @@ def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
     for level, results in sorted(by_level.items()):
         of_level = [pair for pair in pairs if pair.now.expected == level]
         found = RightShare(accuracy_of(results), _before(of_level))
-        bias = estimate_bias(sums_by_cluster(results))
+        bias = bias_of(results, total.matrices["ordinal"].labels)
         yield CardRow(f"level {level}", found, bias=bias)
 
 
@@ -462,9 +461,7 @@ def _failure_by(section: figures.Section, decision: GateDecision) -> str:
 
 _FLAWS = {
     "constant": "always gives the same verdict",
-    "near": "nearly always gives the same verdict",
-    "chance": "cannot be told from a coin",
-    "inverted": "says the opposite of the labels",
+    "little": "is worth little",
 }
 
 

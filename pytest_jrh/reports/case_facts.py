@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_jrh.cases.ids import perturbed_idx
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import review_text
 from pytest_jrh.reports.shown import not_shown_line, state_text
-from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel

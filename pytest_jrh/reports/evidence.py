@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.metrics import GroupStats
+    from pytest_jrh.stats.columns import GroupStats
 
 
 MEANINGS = {0: "satisfied", 1: "violated"}

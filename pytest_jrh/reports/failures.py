@@ -19,6 +19,7 @@ from pytest_jrh.cases.ids import RESULTS_FILE
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
+from pytest_jrh.core.reasoning import REASONING_DISAGREES, stated_score
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
     counted,
@@ -39,7 +40,6 @@ from pytest_jrh.reports.evidence import (
     meant,
 )
 from pytest_jrh.reports.shown import turns_text
-from pytest_jrh.stats.metrics import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Edit, Judgment, Message, ShownTurns, Verdict

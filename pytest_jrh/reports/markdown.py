@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
@@ -67,7 +68,6 @@ from pytest_jrh.reports.shown import shown_folds
 from pytest_jrh.reports.spending import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
-from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import flickering
 

@@ -35,8 +35,9 @@ from pytest_jrh.reports.session import scales
 from pytest_jrh.reports.shown import shown_count, shown_data
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
+from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
 from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
-from pytest_jrh.stats.metrics import GroupStats, bootstrap, counts_of, group_stats, metric
+from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.tables import table_format
@@ -72,23 +73,21 @@ def judge_report(
     material: SuiteMaterial,
     judge: JudgeSettings,
     results: Sequence[CaseResult],
-    seed: int | None = None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
 
-    Figures that cannot be computed are null, with the reason. The bootstrap is seeded with the
-    suite's sampling seed where `seed` is None. `schema/report.schema.json` describes the file.
+    Figures that cannot be computed are null, with the reason. `schema/report.schema.json` describes
+    the file.
     """
     suite, run = material.suite, material.run
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
-    seed = suite.source.sampling_seed if seed is None else seed
     plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
     for test in suite.tests:
         if test.evaluate and not KINDS[test.name].derived:
             of_test = [result for result in plain if result.spec.test == test.name]
-            metrics[test.name] = _test_report(suite.metric, of_test, seed)
+            metrics[test.name] = _test_report(suite.metric, of_test)
     reworded = {}
     for (_, rubric), cases in reworded_rubrics(results).items():
         reworded[rubric] = _ids(cases)
@@ -158,16 +157,16 @@ def _pass_rate(accuracy: float) -> str:
     return f"{min(accuracy, 0.9999) if accuracy < 1 else accuracy:.2%}"
 
 
-def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> dict[str, Any]:
+def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
     groups = group_stats(results)
-    total = counts_of(results)
+    total = ResultColumns.of(results).counts()
     figure = metric(
         metric_name,
         [result.expected for result in judged if result.expected is not None],
         [result.score for result in judged if result.expected is not None],
     )
-    interval = bootstrap(judged, seed)
+    accuracy = accuracy_of(judged)
     return {
         "metrics": {
             "pass_rate": None if total.accuracy is None else _pass_rate(total.accuracy),
@@ -178,15 +177,14 @@ def _test_report(metric_name: str, results: Sequence[CaseResult], seed: int) -> 
             "metric_reason": figure.reason,
             "accuracy": total.accuracy,
         },
-        "interval": interval_data(accuracy_of(judged)),
+        "interval": interval_data(accuracy),
         "rand": {
             "bootstrap": {
-                "mean": interval.value,
-                "lower_ci": interval.lower,
-                "upper_ci": interval.upper,
-                "reason": interval.reason,
+                "mean": accuracy.value,
+                "lower_ci": accuracy.lower,
+                "upper_ci": accuracy.upper,
+                "reason": accuracy.interval_reason,
                 "of": "accuracy",
-                "seed": seed,
             },
         },
         "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),

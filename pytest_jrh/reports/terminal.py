@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import SKIPS, score_counts
+from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import (
     GAP,
     Styled,
@@ -62,7 +63,6 @@ from pytest_jrh.stats.figures import (
     ranged,
     sections,
 )
-from pytest_jrh.stats.metrics import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:

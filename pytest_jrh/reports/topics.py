@@ -35,7 +35,6 @@ from pytest_jrh.stats.figures import (
     reasons,
 )
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import levels_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import HumanReview
@@ -210,8 +209,6 @@ def more_figures(section: figures.Section) -> list[Block]:
         matrix = row.statistics.matrices.get(section.mode)
         if matrix is not None and matrix.n:
             blocks.append(_matrix(row.name, matrix))
-            if section.mode == "ordinal":
-                blocks.append(_levels(row.name, matrix))
     missing = []
     for title, reason, labels in reasons(section):
         missing.append(f"{title}: {reason} ({', '.join(labels)})")
@@ -230,22 +227,6 @@ def _matrix(name: str, matrix: ConfusionMatrix) -> Table:
         rows.append(Row(str(label), cells))
     titles = tuple(f"judge gave {label}" for label in matrix.labels)
     return Table("right answer", titles, tuple(rows), name)
-
-
-def _levels(name: str, matrix: ConfusionMatrix) -> Table:
-    """What an ordinal judge gave to the cases of each level."""
-    rows = []
-    for level in levels_of(matrix):
-        texts = (
-            f"{level.n:,}",
-            decimal(level.mean),
-            level.bias_text,
-            decimal(level.spread),
-            level.range_text,
-        )
-        rows.append(Row(str(level.level), tuple(map(Cell, texts))))
-    titles = ("n", "mean given", "bias", "spread", "range")
-    return Table("right answer", titles, tuple(rows), f"{name}: what each level was given")
 
 
 def majority_text(panel: Panel) -> str:

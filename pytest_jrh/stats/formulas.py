@@ -1,7 +1,7 @@
 """What every figure is, an `Estimate`, and formulas on plain counts; each cites its source.
 
-Also quantiles and tails of the normal, Student's t and the binomial distribution, which the
-standard library lacks, and how far annotators agree: Krippendorff's alpha.
+Also quantiles of Student's t and tails of the binomial distribution, which the standard library
+lacks, and how far annotators agree: Krippendorff's alpha.
 """
 
 from __future__ import annotations
@@ -60,12 +60,6 @@ class Estimate:
         if self.lower is None or self.upper is None:
             return whole
         return replace(whole, lower=1 - self.upper, upper=1 - self.lower)
-
-    def within(self, lowest: float, highest: float) -> Estimate:
-        """The same with no more of the interval than the figure can reach."""
-        if self.lower is None or self.upper is None:
-            return self
-        return replace(self, lower=max(lowest, self.lower), upper=min(highest, self.upper))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,26 +125,13 @@ def normal_quantile(share: float) -> float:
     return _NORMAL.inv_cdf(share)
 
 
-def t_tail(value: float, freedom: float) -> float:
-    """The probability of Student's t with so many degrees of freedom to lie above `value`."""
-    square = value * value
-    if square < freedom:
-        # The other end of the beta distribution: exact where the argument would be close to 1.
-        outside = 1 - _beta(0.5, freedom / 2, square / (freedom + square))
-    else:
-        outside = _beta(freedom / 2, 0.5, freedom / (freedom + square))
-    return outside / 2 if value >= 0 else 1 - outside / 2
-
-
 @lru_cache(maxsize=4096)
 def t_quantile(share: float, freedom: float) -> float:
-    """The value that Student's t is below with probability `share`, 0 to 1; freedom >= 1.
+    """The value that Student's t is below with probability `share`, 1/2 to 1; freedom >= 1.
 
     Closed forms for 1 and 2 degrees of freedom, else Newton's method from the expansion of
     Cornish and Fisher (Abramowitz and Stegun 1964, 26.7.5), to 11 digits.
     """
-    if share < 0.5:  # noqa: PLR2004 - the middle
-        return -t_quantile(1 - share, freedom)
     if freedom == _CAUCHY:
         return math.tan(math.pi * (share - 0.5))
     if freedom == _TWO:
@@ -160,26 +141,15 @@ def t_quantile(share: float, freedom: float) -> float:
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     scale -= 0.5 * math.log(freedom * math.pi)
     for _ in range(_ITERATIONS):
-        density = math.exp(scale - (freedom + 1) / 2 * math.log1p(value * value / freedom))
-        step = (t_tail(value, freedom) - (1 - share)) / density
+        square = value * value
+        above = (1 - _beta(0.5, freedom / 2, square / (freedom + square))) / 2
+        density = math.exp(scale - (freedom + 1) / 2 * math.log1p(square / freedom))
+        step = (above - (1 - share)) / density
         # The tail is convex here, so that only a start that is too high can overshoot.
         value = max(value + step, value / 2)
         if abs(step) <= 1e-13 * (1 + abs(value)):
             break
     return value
-
-
-def binomial(n: int, share: float) -> list[float]:
-    """How likely it is that 0, 1, ... of `n` cases, each with this `share`, have something."""
-    if share <= 0 or share >= 1:
-        certain = n if share >= 1 else 0
-        return [float(number == certain) for number in range(n + 1)]
-    whole, yes, no = math.lgamma(n + 1), math.log(share), math.log1p(-share)
-    shares = []
-    for number in range(n + 1):
-        ways = whole - math.lgamma(number + 1) - math.lgamma(n - number + 1)
-        shares.append(math.exp(ways + number * yes + (n - number) * no))
-    return shares
 
 
 def binomial_tail(count: float, n: float, share: float) -> float:
@@ -218,19 +188,6 @@ def _away_from_zero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values of several decisions, in their order, so that all hold together at one level.
-
-    Holm 1979, Scand J Stat 6:65-70.
-    """
-    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
-    adjusted, reached = [0.0] * len(p_values), 0.0
-    for rank, number in enumerate(order):
-        reached = min(1.0, max(reached, (len(order) - rank) * p_values[number]))
-        adjusted[number] = reached
-    return adjusted
-
-
 _A_PAIR = 2
 
 
@@ -258,41 +215,24 @@ def agreement(units: Iterable[Sequence[int]], *, ordinal: bool = False) -> Agree
     pairable = [unit for unit in units if len(unit) >= _A_PAIR]
     if not pairable:
         return Agreement(0, 0, None, None)
-    margins = Counter(value for unit in pairable for value in unit)
-    distance = _ordinal(margins) if ordinal else _nominal
-    total = sum(margins.values())
-    observed = sum(_within(Counter(unit), distance) / (len(unit) - 1) for unit in pairable)
-    expected = _within(margins, distance) / (total - 1)
-    alike = [1 - _within(Counter(unit), _nominal) / _pairs(len(unit)) for unit in pairable]
+    import numpy as np
+
+    values, codes = np.unique(np.concatenate(pairable), return_inverse=True)
+    sizes = np.array([len(unit) for unit in pairable])
+    counts = np.zeros((len(pairable), len(values)))
+    np.add.at(counts, (np.repeat(np.arange(len(pairable)), sizes), codes), 1)
+    margins, differ = counts.sum(axis=0), 1 - np.eye(len(values))
+    distance = differ
+    if ordinal:
+        # The number of labels between two, each end counted half.
+        middle = np.cumsum(margins) - margins / 2
+        distance = (middle[:, None] - middle) ** 2
+    within = ((counts @ distance) * counts).sum(axis=1) / (sizes - 1)
+    disagreeing = ((counts @ differ) * counts).sum(axis=1) / (sizes * (sizes - 1))
+    expected = float(margins @ distance @ margins) / (len(codes) - 1)
     return Agreement(
         units=len(pairable),
-        labels=total,
-        raw=sum(alike) / len(alike),
-        alpha=1 - observed / expected if expected else None,
+        labels=len(codes),
+        raw=float(np.mean(1 - disagreeing)),
+        alpha=1 - float(within.sum()) / expected if expected else None,
     )
-
-
-def _pairs(number: int) -> int:
-    return number * (number - 1)
-
-
-def _within(counts: Counter[int], distance: Callable[[int, int], float]) -> float:
-    """The sum of differences over ordered pairs of labels with these counts."""
-    return sum(
-        counts[one] * counts[other] * distance(one, other) for one in counts for other in counts
-    )
-
-
-def _nominal(one: int, other: int) -> float:
-    return float(one != other)
-
-
-def _ordinal(margins: Counter[int]) -> Callable[[int, int], float]:
-    """The squared number of labels between two, each end counted half."""
-
-    def distance(one: int, other: int) -> float:
-        low, high = min(one, other), max(one, other)
-        between = sum(count for value, count in margins.items() if low <= value <= high)
-        return (between - (margins[low] + margins[high]) / 2) ** 2 if low != high else 0.0
-
-    return distance

@@ -11,13 +11,12 @@ from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, grouped, summed, tallied
+from pytest_jrh.stats.intervals import cluster_codes, estimate_kappa, estimate_share, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, ClusterId, Spending
-    from pytest_jrh.stats.formulas import Pair
 
 
 _NOTHING_SHARED = "no case has a verdict of both"
@@ -160,8 +159,9 @@ def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
     def share(
         counted_votes: Iterable[PanelVote], counts: Callable[[PanelVote], bool], missing: str = ""
     ) -> Estimate:
-        marks = ((clusters[vote.case], counts(vote)) for vote in counted_votes)
-        return estimate_share(tallied(marks), missing=missing)
+        marked = list(counted_votes)
+        codes = cluster_codes(clusters[vote.case] for vote in marked)
+        return estimate_share(list(map(counts, marked)), codes, missing=missing)
 
     decided = [vote for vote in votes if vote.score is not None]
     return Panel(
@@ -180,20 +180,27 @@ def _is_right(vote: PanelVote) -> bool:
 
 
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, CaseResult]]) -> JudgePair:
-    scores: list[tuple[ClusterId, Pair]] = []
+    scores: list[tuple[int, int]] = []
+    clusters: list[ClusterId] = []
     different: list[str] = []
     for case, by_judge in cases.items():
         first, second = by_judge.get(one), by_judge.get(other)
         if first is None or second is None or first.score is None or second.score is None:
             continue
-        scores.append((first.spec.cluster_id, (first.score, second.score)))
+        scores.append((first.score, second.score))
+        clusters.append(first.spec.cluster_id)
         if first.score != second.score:
             different.append(case)
     if not scores:
         nothing = Estimate(count=0, why=_NOTHING_SHARED)
         return JudgePair((one, other), nothing, nothing, ())
-    agreement = estimate_share(tallied((cluster, a == b) for cluster, (a, b) in scores))
-    return JudgePair((one, other), agreement, estimate_kappa(summed(scores)), tuple(different))
+    import numpy as np
+
+    codes = cluster_codes(clusters)
+    of_one, of_other = np.array(scores, dtype=float).T
+    agreement = estimate_share(of_one == of_other, codes)
+    kappa = estimate_kappa(of_one, of_other, codes)
+    return JudgePair((one, other), agreement, kappa, tuple(different))
 
 
 def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:

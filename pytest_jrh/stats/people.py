@@ -12,49 +12,62 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
-from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.formulas import Agreement, Estimate, agreement, t_quantile
+from pytest_jrh.stats.columns import ResultColumns
+from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
 from pytest_jrh.stats.intervals import (
-    LEVEL,
-    by_cluster,
+    cluster_codes,
+    estimate,
     estimate_kappa,
     estimate_share,
-    summed,
-    tallied,
-    wilson,
 )
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import accuracy_of
+from pytest_jrh.stats.statistics import accuracy_of, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, LabelKey
+    from pytest_jrh.stats.intervals import Codes, Numbers
 
 
 _Figure = TypeVar("_Figure")
+_Counts: TypeAlias = "Callable[[Numbers, Numbers], Any]"
+"""Which cases count, by the judge's answers and by labels."""
 
 FEWEST_LABELS = 20
-"""With fewer labels of people, no figure is corrected."""
+"""With fewer labels of people, no figure of all cases is corrected."""
+FEWEST_OF_CLASS = 10
+"""With fewer labels of people in a class, neither is its recall or false-positive rate."""
 # By simulation, fewer labels without a wrong one are too often of a suite that has wrong ones: of
 # 2% the figure by 30 labels was off by 0.6 points. With 60 it is off by 0.3 at most.
 _CONFIRMING_LABELS = 60
-_FEWEST_CLUSTERS = 2
 _UNSEEN = "people labelled no such case"
+# What a sample did not show and may still be there: a third of a discordant case of each kind, as
+# in the neutral prior of a share (Kerman 2011, Electron J Stat 5:1450-1470). By simulation half a
+# case covers too much, and a quarter too little; of rates, half as much covers them.
+_UNSEEN_CASES = 2 / 3
+_UNSEEN_OF_RATES = 1 / 3
 
 
-class CheckedCase(NamedTuple):
-    """One judged binary case: the judge's answer, the suite's label, and that of people where
-    somebody looked.
+class CheckedCases(NamedTuple):
+    """Judged binary cases as columns: the judge's answer, the suite's label, and that of people,
+    nan where nobody looked.
     """
 
-    answer: int
-    label: int
-    people: int | None = None
+    answers: Numbers
+    labels: Numbers
+    people: Numbers
+    clusters: Codes
+
+    @property
+    def is_labelled(self) -> Any:
+        """Whether people looked at each."""
+        import numpy as np
+
+        return ~np.isnan(self.people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,193 +80,138 @@ class Anchored:
     raw: float | None = None
 
 
-class _Unseen(NamedTuple):
-    """What a sample did not show and may still be there, in labelled cases: what it adds to the
-    variance of their sum, and how many of either kind are added to shrink a share that gives it.
-
-    With `by_size`, clusters of unequal sizes vary as much as fewer of one size.
-    """
-
-    variance: float
-    cases: float
-    by_size: bool = False
-
-
-# A third of a discordant case of each kind, as in the neutral prior of a share (Kerman 2011,
-# Electron J Stat 5:1450-1470). By simulation half a case covers too much, and a quarter too little.
-_OF_FIGURES = _Unseen(2 / 3, 1)
-# With as much in both, a rate of which no label shows a violation is known as well as by these
-# labels alone: by simulation the above covers as little as 89% there. Half a label covers more than
-# 98% of rates near one half. All runs that there are may be of few tasks: where one has half of
-# them, it covers 92 to 97% by size, and else 67 to 85%.
-_OF_RATES = _Unseen(1 / 3, 1 / 3, by_size=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Mean:
-    """A mean over all cases, and what each cluster adds to it beyond the mean."""
-
-    value: float
-    influence: Sequence[float]
-
-
-def anchored_violations(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+def anchored_violations(cases: CheckedCases) -> Anchored:
     """The share of all cases that are violated by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
-    return _anchored(clusters, lambda _answer, label: label == 1, None, _OF_RATES)
+    return _anchored(cases, lambda _, labels: labels == 1, None, _UNSEEN_OF_RATES)
 
 
-def anchored_accuracy(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+def anchored_accuracy(cases: CheckedCases) -> Anchored:
     """The share of cases that the judge gets right by the labels of people."""
-    return _anchored(clusters, lambda answer, label: answer == label, None)
+    return _anchored(cases, lambda answers, labels: answers == labels, None)
 
 
-def anchored_recall(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+def anchored_recall(cases: CheckedCases) -> Anchored:
     """The share of the cases that are violated by people's labels that the judge calls so."""
     return _anchored(
-        clusters, lambda answer, label: answer == label == 1, lambda _answer, label: label == 1
+        cases,
+        lambda answers, labels: (answers == 1) & (labels == 1),
+        lambda _, labels: labels == 1,
     )
 
 
-def anchored_false_positive_rate(clusters: Iterable[Sequence[CheckedCase]]) -> Anchored:
+def anchored_false_positive_rate(cases: CheckedCases) -> Anchored:
     """The share of the cases that are satisfied by people's labels that the judge calls
     violated.
     """
     return _anchored(
-        clusters,
-        lambda answer, label: answer == 1 and label == 0,
-        lambda _answer, label: label == 0,
+        cases,
+        lambda answers, labels: (answers == 1) & (labels == 0),
+        lambda _, labels: labels == 0,
     )
 
 
 def _anchored(
-    clusters: Iterable[Sequence[CheckedCase]],
-    counts: Callable[[int, int], bool],
-    among: Callable[[int, int], bool] | None,
-    unseen: _Unseen = _OF_FIGURES,
+    cases: CheckedCases,
+    counts: _Counts,
+    among: _Counts | None,
+    unseen: float = _UNSEEN_CASES,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
-    filled = [list(cluster) for cluster in clusters if cluster]
-    cases = list(chain.from_iterable(filled))
-    labelled = sum(case.people is not None for case in cases)
-    raw = _raw(cases, counts, among)
-    if why := _missing(filled, labelled):
-        return Anchored(Estimate(n=len(cases), why=why), raw)
-    upper = _mean(filled, counts)
-    value, influence, scale = upper.value, upper.influence, 1.0
-    if among is not None:
-        lower = _mean(filled, among)
-        scale = lower.value
-        if scale <= 0 or not any(_by_people(case, among) for case in cases):
-            return Anchored(Estimate(n=len(cases), why=_UNSEEN), raw)
-        value = upper.value / scale
-        # The linear part of a ratio (Taylor): what a cluster adds to it.
-        influence = [
-            (one - value * other) / scale
-            for one, other in zip(upper.influence, lower.influence, strict=True)
-        ]
-    if unseen is _OF_FIGURES and raw is not None and _is_confirmed(cases, labelled):
-        value = raw
-    value = min(max(value, 0.0), 1.0)
-    independent: float = len(filled)
-    if unseen.by_size:
-        independent = len(cases) ** 2 / sum(len(cluster) ** 2 for cluster in filled)
-    t = t_quantile((1 + LEVEL) / 2, max(1.0, min(independent, labelled) - 1))
-    bounds = _bounds(influence, value, labelled * scale, t, unseen)
-    return Anchored(Estimate(value, *bounds, n=len(cases)), raw)
+    import numpy as np
+
+    n, labelled = len(cases.labels), int(cases.is_labelled.sum())
+    is_among = np.ones(n, dtype=bool) if among is None else among(cases.answers, cases.labels)
+    raw = None
+    if is_among.any():
+        raw = float(counts(cases.answers, cases.labels)[is_among].mean())
+    if why := _missing(cases, among):
+        return Anchored(Estimate(n=n, why=why), raw)
+    is_confirmed = unseen == _UNSEEN_CASES and raw is not None and _is_confirmed(cases)
+    columns = [np.ones(n), cases.is_labelled]
+    for of in (counts, among):
+        if of is not None:
+            columns += _predicted(cases, of, is_confirmed=is_confirmed)
+    rows = np.column_stack(columns).astype(float)
+    # A labelled case of which people say otherwise than the label, either way.
+    turned = np.zeros((2, rows.shape[1]))
+    turned[:, 1], turned[:, 3] = 1, (1, -1)
+    figure = _corrected_mean if among is None else _corrected_ratio
+    corrected = estimate(rows, cases.clusters, figure, turned, unseen=unseen, freedom=labelled)
+    if corrected.value is None:
+        return Anchored(Estimate(n=n, why=_UNSEEN), raw)
+    value = raw if is_confirmed else min(max(corrected.value, 0.0), 1.0)
+    return Anchored(replace(corrected, value=value), raw)
 
 
-def _raw(
-    cases: Sequence[CheckedCase],
-    counts: Callable[[int, int], bool],
-    among: Callable[[int, int], bool] | None,
-) -> float | None:
-    denominator = [case for case in cases if among is None or among(case.answer, case.label)]
-    if not denominator:
-        return None
-    return fmean(counts(case.answer, case.label) for case in denominator)
-
-
-def _bounds(
-    influence: Sequence[float], value: float, labelled: float, t: float, unseen: _Unseen
-) -> tuple[float, float]:
-    """Wilson's interval on the number of cases that would give the estimate its variance, with
-    Student's t.
-
-    A share near its end has a skewed distribution, which a symmetric interval misses: by
-    simulation it covered as little as 85%. `labelled` are the cases of people in the figure. The
-    squares are of what clusters add, as these and not cases are independent.
-    """
-    squares = math.fsum(part * part for part in influence)
-    variance = squares * len(influence) / (len(influence) - 1) + unseen.variance / labelled**2
-    # Shrunk a little, since a share that is all or nothing would have no variance of its own.
-    shrunk = (value * labelled + unseen.cases) / (labelled + 2 * unseen.cases)
-    lower, upper = wilson(value, t * t * variance / (shrunk * (1 - shrunk)))
-    return max(lower, 0.0), min(upper, 1.0)
-
-
-def _missing(clusters: Sequence[Sequence[CheckedCase]], labelled: int) -> str:
+def _missing(cases: CheckedCases, among: _Counts | None) -> str:
     """Why no figure is corrected; empty where one is."""
-    if labelled < FEWEST_LABELS:
+    if among is None and (labelled := int(cases.is_labelled.sum())) < FEWEST_LABELS:
         return f"{labelled} labels of people; at least {FEWEST_LABELS} are needed"
-    if len(clusters) < _FEWEST_CLUSTERS:
+    if among is not None:
+        of_class = int(among(cases.answers, cases.people).sum())
+        if not of_class:
+            return _UNSEEN
+        if of_class < FEWEST_OF_CLASS:
+            return (
+                f"people labelled {counted(of_class, 'such case')}; at least {FEWEST_OF_CLASS} are "
+                "needed"
+            )
+    if len(set(cases.clusters.tolist())) == 1:
         return "all cases come from one source run"
     return ""
 
 
-def _is_confirmed(cases: Sequence[CheckedCase], labelled: int) -> bool:
+def _is_confirmed(cases: CheckedCases) -> bool:
     """Whether people found no wrong label in all cases, or in so many that the figure by the labels
     is the best that there is.
     """
-    is_enough = labelled >= min(len(cases), _CONFIRMING_LABELS)
-    return is_enough and all(case.people in (None, case.label) for case in cases)
+    looked = cases.is_labelled
+    is_enough = looked.sum() >= min(len(looked), _CONFIRMING_LABELS)
+    return bool(is_enough and (cases.people[looked] == cases.labels[looked]).all())
 
 
-def _by_people(case: CheckedCase, counts: Callable[[int, int], bool]) -> bool:
-    return case.people is not None and counts(case.answer, case.people)
+def _corrected_mean(sums: Any) -> Any:
+    return sums[2] / sums[0] + sums[3] / sums[1]
 
 
-def _mean(clusters: Sequence[Sequence[CheckedCase]], counts: Callable[[int, int], bool]) -> _Mean:
-    """The mean over all cases by the suite's labels, corrected by the cases with labels of people.
+def _corrected_ratio(sums: Any) -> Any:
+    return _corrected_mean(sums) / (sums[4] / sums[0] + sums[5] / sums[1])
+
+
+def _predicted(
+    cases: CheckedCases, counts: _Counts, *, is_confirmed: bool
+) -> tuple[Numbers, Numbers]:
+    """What the suite's labels predict of each case, by its weight, and what people add to it.
 
     Each labelled case is corrected with a weight that the others give (a jackknife of PPI++'s), so
-    that the estimate is unbiased; two pseudo pairs, one of each discordant kind, steady it.
+    that the estimate is unbiased; of labels that are confirmed it is 1.
     """
-    predicted = [sum(counts(case.answer, case.label) for case in cluster) for cluster in clusters]
-    number = sum(map(len, clusters))
-    mean = sum(predicted) / number
-    labelled = [[case for case in cluster if case.people is not None] for cluster in clusters]
-    pairs = [
-        (float(_by_people(case, counts)), float(counts(case.answer, case.label)))
-        for case in chain.from_iterable(labelled)
-    ]
-    weights = _weights(pairs)
-    rests = [true - weight * guess for (true, guess), weight in zip(pairs, weights, strict=True)]
-    weight, rest = fmean(weights), fmean(rests)
-    corrections = iter(rests)
-    influence = []
-    for cluster, guesses, checked_cases in zip(clusters, predicted, labelled, strict=True):
-        correction = sum(islice(corrections, len(checked_cases))) - rest * len(checked_cases)
-        beyond_mean = guesses - mean * len(cluster)
-        influence.append(weight * beyond_mean / number + correction / len(rests))
-    return _Mean(weight * mean + rest, influence)
+    import numpy as np
+
+    looked = cases.is_labelled
+    guess = counts(cases.answers, cases.labels).astype(float)
+    true = counts(cases.answers, cases.people).astype(float)
+    weights = np.ones(int(looked.sum()))
+    if not is_confirmed:
+        weights = _weights(guess[looked], true[looked])
+    added = np.zeros(len(guess))
+    added[looked] = true[looked] - weights * guess[looked]
+    return weights.mean() * guess, added
 
 
-def _weights(pairs: Sequence[tuple[float, float]]) -> list[float]:
-    """For each pair, the slope of truth on prediction in the others, from 0 to 1."""
-    number = len(pairs) + 1
-    trues = sum(true for true, _ in pairs) + 1
-    guesses = sum(guess for _, guess in pairs) + 1
-    both = sum(true * guess for true, guess in pairs)
-    weights = []
-    for true, guess in pairs:
-        sum_true, sum_guess = trues - true, guesses - guess
-        covariance = (both - true * guess) - sum_true * sum_guess / number
-        # Guesses are 0 or 1, and so their own squares; the pseudo pairs have one of each.
-        variance = sum_guess - sum_guess * sum_guess / number
-        weights.append(min(max(covariance / variance, 0.0), 1.0))
-    return weights
+def _weights(guess: Numbers, true: Numbers) -> Numbers:
+    """For each pair, the slope of truth on prediction in the others, from 0 to 1; two pseudo pairs,
+    one of each discordant kind, steady it.
+    """
+    number = len(guess) + 1
+    trues, guesses = true.sum() + 1 - true, guess.sum() + 1 - guess
+    covariance = ((true * guess).sum() - true * guess) - trues * guesses / number
+    # Guesses are 0 or 1, and so their own squares; the pseudo pairs have one of each.
+    variance = guesses - guesses * guesses / number
+    slopes: Numbers = (covariance / variance).clip(0.0, 1.0)
+    return slopes
 
 
 _NO_SCORE = -1
@@ -315,11 +273,11 @@ def against_people(
     without_label |= digests.keys() & set(untold)
     if not labels and not without_label:
         return None
-    clusters = _checked_clusters(judged, labels)
-    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(clusters)}
+    cases = _checked_cases(judged, labels)
+    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases)}
     if not ordinal:
-        figures["recall"] = anchored_recall(clusters)
-        figures["false_positive_rate"] = anchored_false_positive_rate(clusters)
+        figures["recall"] = anchored_recall(cases)
+        figures["false_positive_rate"] = anchored_false_positive_rate(cases)
     return AgainstPeople(
         figures=figures,
         labelled=sum(label is not None for label in labels.values()),
@@ -329,16 +287,34 @@ def against_people(
     )
 
 
-def _checked_clusters(
-    judged: Sequence[CaseResult], labels: Mapping[str, int | None]
-) -> list[list[CheckedCase]]:
+def _checked_cases(judged: Sequence[CaseResult], labels: Mapping[str, int | None]) -> CheckedCases:
     first = _first_of_equals(judged)
-    cases = []
+    answers, of_suite, of_people = [], [], []
     for result in judged:
         label = labels.get(result.case_digest) if result.case_id in first else None
-        answer = _NO_SCORE if result.score is None else result.score
-        cases.append((result.spec.cluster_id, CheckedCase(answer, result.expected or 0, label)))
-    return by_cluster(cases)
+        answers.append(_NO_SCORE if result.score is None else result.score)
+        of_suite.append(result.expected or 0)
+        of_people.append(math.nan if label is None else label)
+    return checked_cases(
+        answers, of_suite, of_people, [result.spec.cluster_id for result in judged]
+    )
+
+
+def checked_cases(
+    answers: Sequence[int],
+    labels: Sequence[int],
+    people: Sequence[float],
+    clusters: Iterable[Any],
+) -> CheckedCases:
+    """Cases by what the judge, the suite and people say of each, nan where nobody looked."""
+    import numpy as np
+
+    return CheckedCases(
+        np.array(answers, dtype=float),
+        np.array(labels, dtype=float),
+        np.array(people, dtype=float),
+        cluster_codes(clusters),
+    )
 
 
 def _undecided(
@@ -356,8 +332,8 @@ def _undecided(
         if result.case_digest in without_label:
             missed[result.case_digest] = _NO_ANSWER
             given[result.case_digest] = _NO_ANSWER if result.score is None else result.score
-    lowest = anchored_accuracy(_checked_clusters(judged, missed)).estimate.value
-    highest = anchored_accuracy(_checked_clusters(judged, given)).estimate.value
+    lowest = anchored_accuracy(_checked_cases(judged, missed)).estimate.value
+    highest = anchored_accuracy(_checked_cases(judged, given)).estimate.value
     return None if lowest is None or highest is None else (lowest, highest)
 
 
@@ -387,30 +363,36 @@ def verifier_against_people(
     if not labelled and not reviewers.units:
         return None
     return VerifierAgainstPeople(
-        false_confirmations=estimate_share(
-            tallied(
-                (result.spec.cluster_id, label != result.expected)
-                for result, label in labelled
-                if _confirmed(result)
-            ),
-            missing=_UNSEEN,
+        false_confirmations=_share_wrong(
+            (result, label != result.expected) for result, label in labelled if _confirmed(result)
         ),
-        false_rejections=estimate_share(
-            tallied(
-                (result.spec.cluster_id, label == result.rejected.expected)
-                for result, label in labelled
-                if result.rejected is not None
-            ),
-            missing=_UNSEEN,
+        false_rejections=_share_wrong(
+            (result, label == result.rejected.expected)
+            for result, label in labelled
+            if result.rejected is not None
         ),
-        kappa=estimate_kappa(
-            summed(
-                (result.spec.cluster_id, (label, _verdict(result))) for result, label in labelled
-            )
-        ),
+        kappa=_kappa(labelled),
         reviewers=reviewers,
         labelled=len(labelled),
     )
+
+
+def _share_wrong(marks: Iterable[tuple[CaseResult, bool]]) -> Estimate:
+    marked = list(marks)
+    clusters = cluster_codes(result.spec.cluster_id for result, _ in marked)
+    return estimate_share([is_wrong for _, is_wrong in marked], clusters, missing=_UNSEEN)
+
+
+def _kappa(labelled: Sequence[tuple[CaseResult, int]]) -> Estimate:
+    """The agreement of people and verifier beyond chance."""
+    import numpy as np
+
+    labels = np.array([label for _, label in labelled], dtype=float)
+    said = np.array([_verdict(result) for result, _ in labelled], dtype=float)
+    if len(set(labels.tolist())) == 1:
+        return Estimate(n=len(labelled), why=f"one class only: every label is {labelled[0][1]}")
+    clusters = cluster_codes(result.spec.cluster_id for result, _ in labelled)
+    return estimate_kappa(labels, said, clusters)
 
 
 def digest_of(result: CaseResult) -> str:
@@ -451,32 +433,32 @@ class Sides:
 
 
 def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
-    """Both accuracies of one judge's results; None where one side has no verdict.
-
-    The interval of the difference comes from those of the two sides (MOVER: Zou and Donner 2008,
-    Stat Med 27:1693-1702), taken as independent: where both are of the same runs it is wider than
-    it had to be.
-    """
-    sides: dict[bool, list[CaseResult]] = {True: [], False: []}
-    for result in results:
-        if result.outcome in JUDGED and not result.spec.derived:
-            sides[KINDS[result.spec.test].natural].append(result)
-    if not all(sides.values()):
+    """Both accuracies of one judge's results; None where one side has no verdict."""
+    judged = [result for result in results if result.outcome in JUDGED and not result.spec.derived]
+    natural = [result for result in judged if KINDS[result.spec.test].natural]
+    synthetic = [result for result in judged if not KINDS[result.spec.test].natural]
+    if not natural or not synthetic:
         return None
-    natural, synthetic = accuracy_of(sides[True]), accuracy_of(sides[False])
-    return Sides(natural, synthetic, _difference(natural, synthetic))
+    columns = ResultColumns.of([*natural, *synthetic])
+    gap = _gap(columns.is_right, len(natural), columns.clusters)
+    return Sides(accuracy_of(natural), accuracy_of(synthetic), gap)
 
 
-def _difference(one: Estimate, other: Estimate) -> Estimate:
-    """One share of some cases less another."""
-    first, second = one.value or 0.0, other.value or 0.0
-    gap = Estimate(first - second, n=one.n + other.n)
-    if one.lower is None or one.upper is None or other.lower is None or other.upper is None:
-        return replace(gap, why=one.why or other.why)
-    return replace(
-        gap,
-        lower=first - second - math.hypot(first - one.lower, other.upper - second),
-        upper=first - second + math.hypot(one.upper - first, second - other.lower),
+def _gap(is_right: Any, natural: int, clusters: Codes) -> Estimate:
+    """One share, of so many cases at the beginning, less that of the others."""
+    import numpy as np
+
+    is_natural = np.arange(len(is_right)) < natural
+    rows, turned = (
+        np.column_stack([is_natural, is_natural & marks, ~is_natural, ~is_natural & marks])
+        for marks in (is_right, ~is_right)
+    )
+    return estimate(
+        rows.astype(float),
+        clusters,
+        lambda sums: sums[1] / sums[0] - sums[3] / sums[2],
+        turned.astype(float),
+        span=(-1.0, 1.0),
     )
 
 
@@ -540,23 +522,24 @@ def _violation_rate(
     ]
     if not any(result.outcome == "unlabelled" for result in judged):
         return None
-    cases = [(result.spec.cluster_id, _rated(result, drawn)) for result in judged]
-    labelled = sum(case.people is not None for _, case in cases)
-    corrected = anchored_violations(by_cluster(cases)).estimate
+    labels = [_drawn_label(result, drawn) for result in judged]
+    labelled = sum(not math.isnan(label) for label in labels)
+    answers = [result.score or 0 for result in judged]
+    cases = checked_cases(answers, answers, labels, [result.spec.cluster_id for result in judged])
+    corrected = anchored_violations(cases).estimate
     if labelled < FEWEST_LABELS:
         why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
-        corrected = Estimate(n=len(cases), why=why)
+        corrected = Estimate(n=len(judged), why=why)
     return ViolationRate(
-        judged=estimate_share(tallied((cluster, case.answer == 1) for cluster, case in cases)),
+        judged=share_of(judged, lambda result: result.score == 1),
         corrected=corrected,
         labelled=labelled,
         drawn=bool(drawn),
     )
 
 
-def _rated(result: CaseResult, drawn: Collection[LabelKey]) -> CheckedCase:
-    answer = result.score or 0
-    label = result.expected
-    if drawn and result.spec.label_key not in drawn:
-        label = None
-    return CheckedCase(answer, answer, label)
+def _drawn_label(result: CaseResult, drawn: Collection[LabelKey]) -> float:
+    """The label that corrects a rate; nan where there is none."""
+    if result.expected is None or (drawn and result.spec.label_key not in drawn):
+        return math.nan
+    return result.expected

@@ -14,26 +14,24 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail, holm
+from pytest_jrh.stats.columns import answer_of
+from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
     LEVEL,
     NOT_ASKED_TWICE,
     RepeatedCase,
-    Tally,
+    cluster_codes,
     effective_size,
     estimate_flicker,
-    estimate_share,
     grouped,
-    tallied,
 )
-from pytest_jrh.stats.statistics import answer_of
+from pytest_jrh.stats.statistics import share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.formulas import Verdict
 
 
-# Proofs that take more verdicts than this are named no number of.
 SUPPOSED_FLICKER = 0.02
 """How often a verdict turns by itself, at the least: of a judge that was never asked twice that is
 not known, and one that never contradicted itself may yet do so.
@@ -45,17 +43,22 @@ def by_chance(flicker: float | None) -> float:
     return max(flicker or 0.0, SUPPOSED_FLICKER)
 
 
-def chance_of(tallies: Sequence[Tally], chance: float) -> float:
+def chance_of(judged: Sequence[CaseResult], chance: float) -> float:
     """The probability that so many verdicts turn where each does with the probability `chance`.
 
     One-sided, by the binomial distribution on as many cases as these are good for; 1 where none
     turned.
     """
-    turned, n = sum(tally.right for tally in tallies), sum(tally.n for tally in tallies)
-    if not turned:
+    turned = list(map(is_turned, judged))
+    if not any(turned):
         return 1.0
-    size = effective_size(tallies)
-    return binomial_tail(turned * size / n, size, chance)
+    size = effective_size(turned, cluster_codes(result.spec.cluster_id for result in judged))
+    return binomial_tail(sum(turned) * size / len(turned), size, chance)
+
+
+def is_turned(result: CaseResult) -> bool:
+    """Whether the verdict on a changed case is another than on the unchanged one."""
+    return result.outcome == "disagree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +115,13 @@ class ProbeTable:
     flicker: Estimate = NOT_ASKED_TWICE
     p_value: float = 1.0
     adjusted: float = 1.0
-    cases: tuple[str, ...] = field(default=(), repr=False)
-    """The ids of the cases whose verdict turned."""
-    tallies: tuple[Tally, ...] = field(default=(), repr=False)
-    """The turned verdicts of each cluster."""
+    judged: tuple[CaseResult, ...] = field(default=(), repr=False)
+    """The results with a verdict."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The ids of the cases whose verdict turned."""
+        return tuple(result.case_id for result in self.judged if is_turned(result))
 
     @property
     def is_finding(self) -> bool:
@@ -143,6 +149,19 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
     return tuple(replace(table, adjusted=adjusted[number]) for number, table in enumerate(tables))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values of several decisions, in their order, so that all hold together at one level.
+
+    Holm 1979, Scand J Stat 6:65-70.
+    """
+    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
+    adjusted, reached = [0.0] * len(p_values), 0.0
+    for rank, number in enumerate(order):
+        reached = min(1.0, max(reached, (len(order) - rank) * p_values[number]))
+        adjusted[number] = reached
+    return adjusted
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeDecision:
     """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
@@ -162,20 +181,16 @@ def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> Prob
 
     INCONCLUSIVE also where there is no verdict at all.
     """
-    if table is None or not table.tallies:
+    if table is None or not table.judged:
         return ProbeDecision("INCONCLUSIVE", Estimate(why=NO_VERDICT))
-    rate = estimate_share(table.tallies, 1 - 2 * (1 - LEVEL))
+    rate = share_of(table.judged, is_turned, 1 - 2 * (1 - LEVEL))
     verdict: Verdict = "INCONCLUSIVE"
     if rate.value is not None and rate.value > limit and table.is_finding:
         verdict = "FAIL"
     elif not proof or (rate.upper is not None and rate.upper <= limit):
         verdict = "PASS"
-    return ProbeDecision(verdict, rate, table.adjusted, len(table.tallies))
-
-
-def tallies_of(judged: Iterable[CaseResult]) -> list[Tally]:
-    """The turned verdicts of each cluster."""
-    return tallied((result.spec.cluster_id, result.outcome == "disagree") for result in judged)
+    clusters = {result.spec.cluster_id for result in table.judged}
+    return ProbeDecision(verdict, rate, table.adjusted, len(clusters))
 
 
 def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:
@@ -210,21 +225,20 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         ordinal=any(result.spec.target_score is not None for result in results),
         flicker=flicker,
         p_value=_p_value(judged, by_chance(flicker.value)),
-        cases=tuple(result.case_id for result in judged if result.outcome == "disagree"),
-        tallies=tuple(tallies_of(judged)),
+        judged=tuple(judged),
     )
 
 
 def _row(variant: str, results: Sequence[CaseResult], flicker: Estimate) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
-    wrong = [result for result in judged if result.outcome == "disagree"]
+    wrong = list(filter(is_turned, judged))
     ordinal = any(result.spec.target_score is not None for result in judged)
     shifts = [
         result.score - result.base_score
         for result in (judged if ordinal else ())
         if result.score is not None and result.base_score is not None
     ]
-    rate = estimate_share(tallies_of(judged))
+    rate = share_of(judged, is_turned)
     net = None
     if rate.value is not None and flicker.value is not None:
         net = rate.value - flicker.value
@@ -248,5 +262,5 @@ def _p_value(judged: Sequence[CaseResult], chance: float) -> float:
     groups = [judged]
     for part in parts:
         groups.append([result for result in judged if part in result.spec.variant.split("-")])
-    values = [chance_of(tallies_of(group), chance) for group in groups]
+    values = [chance_of(group, chance) for group in groups]
     return min(1.0, min(values) * len(values))

@@ -1,5 +1,5 @@
 """Figures of the judges, with their intervals: per judge, test and rubric, and over all; what
-repeats say about a judge, and what an ordinal judge gives to the cases of each level.
+repeats say about a judge.
 
 Only agree and disagree count. A figure that cannot be computed is an `Estimate` that says why.
 """
@@ -8,49 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
 from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED
+from pytest_jrh.stats.columns import GroupStats, ResultColumns
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
     Estimate,
-    Pair,
     balanced_accuracy,
     confusion_matrix,
 )
 from pytest_jrh.stats.intervals import (
     LEVEL,
     RepeatedCase,
-    Sums,
+    cluster_codes,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
-    estimate_mean_error,
+    estimate_mean,
     estimate_share,
-    summed,
-    tallied,
 )
-from pytest_jrh.stats.metrics import GroupStats, counts_of
 
 if TYPE_CHECKING:
+    from pytest_jrh.cases.tests import BinaryFigure
     from pytest_jrh.core.model import CaseResult, ClusterId, Mode
 
 
-_LARGEST_SCORE = 10**12
 SEE_RECALL = "see the intervals of recall and false-positive rate"
-
-
-def answer_of(result: CaseResult) -> int | None:
-    """The answer that counts: the score, and for a tie of a binary judge the wrong one.
-
-    None for a tie of an ordinal judge: there is no telling how far off it is.
-    """
-    if result.score is None and result.expected is not None and result.spec.target_score is None:
-        return 1 - result.expected
-    return result.score
+_TOO_LARGE = "the scores are too large to calculate with"
 
 
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
@@ -69,29 +56,28 @@ def flickering(results: Iterable[CaseResult]) -> list[CaseResult]:
     return [result for result in results if result.flickers]
 
 
+def share_of(
+    results: Iterable[CaseResult],
+    counts: Callable[[CaseResult], bool],
+    level: float = LEVEL,
+    missing: str = NO_VERDICT,
+) -> Estimate:
+    """The share of results that count."""
+    every_result = list(results)
+    clusters = cluster_codes(result.spec.cluster_id for result in every_result)
+    return estimate_share(list(map(counts, every_result)), clusters, level, missing)
+
+
 def accuracy_of(judged: Iterable[CaseResult], level: float = LEVEL) -> Estimate:
     """The share of verdicts that are right."""
-    return estimate_share(tallied(_marks(judged, _is_right)), level)
+    return share_of(judged, _is_right, level)
 
 
-def sums_by_cluster(judged: Iterable[CaseResult]) -> list[Sums]:
-    """The sums of labels and answers that figures are made of, of each cluster."""
-    return summed(_labelled_answers(judged))
-
-
-def _labelled_answers(judged: Iterable[CaseResult]) -> Iterator[tuple[ClusterId, Pair]]:
-    """The cluster, and the label and answer, of every verdict but a tie of an ordinal judge."""
-    for result in judged:
-        answer = answer_of(result)
-        if result.expected is not None and answer is not None:
-            yield result.spec.cluster_id, (result.expected, answer)
-
-
-def _marks(
-    results: Iterable[CaseResult], counts: Callable[[CaseResult], bool]
-) -> Iterator[tuple[ClusterId, bool]]:
-    """The cluster of each result, and whether it counts."""
-    return ((result.spec.cluster_id, counts(result)) for result in results)
+def bias_of(judged: Sequence[CaseResult], scale: Sequence[int]) -> Estimate:
+    """The mean of score minus label of a judge that gives scores of a scale, in levels: above 0,
+    it scores too high.
+    """
+    return _bias(_with_answer(ResultColumns.of(judged)), _farthest(scale))
 
 
 def _is_right(result: CaseResult) -> bool:
@@ -131,13 +117,17 @@ class Statistics:
     `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the modes
     of which the set has cases. `matrices` are those of the same modes; in a binary one 1 is
     "violated", 0 "satisfied". A tie of repeats is wrong in every share; what needs the score of an
-    ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of.
+    ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of,
+    and `columns` the same as columns.
     """
 
     counts: GroupStats
     figures: Mapping[str, Estimate]
     matrices: Mapping[Mode, ConfusionMatrix] = field(default_factory=dict)
     judged: Sequence[CaseResult] = field(default=(), repr=False)
+    columns: ResultColumns = field(
+        default_factory=lambda: ResultColumns.of(()), repr=False, compare=False
+    )
 
     @property
     def accuracy(self) -> Estimate:
@@ -176,6 +166,7 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     them all.
     """
     shown = [result for result in results if not result.spec.derived]
+    columns = ResultColumns.of(shown)
     # With one judge, or one test, the levels are the same sets again.
     computed: dict[tuple[int, ...], Statistics] = {}
 
@@ -187,7 +178,8 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 
     def described(names: _Names, indices: tuple[int, ...]) -> Statistics:
         if indices not in computed:
-            computed[indices] = describe([shown[index] for index in indices], scales)
+            results = [shown[index] for index in indices]
+            computed[indices] = _describe(results, columns.where(list(indices)), scales)
         suite, test, rubric, judge = names
         counts = computed[indices].counts
         counts = replace(counts, suite=suite, test=test, rubric=rubric, judge=judge)
@@ -211,74 +203,128 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
     """Compute the figures of one set of results, taken together; probes count in none."""
     shown = [result for result in results if not result.spec.derived]
+    return _describe(shown, ResultColumns.of(shown), scales)
+
+
+def _describe(
+    shown: Sequence[CaseResult], columns: ResultColumns, scales: Scales | None
+) -> Statistics:
     judged = [result for result in shown if result.outcome in JUDGED]
-    figures = {"accuracy": accuracy_of(judged), "flicker": flicker_of(judged)}
+    of_judged = columns.where(columns.is_judged)
+    figures = {
+        "accuracy": estimate_share(of_judged.is_right, of_judged.clusters),
+        "flicker": flicker_of(judged),
+    }
     matrices: dict[Mode, ConfusionMatrix] = {}
-    if any(result.spec.target_score is None for result in shown):
-        binary = [result for result in judged if result.spec.target_score is None]
+    if not columns.is_ordinal.all():
+        binary = of_judged.where(~of_judged.is_ordinal)
         matrices["binary"] = _matrix(binary, (0, 1))
         figures |= _binary_figures(binary, matrices["binary"])
-    if any(result.spec.target_score is not None for result in shown):
-        ordinal = [result for result in judged if result.spec.target_score is not None]
-        rubrics = {(result.spec.suite, result.spec.rubric_id) for result in ordinal}
+        pairs = list(_whole_pairs(judged))
+        figures["paired_accuracy"] = estimate_share(
+            [is_right for _, is_right in pairs],
+            cluster_codes(cluster for cluster, _ in pairs),
+            missing="no run has both its tests judged",
+        )
+    if columns.is_ordinal.any():
+        rubrics = {
+            (result.spec.suite, result.spec.rubric_id)
+            for result in judged
+            if result.spec.target_score is not None
+        }
         used = {tuple((scales or {}).get(rubric, ())) for rubric in rubrics}
+        ordinal = of_judged.where(of_judged.is_ordinal)
         matrices["ordinal"] = _matrix(ordinal, set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
-    return Statistics(counts_of(shown), figures, matrices, judged)
+    return Statistics(columns.counts(), figures, matrices, judged, of_judged)
 
 
-def _matrix(judged: Iterable[CaseResult], labels: Iterable[int]) -> ConfusionMatrix:
-    return confusion_matrix((pair for _, pair in _labelled_answers(judged)), labels)
+def _matrix(judged: ResultColumns, labels: Iterable[int]) -> ConfusionMatrix:
+    """Labels and answers but for the ties of an ordinal judge."""
+    known = _with_answer(judged)
+    pairs = zip(known.labels.astype(int).tolist(), known.answers.astype(int).tolist(), strict=True)
+    return confusion_matrix(pairs, labels)
+
+
+def _with_answer(judged: ResultColumns) -> ResultColumns:
+    import numpy as np
+
+    return judged.where(~np.isnan(judged.answers) & ~np.isnan(judged.labels))
 
 
 def _binary_figures(
-    judged: Sequence[CaseResult], matrix: ConfusionMatrix
+    judged: ResultColumns, matrix: ConfusionMatrix
 ) -> Iterator[tuple[str, Estimate]]:
     """The figures of a binary judge, by their keys.
 
-    `recall` is the share of the violations of agent_perturbation that were found,
-    `false_positive_rate` the share of the satisfied cases of agent_positives that were judged
-    violated, `paired_accuracy` the share of runs whose perturbation and positive of one rubric were
-    both judged right by one judge.
+    `recall` is the share of the violations that were found, `false_positive_rate` the share of the
+    satisfied cases that were judged violated, each of the tests that count in it.
     """
-    violated = _counting_in("recall", judged, 1)
-    satisfied = _counting_in("false_positive_rate", judged, 0)
-    found = tallied(_marks(violated, _is_right))
-    spared = tallied(_marks(satisfied, _is_right))
-    whole = tallied(_whole_pairs(judged))
-    right = estimate_share(spared, missing="no positive was judged")
+    violated = _counting_in("recall", judged).labelled(1)
+    satisfied = _counting_in("false_positive_rate", judged).labelled(0)
+    found = estimate_share(
+        violated.is_right, violated.clusters, missing="no perturbation was judged"
+    )
+    alarms = estimate_share(
+        ~satisfied.is_right, satisfied.clusters, missing="no positive was judged"
+    )
     why = SEE_RECALL if matrix.n else NO_VERDICT
     balanced = Estimate(balanced_accuracy(matrix), n=matrix.n, why=why)
-    yield "recall", estimate_share(found, missing="no perturbation was judged")
-    yield "false_positive_rate", right.complement()
+    yield "recall", found
+    yield "false_positive_rate", alarms
     yield "balanced_accuracy", _of_two_labels(matrix, balanced)
-    yield "kappa", _of_two_labels(matrix, estimate_kappa(sums_by_cluster(judged)))
-    yield "paired_accuracy", estimate_share(whole, missing="no run has both its tests judged")
+    yield "kappa", _of_two_labels(matrix, _kappa(judged))
+
+
+def _counting_in(figure: BinaryFigure, judged: ResultColumns) -> ResultColumns:
+    import numpy as np
+
+    tests = [name for name, kind in KINDS.items() if figure in kind.figures]
+    return judged.where(np.isin(judged.tests, tests))
 
 
 def _ordinal_figures(
-    judged: Sequence[CaseResult], matrix: ConfusionMatrix, *, one_scale: bool
+    judged: ResultColumns, matrix: ConfusionMatrix, *, one_scale: bool
 ) -> Iterator[tuple[str, Estimate]]:
     """The figures of a judge that scores, by their keys; errors are in levels of the scale."""
-    # No error is larger than the distance from the lowest score to the highest.
-    farthest = matrix.labels[-1] - matrix.labels[0] if matrix.labels else 0
-    sums = sums_by_cluster(judged)
-    yield "exact", accuracy_of(judged)
-    yield "within_one", estimate_share(tallied(_marks(judged, _is_near)))
-    yield "mean_absolute_error", estimate_mean_error(sums).within(0, farthest)
-    yield "bias", estimate_bias(sums).within(-farthest, farthest)
+    known, farthest = _with_answer(judged), _farthest(matrix.labels)
+    errors = abs(known.answers - known.labels)
+    # A tie is not near: it has no score.
+    near = abs(judged.answers - judged.labels) <= 1
+    yield "exact", estimate_share(judged.is_right, judged.clusters)
+    yield "within_one", estimate_share(near, judged.clusters)
+    mean_error = Estimate(why=_TOO_LARGE)
+    if not known.is_too_large:
+        mean_error = estimate_mean(errors, known.clusters, (0.0, farthest))
+    yield "mean_absolute_error", mean_error
+    yield "bias", _bias(known, farthest)
     kappa = Estimate(n=matrix.n, why="the rubrics have different scales")
     if one_scale:
-        kappa = estimate_kappa(sums)
+        kappa = _kappa(known)
     yield "weighted_kappa", _of_two_labels(matrix, kappa)
 
 
-def _is_near(result: CaseResult) -> bool:
-    return (
-        result.expected is not None
-        and result.score is not None
-        and abs(result.expected - result.score) <= 1
-    )
+def _farthest(scale: Sequence[int]) -> float:
+    """The largest error that there can be, from the lowest score to the highest."""
+    return float(max(1, scale[-1] - scale[0])) if scale else 1.0
+
+
+def _bias(known: ResultColumns, farthest: float) -> Estimate:
+    if known.is_too_large:
+        return Estimate(why=_TOO_LARGE)
+    return estimate_bias(known.labels, known.answers, known.clusters, farthest)
+
+
+def _kappa(known: ResultColumns, level: float = LEVEL) -> Estimate:
+    if known.is_too_large:
+        return Estimate(why=_TOO_LARGE)
+    return estimate_kappa(known.labels, known.answers, known.clusters, level)
+
+
+def kappa_of(statistics: Statistics, mode: Mode, level: float) -> Estimate:
+    """Agreement beyond chance of the cases of one mode, with an interval at another level."""
+    judged = statistics.columns.where(statistics.columns.is_ordinal == (mode == "ordinal"))
+    return _of_two_labels(statistics.matrices[mode], _kappa(_with_answer(judged), level))
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
@@ -287,62 +333,3 @@ def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
     if len(labels) == 1:
         return Estimate(n=matrix.n, why=f"one class only: every label is {labels[0]}")
     return figure
-
-
-def _counting_in(figure: str, results: Iterable[CaseResult], label: int) -> list[CaseResult]:
-    return [
-        result
-        for result in results
-        if result.expected == label and figure in KINDS[result.spec.test].figures
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class LevelFigures:
-    """The scores of the `n` cases of one level, at least one, in levels of the scale.
-
-    `spread` is their standard deviation over these cases, `lowest` and `highest` the ends.
-    """
-
-    level: int
-    n: int
-    mean: float
-    spread: float
-    lowest: int
-    highest: int
-
-    @property
-    def bias(self) -> float:
-        """The mean of the scores minus the level: above 0 where the judge scores too high."""
-        return self.mean - self.level
-
-    @property
-    def range_text(self) -> str:
-        """The lowest and the highest score."""
-        if self.highest > self.lowest:
-            return f"{self.lowest} to {self.highest}"
-        return f"{self.lowest}"
-
-    @property
-    def bias_text(self) -> str:
-        """The bias with its sign, to two digits."""
-        # Rounding makes "-0.00" of what is a little below 0.
-        rounded = round(self.bias, 2) + 0.0
-        return f"{rounded:+.2f}" if rounded else "0.00"
-
-
-def levels_of(matrix: ConfusionMatrix) -> Iterator[LevelFigures]:
-    """The figures of each level that has a case, from the lowest up; none where a score is of no
-    scale.
-    """
-    if any(abs(label) > _LARGEST_SCORE for label in matrix.labels):
-        return
-    for level, counts in zip(matrix.labels, matrix.counts, strict=True):
-        n = sum(counts)
-        if not n:
-            continue
-        columns = zip(matrix.labels, counts, strict=True)
-        scores = [(score, count) for score, count in columns if count]
-        mean = sum(score * count for score, count in scores) / n
-        variance = sum(count * (score - mean) ** 2 for score, count in scores) / n
-        yield LevelFigures(level, n, mean, sqrt(variance), scores[0][0], scores[-1][0])

@@ -33,8 +33,8 @@ from pytest_jrh.core.model import (
     Usage,
     Verdict,
 )
+from pytest_jrh.core.reasoning import reasoning_disagrees
 from pytest_jrh.core.text import counted, one_line, shortened
-from pytest_jrh.stats.metrics import reasoning_disagrees
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
 

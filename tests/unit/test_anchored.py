@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from math import nan
 
 import pytest
 
 from benchmarks import rates
 from benchmarks.anchoring import Cell, simulated
-from pytest_jrh.stats.intervals import Tally, estimate_share
 from pytest_jrh.stats.people import (
-    CheckedCase,
+    CheckedCases,
     anchored_accuracy,
     anchored_false_positive_rate,
     anchored_recall,
     anchored_violations,
+    checked_cases,
 )
+from tests.support.figures import share_of
+
+Case = tuple[int, int, int | None]
 
 
-def cases(answer: int, label: int, people: int | None, number: int) -> list[list[CheckedCase]]:
-    return [[CheckedCase(answer, label, people)]] * number
+def cases(answer: int, label: int, people: int | None, number: int) -> list[Case]:
+    return [(answer, label, people)] * number
+
+
+def together(given: list[Case], first_of_one_run: int = 0) -> CheckedCases:
+    """Cases of runs of their own, but for so many at the beginning."""
+    answers, labels, people = zip(*given, strict=True)
+    looked = [nan if label is None else label for label in people]
+    runs = [max(0, number - first_of_one_run + 1) for number in range(len(given))]
+    return checked_cases(answers, labels, looked, runs)
 
 
 def test_people_who_agree_with_every_label_change_nothing() -> None:
@@ -29,7 +40,7 @@ def test_people_who_agree_with_every_label_change_nothing() -> None:
         *cases(1, 1, None, 60),
         *cases(0, 1, None, 15),
     ]
-    found = anchored_accuracy(clusters)
+    found = anchored_accuracy(together(clusters))
     assert found.estimate.value == pytest.approx(0.8, abs=0.02)
     assert found.estimate.lower is not None
     assert found.estimate.upper is not None
@@ -39,36 +50,38 @@ def test_people_who_agree_with_every_label_change_nothing() -> None:
 
 
 def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
-    all_labelled = [*cases(1, 1, 1, 10), *cases(0, 1, 1, 4), *cases(0, 0, 0, 4), *cases(1, 0, 0, 2)]
+    all_labelled = [*cases(1, 1, 1, 10), *cases(0, 1, 1, 4), *cases(0, 0, 0, 8), *cases(1, 0, 0, 2)]
     # The sample has another share of right answers than the rest.
     enough = [*cases(1, 1, 1, 40), *cases(0, 0, 0, 20)]
     enough += [*cases(1, 1, None, 60), *cases(0, 1, None, 35), *cases(1, 0, None, 20)]
     for clusters in (all_labelled, enough):
         for anchored in (anchored_accuracy, anchored_recall, anchored_false_positive_rate):
-            figure = anchored(clusters)
+            figure = anchored(together(clusters))
             assert figure.estimate.value == figure.raw
     contradicted = [*enough, *cases(1, 1, 0, 1)]
-    assert anchored_accuracy(contradicted).estimate.value != anchored_accuracy(contradicted).raw
+    found = anchored_accuracy(together(contradicted))
+    assert found.estimate.value != found.raw
 
 
 def test_errors_that_judge_and_labels_share_are_found() -> None:
     # All agree, and people say that a fifth of the labels are wrong.
     clusters = [*cases(1, 1, 1, 32), *cases(1, 1, 0, 8), *cases(1, 1, None, 260)]
-    found = anchored_accuracy(clusters)
+    found = anchored_accuracy(together(clusters))
     assert found.estimate.value == pytest.approx(0.8, abs=0.02)
-    # People say that 8 of 40 are satisfied, and the judge calls all of them violated.
-    assert anchored_false_positive_rate(clusters).estimate.value == pytest.approx(1, abs=0.1)
-    assert anchored_recall(clusters).estimate.value == pytest.approx(1, abs=0.05)
+    # People say that 10 of 42 are satisfied, and the judge calls all of them violated.
+    alarms = anchored_false_positive_rate(together([*clusters, *cases(1, 1, 0, 2)])).estimate
+    assert alarms.value == pytest.approx(1, abs=0.1)
+    assert anchored_recall(together(clusters)).estimate.value == pytest.approx(1, abs=0.05)
 
 
 def test_too_few_labels_correct_nothing() -> None:
-    found = anchored_accuracy([*cases(1, 1, 1, 19), *cases(1, 1, None, 100)])
+    found = anchored_accuracy(together([*cases(1, 1, 1, 19), *cases(1, 1, None, 100)]))
     assert found.estimate.value is None
     assert found.estimate.reason == "19 labels of people; at least 20 are needed"
 
 
 def test_no_such_case_among_those_that_people_labelled() -> None:
-    found = anchored_recall([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)])
+    found = anchored_recall(together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
     assert found.estimate.value is None
     assert found.estimate.reason == "people labelled no such case"
 
@@ -80,7 +93,7 @@ def test_a_simulation_finds_no_bias_where_the_raw_figure_has_one() -> None:
     assert found.covered > 0.85
 
 
-def judged(answer: int, people: int | None, number: int) -> list[list[CheckedCase]]:
+def judged(answer: int, people: int | None, number: int) -> list[Case]:
     """Cases of so many clusters: what the judge says, and the label where there is one."""
     return cases(answer, answer, people, number)
 
@@ -89,7 +102,7 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
     # Of what the judge calls violated, half is; of the rest nothing.
     clusters = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
     clusters += [*judged(1, None, 800), *judged(0, None, 1_200)]
-    rate = anchored_violations(clusters)
+    rate = anchored_violations(together(clusters))
     assert rate.raw == pytest.approx(0.4, abs=0.001)
     assert rate.estimate.value == pytest.approx(0.2, abs=0.01)
     assert rate.estimate.lower is not None
@@ -101,8 +114,8 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
 
 def test_the_rate_of_cases_that_all_have_a_label_is_that_of_the_labels() -> None:
     clusters = [*judged(1, 1, 20), *judged(0, 1, 10), *judged(1, 0, 15), *judged(0, 0, 55)]
-    rate = anchored_violations(clusters).estimate
-    alone = estimate_share([Tally(1, 1)] * 30 + [Tally(0, 1)] * 70)
+    rate = anchored_violations(together(clusters)).estimate
+    alone = share_of([(1, 1)] * 30 + [(0, 1)] * 70)
     assert rate.value == pytest.approx(0.3, abs=0.001)
     assert rate.lower == pytest.approx(alone.lower, abs=0.01)
     assert rate.upper == pytest.approx(alone.upper, abs=0.01)
@@ -111,31 +124,37 @@ def test_the_rate_of_cases_that_all_have_a_label_is_that_of_the_labels() -> None
 def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
     # With many labels the weight is the slope of labels on verdicts, whichever case is left out.
     numbers = {(1, 1): 300, (1, 0): 100, (0, 1): 60, (0, 0): 540}
-    clusters = [judged(*pair, number) for pair, number in numbers.items()]
-    rest = [*judged(1, None, 3_000), *judged(0, None, 3_000)]
-    rate = anchored_violations([*chain.from_iterable(clusters), *rest]).estimate
+    clusters = [*judged(1, None, 3_000), *judged(0, None, 3_000)]
+    for pair, number in numbers.items():
+        clusters += judged(*pair, number)
+    rate = anchored_violations(together(clusters)).estimate
     weight = (300 / 1_000 - 0.36 * 0.4) / (0.4 * 0.6)
     assert rate.value == pytest.approx(0.36 + weight * (3_400 / 7_000 - 0.4), abs=0.001)
 
 
 @pytest.mark.parametrize(
-    "clusters",
+    ("clusters", "of_one_run"),
     [
-        pytest.param([*judged(1, 1, 10), *judged(1, 0, 20), *judged(1, None, 500)], id="constant"),
-        pytest.param([*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], id="no label"),
         pytest.param(
-            [*judged(1, 1, 10), *judged(0, 1, 20), *judged(0, None, 500)], id="all labels"
+            [*judged(1, 1, 10), *judged(1, 0, 20), *judged(1, None, 500)], 0, id="constant"
         ),
         pytest.param(
-            [[CheckedCase(1, 1, 1)] * 4_000, *judged(0, 0, 30), *judged(1, None, 30)],
+            [*judged(1, 0, 10), *judged(0, 0, 20), *judged(1, None, 500)], 0, id="no label"
+        ),
+        pytest.param(
+            [*judged(1, 1, 10), *judged(0, 1, 20), *judged(0, None, 500)], 0, id="all labels"
+        ),
+        pytest.param(
+            [*cases(1, 1, 1, 4_000), *judged(0, 0, 30), *judged(1, None, 30)],
+            4_000,
             id="one large cluster",
         ),
     ],
 )
 def test_a_rate_is_within_its_interval_and_this_within_the_possible(
-    clusters: list[list[CheckedCase]],
+    clusters: list[Case], of_one_run: int
 ) -> None:
-    rate = anchored_violations(clusters).estimate
+    rate = anchored_violations(together(clusters, of_one_run)).estimate
     assert rate.value is not None
     assert rate.lower is not None
     assert rate.upper is not None
@@ -146,12 +165,23 @@ def test_a_rate_is_within_its_interval_and_this_within_the_possible(
 def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> None:
     pairs = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
     rest = [*judged(1, None, 800), *judged(0, None, 1_200)]
-    even = anchored_violations([*pairs, *rest]).estimate
-    one_large = anchored_violations([*pairs, *rest[1_000:], list(chain(*rest[:1_000]))]).estimate
+    even = anchored_violations(together([*rest, *pairs])).estimate
+    one_large = anchored_violations(together([*rest, *pairs], 1_000)).estimate
     assert even.lower is not None
     assert one_large.lower is not None
     assert one_large.value == even.value
     assert one_large.lower < even.lower - 0.05
+
+
+def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
+    few = together([*cases(1, 1, 1, 9), *cases(0, 0, 0, 90), *cases(1, 1, None, 90)])
+    assert anchored_recall(few).estimate.reason == (
+        "people labelled 9 such cases; at least 10 are needed"
+    )
+    assert anchored_false_positive_rate(few).estimate.value is not None
+    enough = together([*cases(1, 1, 1, 8), *cases(0, 1, 1, 2), *cases(1, 1, None, 90)])
+    assert anchored_recall(enough).estimate.value is not None
+    assert anchored_accuracy(enough).estimate.value is None
 
 
 def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:

@@ -286,7 +286,7 @@ def test_drawn_labels_and_a_gate_beside_rows_without_a_label(
 
 def test_the_command_imports_no_client_no_recorder_and_no_pytest(tmp_path: Path) -> None:
     path = written(tmp_path, ROWS)
-    heavy = ("litellm", "openai", "vcr", "inspect_ai", "pytest", "numpy")
+    heavy = ("litellm", "openai", "vcr", "inspect_ai", "pytest")
     code = (
         "import sys; from pytest_jrh.__main__ import main; "
         f"main(['check', {ONE!r}, {str(path)!r}, '--report', {str(tmp_path / 'r.md')!r}]); "

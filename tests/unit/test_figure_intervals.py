@@ -1,3 +1,5 @@
+"""The interval of kappa, mean error and bias, and of real judges."""
+
 from __future__ import annotations
 
 import json
@@ -5,121 +7,93 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.intervals import FEWEST, rare_row
 from pytest_jrh.stats.formulas import Estimate, Pair
-from pytest_jrh.stats.intervals import (
-    Sums,
-    Tally,
-    estimate_bias,
-    estimate_kappa,
-    estimate_mean_error,
-    estimate_share,
-    kappa_p,
-    sums_of,
-)
 from pytest_jrh.stats.statistics import describe
+from tests.support.figures import Runs, bias_of, ends, kappa_of, mean_error_of, share_of
 from tests.support.made_cases import make_result, make_spec
 
 TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"
 RUN = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6)
+RIGHT: list[Pair] = [(0, 0), (1, 1)]
+WRONG: list[Pair] = [(0, 1), (1, 1)]
 
 
-def test_cohens_kappa_carries_the_interval_of_the_accuracy_over() -> None:
-    runs = [[(1, 1), (0, 0), (1, 1), (0, 0)]] * 8 + [[(1, 0), (0, 0)], [(1, 1), (0, 1)]]
-    accuracy = estimate_share(Tally(sum(a == b for a, b in run), len(run)) for run in runs)
-    kappa = estimate_kappa(map(sums_of, runs))
-    assert accuracy.lower is not None
-    assert accuracy.upper is not None
-    assert kappa.value == pytest.approx((34 / 36 - 0.5) / 0.5)
-    assert kappa.lower == pytest.approx((accuracy.lower - 0.5) / 0.5)
-    assert kappa.upper == pytest.approx((accuracy.upper - 0.5) / 0.5)
+def test_kappa_of_independent_cases_has_the_variance_of_the_textbook() -> None:
+    """Fleiss, Cohen and Everitt 1969, Psychol Bull 72:323-327, by statsmodels."""
+    known = pytest.importorskip("statsmodels.stats.inter_rater")
+    table = np.array([[400, 60], [40, 300]])
+    pairs = [
+        (row, column) for row in (0, 1) for column in (0, 1) for _ in range(table[row, column])
+    ]
+    lower, upper = ends(kappa_of([[pair] for pair in pairs]))
+    found = known.cohens_kappa(table)
+    assert kappa_of([pairs]).value == pytest.approx(found.kappa)
+    assert upper - lower == pytest.approx(2 * 1.96 * found.std_kappa, rel=0.01)
 
 
-def test_kappa_p_is_the_score_test_of_the_accuracy() -> None:
-    """36 of 60 right where chance gives half: kappa 0.2, held against a sound one of 0.6."""
-    known = pytest.importorskip("scipy.stats")
-    pairs = [(1, 1), (0, 0)] * 18 + [(1, 0), (0, 1)] * 12
-    p_value = kappa_p([sums_of([pair]) for pair in pairs], 0.6)
-    z = (0.4 - 0.2) / (0.2 * 0.8 / 60) ** 0.5
-    assert p_value == pytest.approx(known.t.sf(z, 59))
-
-
-def test_errors_of_one_size_carry_the_interval_over_and_others_widen_it() -> None:
-    by_one = [[(2, 3), (2, 2), (3, 3)], *[[(1, 1), (4, 4), (2, 2)]] * 9]
-    by_up_to_four = [[(0, 4), (2, 2), (3, 4)], *[[(1, 1), (4, 4), (2, 2)]] * 9]
-    one, four = (estimate_mean_error(map(sums_of, runs)) for runs in (by_one, by_up_to_four))
+def test_errors_of_more_levels_widen_the_interval() -> None:
+    rest: list[list[Pair]] = [[(1, 1), (4, 4), (2, 2)]] * 9
+    one = mean_error_of([[(2, 3), (2, 2), (3, 3)], *rest])
+    four = mean_error_of([[(0, 4), (2, 2), (3, 4)], *rest])
     assert one.value == pytest.approx(1 / 30)
-    assert one.upper is not None
-    assert four.upper is not None
-    assert four.upper > 3 * one.upper
+    assert ends(four)[1] > 2 * ends(one)[1]
 
 
-@given(st.lists(RUN, min_size=5, max_size=12))
+@given(st.lists(RUN, min_size=2, max_size=12))
 @settings(max_examples=100, deadline=None)
-def test_intervals_hold_their_figures(runs: list[list[Pair]]) -> None:
-    pairs = [pair for run in runs for pair in run]
-    errors = [answer - label for label, answer in pairs]
-    clusters = [sums_of(run) for run in runs]
-    mean_error, bias = estimate_mean_error(clusters), estimate_bias(clusters)
-    assert mean_error.value == sum(map(abs, errors)) / len(pairs)
-    assert bias.value == sum(errors) / len(pairs)
-    for estimate in (estimate_kappa(clusters), mean_error, bias):
-        if estimate.lower is None or estimate.upper is None:
+def test_intervals_hold_their_figures(runs: Runs) -> None:
+    errors = [answer - label for run in runs for label, answer in run]
+    mean_error, bias = mean_error_of(runs), bias_of(runs)
+    assert mean_error.value == sum(map(abs, errors)) / len(errors)
+    assert bias.value == sum(errors) / len(errors)
+    for estimate in (kappa_of(runs), mean_error, bias):
+        if estimate.value is None:
             assert estimate.why
         else:
-            assert estimate.value is not None
-            assert estimate.lower - 1e-9 <= estimate.value <= estimate.upper + 1e-9
+            lower, upper = ends(estimate)
+            assert lower <= estimate.value <= upper
 
 
-def test_bias_of_runs_of_one_size_is_students_t_over_their_means() -> None:
-    known = pytest.importorskip("scipy.stats")
-    runs = [
-        [(1, 1 + error), (2, 2 + other)]
-        for error, other in zip([0, 1, 2, 0, -1, 1], [1] * 6, strict=True)
-    ]
-    means = [sum(answer - label for label, answer in run) / 2 for run in runs]
-    middle = sum(means) / 6
-    spread = sum((mean - middle) ** 2 for mean in means) / 5 / 6
-    half = known.t.ppf(0.975, 5) * (spread + 1 / 12**2) ** 0.5
-    found = estimate_bias(map(sums_of, runs))
-    assert found.lower == pytest.approx(middle - half)
-    assert found.upper == pytest.approx(middle + half)
+@pytest.mark.parametrize("estimate", [kappa_of, mean_error_of, bias_of])
+def test_missing_intervals_say_why(estimate: Callable[[Runs], Estimate]) -> None:
+    assert estimate([]).reason == "no verdict was given"
+    assert estimate([RIGHT]).interval_reason == "all verdicts come from one sample or cluster"
+    assert estimate([RIGHT] * 8 + [WRONG]).lower is not None
 
 
-@pytest.mark.parametrize("estimate", [estimate_kappa, estimate_mean_error, estimate_bias])
-def test_missing_intervals_say_why(
-    estimate: Callable[[list[Sums]], Estimate],
-) -> None:
-    right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
-    assert estimate([]) == Estimate(why="no verdict was given")
-    assert estimate([right]).interval_reason is not None
-    assert estimate([right] * 8 + [wrong]).lower is not None
+def test_perfect_judge_has_intervals_of_every_figure() -> None:
+    kappa, error, bias = kappa_of([RIGHT] * 9), mean_error_of([RIGHT] * 9), bias_of([RIGHT] * 9)
+    assert kappa.upper == 1
+    assert 0.2 < ends(kappa)[0] < 0.9
+    assert error.lower == 0
+    assert 0.1 < ends(error)[1] < 0.6
+    lower, upper = ends(bias)
+    assert -0.5 < lower == pytest.approx(-upper)
+    assert lower < -0.02
 
 
-def test_bias_needs_five_clusters_and_a_mistake() -> None:
-    right, wrong = sums_of([(0, 0), (1, 1)]), sums_of([(0, 1), (1, 1)])
-    few = estimate_bias([right, wrong, right, wrong])
-    assert few.value is not None
-    assert few.interval_reason == "fewer than 5 samples or clusters"
-    assert estimate_bias([right] * 9).interval_reason == "no verdict is wrong, so nothing varies"
-
-
-def test_perfect_judge_has_intervals_of_kappa_and_mean_error() -> None:
-    right = [sums_of([(0, 0), (1, 1)])] * 9
-    accuracy = estimate_share([Tally(2, 2)] * 9)
-    assert accuracy.lower is not None
-    kappa, error = estimate_kappa(right), estimate_mean_error(right)
-    assert kappa.lower == pytest.approx(2 * accuracy.lower - 1)
-    assert error.upper == pytest.approx(1 - accuracy.lower)
-    assert (kappa.upper, error.lower) == (1, 0)
+def test_an_inverted_judge_has_an_interval_of_kappa_too() -> None:
+    inverted: list[Pair] = [(0, 1), (1, 0)]
+    kappa = kappa_of([inverted] * 9)
+    assert (kappa.value, kappa.lower) == (-1, -1)
+    assert -0.95 < ends(kappa)[1] < 0
 
 
 def test_kappa_of_one_class_has_no_value() -> None:
-    one = sums_of([(1, 1)])
-    assert estimate_kappa([one] * 6).reason == "one class only: labels and answers are all the same"
+    found = kappa_of([[(1, 1)]] * 6)
+    assert found.reason == "one class only: labels and answers are all the same"
+
+
+def test_kappa_is_covered_where_violations_are_rare() -> None:
+    cells = rare_row(FEWEST, sessions=60)
+    assert min(cell.covered for cell in cells.values()) > 0.88
+    assert np.mean([cell.width for cell in cells.values()]) < 1.3
 
 
 # Judge: true positives, false positives, false negatives, true negatives, and its kappa.
@@ -136,7 +110,7 @@ JUDGES = {
 def test_kappa_of_real_judges_from_their_tables(judge: str) -> None:
     caught, alarms, missed, passed, expected = JUDGES[judge]
     pairs = [(1, 1)] * caught + [(0, 1)] * alarms + [(1, 0)] * missed + [(0, 0)] * passed
-    kappa = estimate_kappa([sums_of(pairs)]).value
+    kappa = kappa_of([pairs]).value
     assert kappa == pytest.approx(expected, abs=0.0005)
 
 
@@ -158,15 +132,11 @@ def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge:
     pairs = [pair for cluster in clusters.values() for pair in cluster]
     table = tuple(pairs.count(cell) for cell in ((1, 1), (0, 1), (1, 0), (0, 0)))
     assert table == JUDGES[judge][:4]
-    kappa = estimate_kappa(map(sums_of, clusters.values()))
-    assert kappa.lower is not None
-    assert kappa.upper is not None
-    assert kappa.lower < JUDGES[judge][4] < kappa.upper < kappa.lower + 0.35
-    right = [Tally(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
-    accuracy = estimate_share(right)
-    assert accuracy.lower is not None
-    assert accuracy.upper is not None
-    assert accuracy.lower < sum(each.right for each in right) / 400 < accuracy.upper
+    lower, upper = ends(kappa_of(list(clusters.values())))
+    assert lower < JUDGES[judge][4] < upper < lower + 0.35
+    right = [(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
+    lower, upper = ends(share_of(right))
+    assert lower < sum(number for number, _ in right) / 400 < upper
 
 
 def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
@@ -183,4 +153,5 @@ def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
     ]
     figures = describe(judged).figures
     kappa, error = figures["weighted_kappa"], figures["mean_absolute_error"]
-    assert (kappa.lower, error.upper) == (-1, 4)
+    assert -1 <= ends(kappa)[0] < -0.9
+    assert 3.5 < ends(error)[1] <= 4

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
-    Tally,
     differing_pairs,
     estimate_flicker,
-    estimate_share,
     false_alarm_of_snapshot,
     flip_probability,
     majority_flip,
 )
+from tests.support.figures import share_of
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=7))
@@ -29,7 +28,7 @@ def test_flicker_of_two_repeats_has_the_interval_of_any_share() -> None:
     cases = [RepeatedCase(run, (1, int(run % 4 > 0))) for run in range(40)]
     found = estimate_flicker(cases)
     assert (found.value, found.n, found.count) == (0.25, 40, 10)
-    known = estimate_share([Tally(int(run % 4 == 0), 1) for run in range(40)])
+    known = share_of([(int(run % 4 == 0), 1) for run in range(40)])
     assert found.lower == pytest.approx(known.lower)
     assert found.upper == pytest.approx(known.upper)
 
@@ -61,7 +60,9 @@ def test_cases_asked_once_say_nothing_about_flicker() -> None:
     assert estimate_flicker(cases).reason == "no case was judged more than once"
     one_run = [RepeatedCase("a", (1, 0)), RepeatedCase("a", (1, 1))]
     assert estimate_flicker(one_run).value == 0.5
-    assert estimate_flicker(one_run).interval_reason == "all cases come from one sample or cluster"
+    assert (
+        estimate_flicker(one_run).interval_reason == "all verdicts come from one sample or cluster"
+    )
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.formulas import holm
+from pytest_jrh.stats.probes import holm
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))

@@ -209,14 +209,6 @@ def test_every_column_is_explained(tmp_path: Path) -> None:
     assert all(len(each.text) > 20 for each in page.all("dd"))
 
 
-def test_levels_of_a_scale_have_their_spread_and_signed_bias(tmp_path: Path) -> None:
-    page = page_of(tmp_path, scored(lambda spec, expected: min(expected + 1, 2)))
-    captions = [caption.text for caption in page.all("caption")]
-    assert any(caption.endswith("what each level was given") for caption in captions)
-    cells = page.all("td", **{"data-label": "bias"})
-    assert [cell.text for cell in cells][-3:] == ["+1.00", "+1.00", "0.00"]
-
-
 def test_cases_are_searched_for_what_they_say(tmp_path: Path) -> None:
     page = page_of(tmp_path, judged(wrong_on("run-001"), runs=2, rubrics=("tone",)))
     (block,) = page.all("script", id="search")

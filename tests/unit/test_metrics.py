@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.metrics import (
-    GroupStats,
-    bootstrap,
-    counts_of,
-    group_stats,
-    metric,
-)
-from tests.support.made_cases import make_result, make_spec, result_with
+from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
+from pytest_jrh.stats.metrics import metric
+from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Outcome
@@ -71,7 +66,7 @@ def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
         ("refunds", "agent_perturbation", "tone", "", 1),
         ("other", "agent_perturbation", "refund_policy", "", 1),
     ]
-    assert counts_of(results) == GroupStats(n=6, agree=6)
+    assert ResultColumns.of(results).counts() == GroupStats(n=6, agree=6)
 
 
 def test_unverified_labels_are_counted() -> None:
@@ -117,28 +112,3 @@ def test_without_scikit_learn_its_other_metrics_have_no_value(
     found = metric("precision_score", [0, 1], [0, 0])
     assert found.value is None
     assert (found.reason or "").startswith("precision_score cannot be computed")
-
-
-def test_bootstrap_is_seeded_and_brackets_the_accuracy() -> None:
-    results = results_of(*[AGREE] * 30, *[DISAGREE] * 10)
-    interval = bootstrap(results, 1)
-    assert interval == bootstrap(reversed(results), 1)
-    assert interval != bootstrap(results, 2)
-    assert interval.lower is not None
-    assert interval.upper is not None
-    assert interval.value == pytest.approx(0.75, abs=0.02)
-    assert 0.58 < interval.lower < 0.67
-    assert 0.83 < interval.upper < 0.92
-
-
-def test_bootstrap_resamples_runs_not_cases() -> None:
-    alone = results_of(*[AGREE] * 20, *[DISAGREE] * 20)
-    repeated = [result_with(result, rubric_id=f"r{copy}") for result in alone for copy in range(4)]
-    assert bootstrap(repeated, 5) == bootstrap(alone, 5)
-
-
-def test_bootstrap_that_has_nothing_to_resample_says_why() -> None:
-    assert bootstrap(results_of("no_case"), 1).reason == "no verdict was given"
-    one_run = [make_result(), make_result(make_spec(rubric_id="tone"))]
-    assert bootstrap(one_run, 1).reason == "all verdicts come from one source run"
-    assert bootstrap([*one_run, make_result(make_spec(epoch=2))], 1).value == 1.0

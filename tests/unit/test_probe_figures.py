@@ -25,15 +25,16 @@ from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
-from pytest_jrh.stats.intervals import Tally, estimate_share
 from pytest_jrh.stats.probes import (
     SUPPOSED_FLICKER,
     ProbeRow,
     ProbeTable,
     chance_of,
     decide_probe,
+    is_turned,
     probe_tables,
 )
+from pytest_jrh.stats.statistics import share_of
 from tests.support.judged_sessions import (
     HOSTILE,
     INJECTION,
@@ -43,7 +44,7 @@ from tests.support.judged_sessions import (
     judged,
     right,
 )
-from tests.support.made_cases import result_with
+from tests.support.made_cases import make_result, make_spec, result_with
 
 
 def only(results: Sequence[CaseResult]) -> ProbeTable:
@@ -148,27 +149,38 @@ def test_attacks_by_place_are_a_grid() -> None:
     assert grid_of(only(derived())) is None
 
 
+def turned_of(*runs: tuple[int, int]) -> list[CaseResult]:
+    """Results of a probe, so many turned of so many in each run."""
+    return [
+        make_result(
+            make_spec(f"run-{run}", rubric_id=f"rubric-{number}"),
+            "disagree" if number < turned else "agree",
+        )
+        for run, (turned, n) in enumerate(runs)
+        for number in range(n)
+    ]
+
+
 def test_no_verdict_that_turned_is_certain_and_none_at_all_is_chance() -> None:
-    assert chance_of([Tally(0, 3)], SUPPOSED_FLICKER) == 1
-    assert chance_of([Tally(1, 1), Tally(1, 1)], 0.02) == pytest.approx(0.02**2)
+    assert chance_of(turned_of((0, 3)), SUPPOSED_FLICKER) == 1
+    assert chance_of(turned_of((1, 1), (1, 1)), 0.02) == pytest.approx(0.02**2)
     # Of cases that come in clusters there are fewer.
-    assert chance_of([Tally(4, 4)] * 3, 0.02) > chance_of([Tally(1, 1)] * 12, 0.02)
+    assert chance_of(turned_of(*[(4, 4)] * 3), 0.02) > chance_of(turned_of(*[(1, 1)] * 12), 0.02)
 
 
 def table_with(turned: int, n: int, flicker: float = SUPPOSED_FLICKER) -> ProbeTable:
-    tallies = [Tally(1, 1)] * turned + [Tally(0, 1)] * (n - turned)
-    p_value = chance_of(tallies, flicker)
-    row = ProbeRow("", estimate_share(tallies))
+    results = turned_of(*[(1, 1)] * turned, *[(0, 1)] * (n - turned))
+    p_value = chance_of(results, flicker)
     return ProbeTable(
         "s",
         "",
         LAYOUT,
-        row,
+        ProbeRow("", share_of(results, is_turned)),
         (),
         ordinal=False,
         p_value=p_value,
         adjusted=p_value,
-        tallies=tuple(tallies),
+        judged=tuple(results),
     )
 
 

@@ -8,14 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pytest_jrh.core.model import CaseResult, Outcome
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import Section, sections
-from pytest_jrh.stats.statistics import Statistics, describe, tabulate
-from tests.support.judged_sessions import always, judged, result_of, right
+from pytest_jrh.stats.statistics import tabulate
 from tests.support.made_cases import make_result, make_spec
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trajectory-judge"
@@ -68,53 +65,11 @@ def test_tables_and_kappa_of_real_judges(judge: str) -> None:
 
 
 @needs_data
-def test_the_judge_that_nearly_always_says_faulty_is_named_and_no_other() -> None:
+def test_judges_are_worth_little_where_even_the_upper_end_of_kappa_is_low() -> None:
     said = {judge: section_warnings(section_of(judge)) for judge in JUDGES}
-    assert said.pop("step:llama3.1:8b") == [
-        "Near-constant verdict: 1 (violated) for 397 of 400 cases (kappa -0.01)."
-    ]
-    assert not any(said.values())
-
-
-def bounds(statistics: Statistics) -> dict[str, tuple[float, float]]:
-    """The intervals of the shares of what is right, as reports have them."""
-    found = {name: statistics.figures[name] for name in ("accuracy", "recall", "paired_accuracy")}
-    alarms = statistics.figures["false_positive_rate"]
-    ends = {
-        name: (each.lower, each.upper)
-        for name, each in found.items()
-        if each.lower is not None and each.upper is not None
+    assert {judge for judge, lines in said.items() if lines} == {
+        "programmatic",
+        "outcome:qwen2.5:14b",
+        "step:llama3.1:8b",
     }
-    if alarms.lower is not None and alarms.upper is not None:
-        ends["spared"] = (1 - alarms.upper, 1 - alarms.lower)
-    return ends
-
-
-@given(
-    runs=st.integers(2, 12),
-    wrong=st.lists(st.integers(0, 47), max_size=20, unique=True),
-    more=st.integers(0, 47),
-)
-@settings(max_examples=80, deadline=None)
-def test_one_more_mistake_never_raises_a_bound_of_any_figure(
-    runs: int, wrong: list[int], more: int
-) -> None:
-    results = judged(right, runs=runs)
-    at = {place % len(results) for place in wrong}
-    more %= len(results)
-
-    def with_mistakes(places: set[int]) -> list[CaseResult]:
-        return [
-            result_of(
-                make_spec(each.spec.run_id, test=each.spec.test, rubric_id=each.spec.rubric_id),
-                always(1 - (each.expected or 0)),
-            )
-            if place in places
-            else each
-            for place, each in enumerate(results)
-        ]
-
-    before, after = (bounds(describe(with_mistakes(places))) for places in (at, at | {more}))
-    for name, ends in after.items():
-        assert ends[0] <= before[name][0] + 1e-12
-        assert ends[1] <= before[name][1] + 1e-12
+    assert said["step:llama3.1:8b"] == ["Worth little: kappa -0.01 (-0.04 to 0.01); 0 is chance."]

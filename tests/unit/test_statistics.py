@@ -18,9 +18,10 @@ from pytest_jrh.stats.formulas import (
     confusion_matrix,
     normal_quantile,
 )
-from pytest_jrh.stats.intervals import estimate_kappa, estimate_mean_error, sums_of, wilson
+from pytest_jrh.stats.intervals import wilson
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.statistics import accuracy_of, describe, tabulate
+from tests.support.figures import kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def test_binary_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None:
     assert [list(row) for row in matrix.counts] == known.confusion_matrix(
         labels, answers, labels=[0, 1]
     ).tolist()
-    kappa = estimate_kappa([sums_of(pairs)])
+    kappa = kappa_of([pairs])
     if len({*labels, *answers}) == 1:
         assert kappa.value is None
         assert "one class only" in (kappa.reason or "")
@@ -90,12 +91,10 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
     assert [list(row) for row in matrix.counts] == known.confusion_matrix(
         labels, answers, labels=range(5)
     ).tolist()
-    assert estimate_mean_error([sums_of(pairs)]).value == pytest.approx(
-        known.mean_absolute_error(labels, answers)
-    )
+    assert mean_error_of([pairs]).value == pytest.approx(known.mean_absolute_error(labels, answers))
     if len({*labels, *answers}) > 1:
         expected = known.cohen_kappa_score(labels, answers, labels=range(5), weights="quadratic")
-        assert estimate_kappa([sums_of(pairs)]).value == pytest.approx(expected)
+        assert kappa_of([pairs]).value == pytest.approx(expected)
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))

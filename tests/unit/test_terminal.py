@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
-from pytest_jrh.core.model import CaseResult, Mode
+from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import Styled, columns, visible
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import answer_lines, quiet_lines, session_lines
-from pytest_jrh.stats.diagnosis import all_warnings, fisher_exact, mantel
-from pytest_jrh.stats.formulas import ConfusionMatrix, confusion_matrix
-from pytest_jrh.stats.intervals import estimate_kappa, sums_of
+from pytest_jrh.stats.diagnosis import all_warnings
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,
@@ -53,7 +47,7 @@ def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> No
     assert row(lines, "refund_policy")[1:3] == ["24", "91.7%"]
     assert row(lines, "agent_perturbation")[4:] == ["91.7%", "-", "-", "-"]
     assert row(lines, "agent_positives")[4:] == ["-", "8.3%", "-", "-"]
-    assert row(lines, "all")[1:] == ["48", "91.7%", "64.3-98.5", "91.7%", "8.3%", "0.83", "91.7%"]
+    assert row(lines, "all")[1:] == ["48", "91.7%", "62.6-98.6", "91.7%", "8.3%", "0.83", "91.7%"]
 
 
 def test_single_test_and_single_rubric_have_one_row() -> None:
@@ -134,7 +128,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
     session = session_of(judged(wrong_on("run-003")), before=judged(right))
     lines = [line.text for line in quiet_lines(session, 80)]
     assert lines == [
-        "refunds: 48 verdicts, accuracy 91.7% (64.3-98.5), 4 wrong",
+        "refunds: 48 verdicts, accuracy 91.7% (62.6-98.6), 4 wrong",
         "Gate failed: misses 2 of 24 violations that it found before (1 on refund_policy,",
         "1 on tone; recall 100.0% before, 91.7% now), and raises 2 new false alarms on 24",
         "cases that it passed before (1 on refund_policy, 1 on tone; false positives 0.0%",
@@ -144,7 +138,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
     panel = session_of([*judged(right, judge="a"), *judged(always(1), judge="b")])
     assert [line.text for line in quiet_lines(panel, 80)][:-1] == [
         "refunds, judge a: 48 verdicts, accuracy 100.0% (84.8-100.0), 0 wrong",
-        "refunds, judge b: 48 verdicts, accuracy 50.0% (34.4-65.6), 24 wrong",
+        "refunds, judge b: 48 verdicts, accuracy 50.0% (34.2-65.8), 24 wrong",
         "! Constant verdict: 1 (violated) for all 48 cases.",
     ]
 
@@ -202,10 +196,10 @@ def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     start = next(place for place, line in enumerate(lines) if line.startswith("Panel of refunds"))
     assert " ".join(lines[start : start + 5]).startswith(
         "Panel of refunds: 2 judges The majority is right in 24 of 48 cases (50.0%, 95% interval "
-        "34.4-65.6), in 24 of the 24 that it decides (100.0%, 95% interval 81.1-100.0); 24 ties "
-        "(50.0%, 95% interval 34.4-65.6) are no verdict"
+        "34.2-65.8), in 24 of the 24 that it decides (100.0%, 95% interval 81.1-100.0); 24 ties "
+        "(50.0%, 95% interval 34.2-65.8) are no verdict"
     )
-    assert ["a", "/", "b", "24", "of", "48", "(34.4-65.6)", "0.00", "(-0.31", "to", "0.31)"] in [
+    assert ["a", "/", "b", "24", "of", "48", "(34.2-65.8)", "0.00", "(-0.08", "to", "0.08)"] in [
         line.split() for line in lines
     ]
 
@@ -240,11 +234,11 @@ def test_nothing_is_said_where_nothing_ran() -> None:
     [
         (always(1), "Constant verdict: 1 (violated) for all 48 cases."),
         (always(0), "Constant verdict: 0 (satisfied) for all 48 cases."),
+        (coin(), "Worth little: kappa -0.08 (-0.45 to 0.31); 0 is chance."),
         (
-            coin(),
-            "Verdicts are indistinguishable from chance (kappa -0.08, Fisher's exact p = 0.77).",
+            lambda spec, expected: 1 - expected,
+            "Worth little: kappa -1.00 (-1.00 to -0.70); 0 is chance.",
         ),
-        (lambda spec, expected: 1 - expected, "Inverted labels (kappa -1.00)."),
     ],
 )
 def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) -> None:
@@ -266,62 +260,9 @@ def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
     assert all_warnings(constant, (), "ordinal") == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
-    assert all_warnings(turned, (), "ordinal") == ["Inverted labels (kappa -0.50)."]
-
-
-def test_random_ordinal_judges_are_named_in_about_95_of_100_and_sound_ones_are_not() -> None:
-    rng = random.Random(1)
-    (known,) = session_of(scored(right)).table.judges
-
-    def off(share: float) -> Callable[[int], int]:
-        return lambda label: (
-            label if rng.random() >= share else 1 if label != 1 else rng.choice((0, 2))
-        )
-
-    def named(answer: Callable[[int], int], runs: int, of: int = 500) -> float:
-        found = 0
-        for _ in range(of):
-            pairs = [(label, answer(label)) for _ in range(runs) for label in (0, 1, 2)]
-            figures = {**known.figures, "weighted_kappa": estimate_kappa([sums_of(pairs)])}
-            matrices: dict[Mode, ConfusionMatrix] = {"ordinal": confusion_matrix(pairs, (0, 1, 2))}
-            judge = replace(known, figures=figures, matrices=matrices)
-            found += bool(all_warnings(judge, (), "ordinal"))
-        return found / of
-
-    for runs in (4, 15, 60):
-        assert 0.93 < named(lambda label: rng.randrange(3), runs) < 0.99
-        assert (
-            0.93 < named(lambda label: 2 if rng.random() < 0.7 else rng.randrange(3), runs) < 0.99
-        )
-        assert named(off(0.1), runs) == 0
-        assert named(off(0.25), runs) < 0.04
-
-
-@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=3, max_size=60))
-@settings(max_examples=60, deadline=None)
-def test_mantels_test_is_the_chi_square_of_the_correlation(pairs: list[tuple[int, int]]) -> None:
-    known = pytest.importorskip("scipy.stats")
-    labels, scores = zip(*pairs, strict=True)
-    p = mantel(confusion_matrix(pairs))
-    if len(set(labels)) == 1 or len(set(scores)) == 1:
-        assert p == 1
-        return
-    r = known.pearsonr(labels, scores).statistic
-    assert p == pytest.approx(known.chi2.sf((len(pairs) - 1) * r**2, 1), abs=1e-9)
-
-
-@given(counts=st.tuples(*[st.integers(0, 40)] * 4).filter(lambda cells: sum(cells) > 0))
-@example(counts=(1_300, 1_200, 1_200, 1_300))
-@example(counts=(2_500, 2_500, 2_500, 2_500))
-@example(counts=(9_000, 200, 150, 9_500))
-@settings(max_examples=60, deadline=None)
-def test_fishers_exact_test_is_scipys(counts: tuple[int, int, int, int]) -> None:
-    known = pytest.importorskip("scipy.stats")
-    a, b, c, d = counts
-    matrix = ConfusionMatrix((0, 1), ((a, b), (c, d)))
-    assert fisher_exact(matrix) == pytest.approx(
-        known.fisher_exact([[a, b], [c, d]]).pvalue, rel=1e-6
-    )
+    assert all_warnings(turned, (), "ordinal") == [
+        "Worth little: weighted kappa -0.50 (-0.69 to -0.25); 0 is chance."
+    ]
 
 
 def test_hostile_names_reach_the_terminal_as_visible_escapes() -> None:

@@ -18,25 +18,13 @@ from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.json_values import panel_data, table_data
 from pytest_jrh.stats.diagnosis import (
     figure_rows,
-    fisher_exact,
     properties,
     section_warnings,
-    unsound_p,
 )
 from pytest_jrh.stats.figures import percent, range_text, sections
-from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
-from pytest_jrh.stats.intervals import (
-    Tally,
-    bias_p,
-    effective_size,
-    estimate_bias,
-    estimate_kappa,
-    kappa_p,
-    sums_of,
-)
-from pytest_jrh.stats.metrics import bootstrap
+from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.stats.statistics import levels_of, tabulate
+from pytest_jrh.stats.statistics import tabulate
 from tests.support.judged_sessions import (
     Answer,
     always,
@@ -64,16 +52,17 @@ def only_on(rubric: str, answer: Answer) -> Answer:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (always(1), "tone: constant verdict: 1 (violated) for all 24 cases."),
-        (lambda spec, label: 1 - label, "tone: inverted labels (kappa -1.00)."),
-        (coin(3), "tone: verdicts are indistinguishable from chance (kappa "),
+        (always(1), "tone: constant verdict: 1 (violated) for all 48 cases."),
+        (lambda spec, label: 1 - label, "tone: worth little: kappa -1.00 ("),
+        (coin(3), "tone: worth little: kappa "),
     ],
 )
 def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
     answer: Answer, said: str
 ) -> None:
-    (found,) = warnings_of(judged(only_on("tone", answer), rubrics=THREE))
-    assert found.startswith(said)
+    found = warnings_of(judged(only_on("tone", answer), runs=24, rubrics=THREE))
+    assert found[-1].startswith(said)
+    assert not any(rubric in line for rubric in THREE[:2] for line in found)
 
 
 def test_the_warnings_are_in_tables_and_properties_too() -> None:
@@ -112,7 +101,7 @@ def test_a_nearly_constant_judge_is_named_although_it_is_right_in_three_of_four(
         if result.spec.test == "agent_perturbation" or int(result.spec.run_id[-3:]) < 20
     ]
     (found,) = warnings_of(few)
-    assert found.startswith("Near-constant verdict: 1 (violated) for 78 of 80 cases (kappa -0.0")
+    assert found.startswith("Worth little: kappa -0.0")
 
 
 def test_a_suite_with_few_satisfied_cases_does_not_make_a_sound_judge_near_constant() -> None:
@@ -150,43 +139,15 @@ def by_level(answer: Answer, runs: int = 10) -> list[CaseResult]:
     return [result_of(spec, only_on("warm", answer)) for spec in specs]
 
 
-def test_ordinal_judges_that_are_inverted_or_one_too_high_are_named() -> None:
-    def one_higher(spec: CaseSpec, label: int) -> int:
-        return label + 1
-
-    turned = scored(lambda spec, label: 2 - label)
-    assert warnings_of(turned) == ["Inverted labels (kappa -1.00)."]
-    # Right on one rubric and inverted on the other, it looks random over both.
+def test_ordinal_judges_that_are_worth_little_on_one_rubric_are_named() -> None:
+    (turned,) = warnings_of(scored(lambda spec, label: 2 - label))
+    assert turned.startswith("Worth little: weighted kappa -1.00 (-1.00 to -0.")
     inverted = warnings_of(by_level(lambda spec, label: 2 - label))
-    assert inverted[1:] == ["warm: inverted labels (kappa -1.00)."]
-    (high,) = warnings_of(scored(one_higher))
-    assert high.startswith("Scores are 1.00 levels too high on average (bias 1.00, 95% interval 0.")
-    whole, of_rubric = warnings_of(by_level(one_higher))
-    assert whole.startswith("Scores are 0.50 levels too high on average")
-    assert of_rubric.startswith("warm: scores are 1.00 levels too high")
-    everywhere = scored(one_higher)
-    elsewhere = [
-        result_of(
-            make_spec(
-                each.spec.run_id,
-                suite=each.spec.suite,
-                rubric_id="clear",
-                target_score=each.spec.target_score,
-            ),
-            one_higher,
-        )
-        for each in everywhere
-    ]
-    assert len(warnings_of([*everywhere, *elsewhere])) == 1
-    (low,) = warnings_of(by_level(lambda spec, label: max(0, label - 1)))
-    assert low.startswith("warm: scores are 0.67 levels too low on average (bias -0.67,")
-
-
-def test_an_ordinal_judge_that_is_constant_or_random_on_one_rubric_is_named() -> None:
+    assert inverted[-1].startswith("warm: worth little: weighted kappa -1.00 (")
     assert warnings_of(by_level(always(1))) == ["warm: constant verdict: 1 for all 30 cases."]
     rng = random.Random(5)
     found = warnings_of(by_level(lambda spec, label: rng.randrange(3), runs=20))
-    assert found[0].startswith("warm: scores are indistinguishable from chance (weighted kappa")
+    assert found[-1].startswith("warm: worth little: weighted kappa")
 
 
 def sound_sessions(share: float, rubrics: int, runs: int, of: int) -> Iterator[list[CaseResult]]:
@@ -209,28 +170,6 @@ def test_sound_judges_are_rarely_warned_about(rubrics: int, runs: int) -> None:
     for share, most in ((0.8, 0.05), (0.9, 0.03)):
         found = [bool(warnings_of(each)) for each in sound_sessions(share, rubrics, runs, 60)]
         assert sum(found) / len(found) <= most
-
-
-def test_how_likely_a_sound_judge_is_so_bad_is_counted_exactly() -> None:
-    scipy = pytest.importorskip("scipy.stats")
-    ones = [Tally(1, 1)] * 3 + [Tally(0, 1)] * 5
-    zeros = [Tally(1, 1)] * 2 + [Tally(0, 1)] * 4
-    seen = 3 / 8 + 2 / 6
-
-    def at_most(share: float) -> float:
-        return float(
-            sum(
-                scipy.binom.pmf(one, 8, share) * scipy.binom.pmf(zero, 6, 1.6 - share)
-                for one in range(9)
-                for zero in range(7)
-                if one / 8 + zero / 6 <= seen + 1e-9
-            )
-        )
-
-    assert unsound_p(ones, zeros) == pytest.approx(max(at_most(n / 20) for n in range(12, 21)))
-    assert unsound_p(ones, []) == 1
-    assert effective_size(ones) == 8
-    assert effective_size([Tally(4, 4), Tally(0, 4)]) < 4
 
 
 SCORES = st.integers(-1, 5) | st.sampled_from([10**13, -(10**400)])
@@ -265,10 +204,6 @@ def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseRes
             assert all(math.isfinite(number) for number in known if number is not None)
     assert json.dumps([list(figure_rows(table)), list(properties(table)), table_data(table)])
     assert json.dumps(list(map(panel_data, panels(results))))
-    assert bootstrap(results, 1).value is not None or bootstrap(results, 1).why
-    for row in (row for section in sections(table) for row in section.rows):
-        for matrix in row.statistics.matrices.values():
-            assert len(list(levels_of(matrix))) in (0, sum(map(bool, matrix.rows)))
 
 
 def test_a_binary_suite_with_scores_out_of_its_scale_has_warnings_without_their_names() -> None:
@@ -276,26 +211,6 @@ def test_a_binary_suite_with_scores_out_of_its_scale_has_warnings_without_their_
         replace(result, score=2, scores=(2,), outcome="disagree") for result in judged(always(1))
     ]
     assert warnings_of(results) == [f"Constant verdict: 2 for all {len(results)} cases."]
-
-
-def test_tables_of_a_hundred_thousand_verdicts_have_p_values() -> None:
-    many = ConfusionMatrix((0, 1), ((50_000, 50_000), (49_000, 51_000)))
-    assert 0 < fisher_exact(many) < 0.001
-    assert fisher_exact(ConfusionMatrix((0, 1), ((0, 0), (0, 0)))) == 1
-    assert unsound_p([Tally(0, 1)] * 20_000, [Tally(1, 1)] * 20_000) < 1e-9
-
-
-def test_p_values_invert_their_intervals() -> None:
-    rng = random.Random(2)
-    clusters = [
-        sums_of([(label, min(2, label + (rng.random() < 0.6))) for label in (0, 1, 2)])
-        for _ in range(9)
-    ]
-    p = bias_p(clusters)
-    assert estimate_bias(clusters, 1 - p).lower == pytest.approx(0, abs=1e-6)
-    q = kappa_p(clusters, 0.9)
-    assert q < 0.5
-    assert estimate_kappa(clusters, 1 - 2 * q).upper == pytest.approx(0.9, abs=0.01)
 
 
 def test_nearly_all_is_not_printed_as_all() -> None:

@@ -1,0 +1,64 @@
+"""Figures of cases that are written down run by run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import nan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_jrh.stats.intervals import (
+    LEVEL,
+    estimate_bias,
+    estimate_kappa,
+    estimate_mean,
+    estimate_share,
+)
+
+if TYPE_CHECKING:
+    from pytest_jrh.stats.formulas import Estimate, Pair
+    from pytest_jrh.stats.intervals import Codes, Numbers
+
+Runs = Sequence[Sequence["Pair"]]
+"""Of each run the labels and answers."""
+
+
+def as_columns(runs: Runs) -> tuple[Numbers, Numbers, Codes]:
+    """Labels, answers and runs."""
+    pairs = np.array([pair for run in runs for pair in run], dtype=float).reshape(-1, 2)
+    codes = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+    return pairs[:, 0], pairs[:, 1], codes
+
+
+def kappa_of(runs: Runs) -> Estimate:
+    return estimate_kappa(*as_columns(runs))
+
+
+def mean_error_of(runs: Runs, farthest: float = 4) -> Estimate:
+    labels, answers, codes = as_columns(runs)
+    return estimate_mean(np.abs(answers - labels), codes, (0, farthest))
+
+
+def bias_of(runs: Runs, farthest: float = 4) -> Estimate:
+    labels, answers, codes = as_columns(runs)
+    return estimate_bias(labels, answers, codes, farthest)
+
+
+def share_of(tallies: Sequence[tuple[int, int]], level: float = LEVEL) -> Estimate:
+    """Of each run how many of how many are right."""
+    return estimate_share(*marks(tallies), level)
+
+
+def marks(tallies: Sequence[tuple[int, int]]) -> tuple[list[bool], Codes]:
+    """Which cases are right, and their runs."""
+    are_right = [number < right for right, n in tallies for number in range(n)]
+    return are_right, np.repeat(np.arange(len(tallies)), [n for _, n in tallies])
+
+
+def ends(estimate: Estimate) -> tuple[float, float]:
+    """The bounds, or what no comparison holds of."""
+    return (
+        nan if estimate.lower is None else estimate.lower,
+        nan if estimate.upper is None else estimate.upper,
+    )
