@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
-from benchmarks import gate, intervals, rates, simulations
+from benchmarks import gate, intervals, rates, recalls, simulations
 from benchmarks.checks import Check, error_of, table
 from benchmarks.measure import Line
 
@@ -24,6 +24,7 @@ def lines() -> list[Line]:
         "gate": gate.section,
         "repeats": _repeats,
         "rates": rates.section,
+        "recalls": recalls.section,
     }
     done = {}
     with ProcessPoolExecutor(2) as pool:
@@ -31,7 +32,7 @@ def lines() -> list[Line]:
             started = time.perf_counter()
             done[name] = part(pool)
             print(f"  {name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-    sections = [done[name] for name in ("shares", "figures", "gate", "repeats", "rates")]
+    sections = [done[name] for name in ("shares", "figures", "gate", "repeats", "rates", "recalls")]
     checks = [check for _, found in sections for check in found]
     head = (
         "# Do the figures hold?\n\nWritten by `python -m benchmarks validity`: judges of known "

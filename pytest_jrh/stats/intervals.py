@@ -89,12 +89,14 @@ def estimate(
     level: float = LEVEL,
     unseen: float = 0.0,
     freedom: float = math.inf,
+    known: float | None = None,
 ) -> Estimate:
     """The figure of the sums of `rows`, one for each case, with its interval within `span`.
 
     `turned` are rows that cases would have if their verdicts were others: where all cases are
     alike, one such case says how much the figure may vary, and so many `unseen` ones always add to
     its variance. `freedom` bounds the degrees of freedom where few cases say how much it varies.
+    A value that is `known` takes the place of the figure.
     """
     import numpy as np
 
@@ -103,7 +105,7 @@ def estimate(
         return Estimate(why=NO_VERDICT)
     total = rows.sum(axis=0)
     with np.errstate(all="ignore"):
-        value = float(figure(total))
+        value = float(figure(total)) if known is None else known
     if not math.isfinite(value):
         return Estimate(n=n, why=SAME_CLASS)
     spread = _Spread.of(clusters)

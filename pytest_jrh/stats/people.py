@@ -128,20 +128,33 @@ def _anchored(
         raw = float(counts(cases.answers, cases.labels)[is_among].mean())
     if why := _missing(cases, among):
         return Anchored(Estimate(n=n, why=why), raw)
-    is_confirmed = unseen == _UNSEEN_CASES and raw is not None and _is_confirmed(cases)
-    columns = [np.ones(n), cases.is_labelled]
-    for of in (counts, among):
-        if of is not None:
-            columns += _predicted(cases, of, is_confirmed=is_confirmed)
-    rows = np.column_stack(columns).astype(float)
+    looked = cases.is_labelled
+    guess = counts(cases.answers, cases.labels).astype(float)
+    true = counts(cases.answers, cases.people)[looked].astype(float)
+    whole = np.ones(labelled)
+    if among is not None:
+        # What a case adds to the ratio, and would by its label: the slope is between these.
+        whole = among(cases.answers, cases.people)[looked].astype(float)
+        ratio = true.sum() / whole.sum()
+        guess = guess - ratio * is_among
+        weights = _weights(guess[looked], true - ratio * whole)
+    else:
+        weights = _weights(guess[looked], true)
+    rows = np.zeros((n, 5))
+    rows[:, 0], rows[:, 1], rows[:, 2] = 1, looked, weights.mean() * guess
+    rows[looked, 3], rows[looked, 4] = true - weights * guess[looked], whole
     # A labelled case of which people say otherwise than the label, either way.
-    turned = np.zeros((2, rows.shape[1]))
-    turned[:, 1], turned[:, 3] = 1, (1, -1)
-    figure = _corrected_mean if among is None else _corrected_ratio
-    corrected = estimate(rows, cases.clusters, figure, turned, unseen=unseen, freedom=labelled)
+    turned = np.array([[0, 1, 0, 1, 1], [0, 1, 0, -1, 1]], dtype=float)
+    turned[:, 4] *= whole.mean()
+    known = None
+    if unseen == _UNSEEN_CASES and _is_confirmed(cases):
+        known = raw
+    corrected = estimate(
+        rows, cases.clusters, _corrected, turned, unseen=unseen, freedom=labelled, known=known
+    )
     if corrected.value is None:
         return Anchored(Estimate(n=n, why=_UNSEEN), raw)
-    value = raw if is_confirmed else min(max(corrected.value, 0.0), 1.0)
+    value = min(max(corrected.value, 0.0), 1.0)
     return Anchored(replace(corrected, value=value), raw)
 
 
@@ -172,44 +185,21 @@ def _is_confirmed(cases: CheckedCases) -> bool:
     return bool(is_enough and (cases.people[looked] == cases.labels[looked]).all())
 
 
-def _corrected_mean(sums: Any) -> Any:
-    return sums[2] / sums[0] + sums[3] / sums[1]
-
-
-def _corrected_ratio(sums: Any) -> Any:
-    return _corrected_mean(sums) / (sums[4] / sums[0] + sums[5] / sums[1])
-
-
-def _predicted(
-    cases: CheckedCases, counts: _Counts, *, is_confirmed: bool
-) -> tuple[Numbers, Numbers]:
-    """What the suite's labels predict of each case, by its weight, and what people add to it.
-
-    Each labelled case is corrected with a weight that the others give (a jackknife of PPI++'s), so
-    that the estimate is unbiased; of labels that are confirmed it is 1.
-    """
-    import numpy as np
-
-    looked = cases.is_labelled
-    guess = counts(cases.answers, cases.labels).astype(float)
-    true = counts(cases.answers, cases.people).astype(float)
-    weights = np.ones(int(looked.sum()))
-    if not is_confirmed:
-        weights = _weights(guess[looked], true[looked])
-    added = np.zeros(len(guess))
-    added[looked] = true[looked] - weights * guess[looked]
-    return weights.mean() * guess, added
+def _corrected(sums: Any) -> Any:
+    """The share of all cases, or of those that people say are among them."""
+    return (sums[2] / sums[0] + sums[3] / sums[1]) / (sums[4] / sums[1])
 
 
 def _weights(guess: Numbers, true: Numbers) -> Numbers:
-    """For each pair, the slope of truth on prediction in the others, from 0 to 1; two pseudo pairs,
-    one of each discordant kind, steady it.
+    """For each pair, the slope of truth on prediction in the others, from 0 to 1, so that the
+    estimate is unbiased (a jackknife of PPI++'s); two pseudo pairs, one of each discordant kind,
+    steady it.
     """
     number = len(guess) + 1
     trues, guesses = true.sum() + 1 - true, guess.sum() + 1 - guess
+    squares = (guess * guess).sum() + 1 - guess * guess
     covariance = ((true * guess).sum() - true * guess) - trues * guesses / number
-    # Guesses are 0 or 1, and so their own squares; the pseudo pairs have one of each.
-    variance = guesses - guesses * guesses / number
+    variance = squares - guesses * guesses / number
     slopes: Numbers = (covariance / variance).clip(0.0, 1.0)
     return slopes
 

@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from benchmarks import rates
+from benchmarks import rates, recalls
 from benchmarks.anchoring import Cell, simulated
 from pytest_jrh.stats.people import (
     CheckedCases,
@@ -190,3 +190,10 @@ def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:
     assert abs(found.bias) < 0.01
     assert found.covered > 0.85
     assert found.width < found.width_alone
+
+
+def test_recall_is_not_biased_where_few_cases_are_violated_and_labels_are_wrong() -> None:
+    found = recalls.simulated(0.02, 3_000, 500, 0.05, sessions=200)
+    assert abs(found.bias) < 3 * found.error
+    assert found.error < 1.2
+    assert found.covered > 0.9
