@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.columns import ResultColumns
 from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
 from pytest_jrh.stats.intervals import (
     cluster_codes,
@@ -423,32 +422,31 @@ class Sides:
 
 
 def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
-    """Both accuracies of one judge's results; None where one side has no verdict."""
+    """Both accuracies of one judge's results; None where one side has no verdict.
+
+    The interval of the difference comes from those of the two sides (MOVER: Zou and Donner 2008,
+    Stat Med 27:1693-1702), taken as independent. By the influence of cases it covered 65% where a
+    side is small: if all of its cases are right, the other's alone vary.
+    """
     judged = [result for result in results if result.outcome in JUDGED and not result.spec.derived]
     natural = [result for result in judged if KINDS[result.spec.test].natural]
     synthetic = [result for result in judged if not KINDS[result.spec.test].natural]
     if not natural or not synthetic:
         return None
-    columns = ResultColumns.of([*natural, *synthetic])
-    gap = _gap(columns.is_right, len(natural), columns.clusters)
-    return Sides(accuracy_of(natural), accuracy_of(synthetic), gap)
+    sides = accuracy_of(natural), accuracy_of(synthetic)
+    return Sides(*sides, _difference(*sides))
 
 
-def _gap(is_right: Any, natural: int, clusters: Codes) -> Estimate:
-    """One share, of so many cases at the beginning, less that of the others."""
-    import numpy as np
-
-    is_natural = np.arange(len(is_right)) < natural
-    rows, turned = (
-        np.column_stack([is_natural, is_natural & marks, ~is_natural, ~is_natural & marks])
-        for marks in (is_right, ~is_right)
-    )
-    return estimate(
-        rows.astype(float),
-        clusters,
-        lambda sums: sums[1] / sums[0] - sums[3] / sums[2],
-        turned.astype(float),
-        span=(-1.0, 1.0),
+def _difference(one: Estimate, other: Estimate) -> Estimate:
+    """One share of some cases less another."""
+    first, second = one.value or 0.0, other.value or 0.0
+    gap = Estimate(first - second, n=one.n + other.n)
+    if one.lower is None or one.upper is None or other.lower is None or other.upper is None:
+        return replace(gap, why=one.why or other.why)
+    return replace(
+        gap,
+        lower=first - second - math.hypot(first - one.lower, other.upper - second),
+        upper=first - second + math.hypot(one.upper - first, second - other.lower),
     )
 
 

@@ -70,7 +70,7 @@ def test_natural_cases_stand_beside_synthetic_ones() -> None:
     [sides] = [line for line in sentences(results, Grounds()) if "natural" in line]
     assert sides == (
         "Accuracy on natural cases 75.0% (59.8-85.8, n 40), on synthetic ones 92.5% (80.1-97.4, n "
-        "40): a gap of -17.5 points (-32.6 to -1.5)."
+        "40): a gap of -17.5 points (-33.5 to -1.1)."
     )
     data = label_data("", results, Grounds())["natural_and_synthetic"]
     assert (data["natural"]["count"], data["synthetic"]["count"]) == (30, 37)
