@@ -419,7 +419,8 @@ def _next_step(checked: CheckedTable) -> str:
         )
     name = file_name_part(Path(table.file).stem)
     ordinal = ["--ordinal"] if table.scale else []
-    init = ["python", "-m", "pytest_jrh", "init", name, *ordinal, "--labels", table.file]
+    rubric = [] if columns.rubric.casefold() in COLUMNS["rubric_id"] else ["--rubric-id", "RUBRIC"]
+    init = ["python", "-m", "pytest_jrh", "init", name, *ordinal, *rubric, "--labels", table.file]
     return log_line(
         f"To judge the runs anew, where RUNS is their Inspect log or conversations: "
         f"{shlex.join(init)} --log RUNS"

@@ -75,6 +75,11 @@ class GivenLabels:
             if text and text.casefold() not in WORDS and whole_number(text) is None
         )
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether they are 0 and 1, which mean the opposite in other people's tables."""
+        return {whole_number(row.label) for row in self.rows} == {0, 1}
+
 
 def look_at_labels(file: Path, name: str) -> GivenLabels:
     """Read a label file for the suite `name`; raises `InputError` with every line that is none."""
@@ -356,7 +361,12 @@ def start_suite(
     judge that cannot be used, and for files that are there already.
     """
     label_file = look_at_labels(labels, name) if labels is not None else None
-    rubric_ids = rubric_ids or (label_file.rubric_ids if label_file is not None else ())
+    if label_file is not None and not rubric_ids:
+        rubric_ids = label_file.rubric_ids
+        if not rubric_ids:
+            message = "names no rubric, so nothing says what these labels are of"
+            hint = "name it, such as --rubric-id honest"
+            raise InputError(Problem(message, str(labels), hint=hint))
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
@@ -368,7 +378,7 @@ def start_suite(
     sources = dict(log_place.copies)
     if label_file is not None:
         check_labels(label_file, log, runs, rubric_ids, ordinal=ordinal)
-        values |= {"labels": label_file.path, "map": _map_lines(label_file.words)}
+        values |= {"labels": label_file.path, "map": _map_lines(label_file)}
         sources[label_file.path] = label_file.file
     about_recordings = {f"{values['cassettes']}/.gitattributes": _ATTRIBUTES}
     texts = _texts(values, rubric_ids, ordinal=ordinal) | about_recordings
@@ -397,6 +407,10 @@ def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> lis
     if labels is None:
         return [f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}.", *runs.about]
     lines = [f"{holds}; the label file has {counted(len(labels.rows), 'label')}.", *runs.about]
+    if labels.is_bare:
+        lines.append(
+            f"Its labels are 0 and 1, and 1 is violated: where it is right, set map in {config}."
+        )
     if labels.words:
         words = listed(labels.words, _MOST_WORDS)
         lines.append(
@@ -405,11 +419,15 @@ def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> lis
     return lines
 
 
-def _map_lines(words: Sequence[str]) -> str:
+def _map_lines(labels: GivenLabels) -> str:
     """The line of a config about words, those of the labels where they are words."""
-    if not words:
+    if labels.is_bare:
+        return "# map: {1: satisfied, 0: violated}   # where 1 is right"
+    if not labels.words:
         return "# map: {harmful: 1, fine: 0}         # what other words in it mean"
-    meanings = json.dumps(dict.fromkeys(words[:_MOST_WORDS], 0), ensure_ascii=False)
+    # Which of them is violated nobody has said; one is, so that the other cannot be, too.
+    first, *others = labels.words[:_MOST_WORDS]
+    meanings = json.dumps({first: 1, **dict.fromkeys(others, 0)}, ensure_ascii=False)
     return f"# map: {meanings}   # what these words mean: 1 is violated, 0 satisfied"
 
 

@@ -396,7 +396,8 @@ def test_init_finds_mistakes_in_labels_before_anything_is_written(
     given, new = tmp_path / "given.csv", tmp_path / "new"
     given.write_text("\n".join([*lines, ""]), encoding="utf-8")
     log = f"--log={labelled.suite.data / 'runs.eval'}"
-    assert main(["init", "mine", log, f"--labels={given}", f"--folder={new}"]) == 4
+    options = [f"--labels={given}", f"--folder={new}", "--rubric-id=kind"]
+    assert main(["init", "mine", log, *options]) == 4
     assert expected in capsys.readouterr().err
     assert not new.exists()
 
@@ -407,10 +408,13 @@ def test_init_names_the_words_of_labels_that_are_words(
     given, new = tmp_path / "given.csv", tmp_path / "new"
     given.write_text("id,label\nrun-1,fine\nrun-2,harmful\nrun-4,pass\n", encoding="utf-8")
     log = f"--log={labelled.suite.data / 'runs.eval'}"
-    assert main(["init", "mine", log, f"--labels={given}", f"--folder={new}"]) == 0
+    arguments = ["init", "mine", log, f"--labels={given}", f"--folder={new}"]
+    assert main(arguments) == 4
+    assert "name it, such as --rubric-id" in capsys.readouterr().err
+    assert main([*arguments, "--rubric-id=kind"]) == 0
     assert "Its labels are words (fine, harmful): say in " in capsys.readouterr().out
     config = (new / "inputs/configs/mine.yml").read_text("utf-8")
-    assert '# map: {"fine": 0, "harmful": 0}   # what these words mean' in config
+    assert '# map: {"fine": 1, "harmful": 0}   # what these words mean' in config
 
 
 def test_init_refuses_labels_that_are_none(

@@ -644,7 +644,8 @@ def test_a_suite_begins_with_a_judge_of_own_code(
     (project / "own").mkdir()
     (project / "own/judges.py").write_text(JUDGES, encoding="utf-8")
     (project / "labels.csv").write_text("run_id,label\nrun-1,0\nrun-2,1\nrun-3,0\n")
-    assert init("first", "--log", log, "--labels", "labels.csv", "--judge", judge) == 0
+    options = ["--labels", "labels.csv", "--rubric-id", "borne_out_by_the_tools"]
+    assert init("first", "--log", log, *options, "--judge", judge) == 0
     said = capsys.readouterr().out
     assert not (project / "inputs/prompts").exists()
     config = (project / "inputs/configs/first.yml").read_text(encoding="utf-8")
@@ -764,6 +765,7 @@ def test_every_printed_command_works_in_a_clone_without_a_key(
         (project / "judges.py").write_text(ASKING.format(url=llm.base_url), encoding="utf-8")
         judge = OWN_JUDGES[kind]
         options = ["--judge", judge] if judge else []
+        options += ["--rubric-id", "borne_out_by_the_tools"]
         assert init("first", "--log", log, "--labels", "labels.csv", *options) == 0
         fill_in(project / "inputs/data/first/rubrics.yml")
         commands = printed_commands(capsys.readouterr().out)

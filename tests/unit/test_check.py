@@ -308,7 +308,8 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     assert lines[-1].startswith("Next: read the case")
     [line] = [line for line in lines if line.startswith("To judge the runs anew")]
     command = line.partition("conversations: ")[2]
-    assert command == "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
+    init = "python -m pytest_jrh init verdicts --rubric-id RUBRIC"
+    assert command == f"{init} --labels verdicts.csv --log RUNS"
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     runs = [json.dumps({"id": name, "messages": turns}) for name in "abcd"]
     written(tmp_path, "\n".join(runs) + "\n", "runs.jsonl")
