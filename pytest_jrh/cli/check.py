@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +57,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--max-drop",
         metavar="X",
+        type=_share,
         help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
         "which is 5 points)",
     )
@@ -111,6 +111,7 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "--map",
         metavar="WORD=VALUE",
+        type=_meaning,
         action="append",
         default=[],
         help="what a word means: good=0 (satisfied), bad=1 (violated), or a score; NaN= is missing",
@@ -122,27 +123,26 @@ def _declare_columns(check: argparse.ArgumentParser) -> None:
         help="what 1 (true, yes) means, where the names of columns do not say it",
     )
     check.add_argument(
-        "--scale", metavar="LOW-HIGH", help="the scores of an ordinal scale, such as 1-5"
+        "--scale",
+        metavar="LOW-HIGH",
+        type=_scale,
+        help="the scores of an ordinal scale, such as 1-5",
     )
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without garbage collections, which take a fifth of the time: all values of a table live until
-    the end.
-    """
+def check_file(options: argparse.Namespace) -> int:
+    """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
     is_collecting = gc.isenabled()
+    # It takes a fifth of the time, and all values of a table live until the end.
     gc.disable()
     try:
-        yield
+        return _check_file(options)
     finally:
         if is_collecting:
             gc.enable()
 
 
-@_uncollected()
-def check_file(options: argparse.Namespace) -> int:
-    """Check the table and write the reports; returns 1 for a FAIL or no report, 4 for a mistake."""
+def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.engine.checking import check, read_input
 
     try:
@@ -162,7 +162,11 @@ def check_file(options: argparse.Namespace) -> int:
         if line.text or previous:
             sys.stdout.write(f"{line.text}\n")
         previous = line.text
-    return 0 if checked.is_good and not problems else 1
+    return 0 if _is_good(checked) and not problems else 1
+
+
+def _is_good(checked: CheckedTable) -> bool:
+    return checked.passed or checked.is_unlabelled
 
 
 def _display(options: argparse.Namespace) -> Display:
@@ -193,65 +197,58 @@ def _settings(options: argparse.Namespace) -> CheckSettings:
     from pytest_jrh.engine.checking import CheckSettings
 
     for name in ("max_drop", "proof", "common", "same_judge"):
-        if getattr(options, name) and not options.baseline:
+        value = getattr(options, name)
+        if value is not None and value is not False and not options.baseline:
             option = f"--{name.replace('_', '-')}"
-            raise _mistake(option, "needs a baseline to hold the verdicts against", "--baseline")
+            raise _mistake(option, "needs a baseline to hold verdicts against", "add --baseline")
+    mapping = dict(options.map)
+    for word, value in options.map:
+        if mapping[word] != value:
+            raise _mistake("--map", f"got {shown(word)} twice, with two values")
     return CheckSettings(
         columns={name: getattr(options, name) for name in _COLUMNS},
         verdicts=tuple(options.verdict),
         labels=options.labels,
-        map=_mapping(options.map),
+        map=mapping,
         one=options.one,
-        scale=_scale(options.scale),
+        scale=options.scale,
         baseline=options.baseline,
-        max_drop=_drop_of(options.max_drop),
+        max_drop=0.05 if options.max_drop is None else options.max_drop,
         proof=options.proof,
         common=options.common,
         same_judge=options.same_judge,
     )
 
 
-def _mistake(option: str, message: str, needed: str = "") -> Exception:
-    return InputError(Problem(message, key=option, hint=f"add {needed}" if needed else None))
+def _mistake(option: str, message: str, hint: str | None = None) -> Exception:
+    return InputError(Problem(message, key=option, hint=hint))
 
 
-def _mapping(texts: Sequence[str]) -> dict[str, Any]:
-    mapping: dict[str, Any] = {}
-    for text in texts:
-        word, equals, value = text.rpartition("=")
-        if not equals or not word.strip():
-            raise _mistake("--map", f"got {shown(text)}; must be WORD=VALUE, such as good=0")
-        if mapping.setdefault(word.strip(), value.strip()) != value.strip():
-            raise _mistake("--map", f"got {shown(word)} twice, with two values")
-    return mapping
+def _meaning(text: str) -> tuple[str, str]:
+    word, equals, value = text.rpartition("=")
+    if not equals or not word.strip():
+        raise argparse.ArgumentTypeError(f"got {shown(text)}; must be WORD=VALUE, such as good=0")
+    return word.strip(), value.strip()
 
 
-def _scale(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
+def _scale(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(-?\d{1,6})-(-?\d{1,6})", text.strip(), re.ASCII)
-    scale = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 0 < scale[1] - scale[0] <= 100:  # noqa: PLR2004 - levels
-        raise _mistake(
-            "--scale", f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
-        )
-    return scale
+    low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 0 < high - low <= 100:  # noqa: PLR2004 - levels
+        message = f"got {shown(text)}; must be the lowest and the highest score, such as 1-5"
+        raise argparse.ArgumentTypeError(message)
+    return low, high
 
 
-def _drop_of(text: str | None) -> float:
-    """The share that --max-drop gives."""
-    if text is None:
-        return 0.05
+def _share(text: str) -> float:
+    message = f"got {shown(text)}; must be a number from 0 and below 1 (0.05: 5 points)"
     try:
-        drop = float(text)
+        share = float(text)
     except ValueError:
-        drop = -1
-    if not 0 <= drop < 1:
-        raise _mistake(
-            "--max-drop",
-            f"got {shown(text)}; must be a number from 0 and below 1 (0.05: 5 points)",
-        )
-    return drop
+        raise argparse.ArgumentTypeError(message) from None
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(message)
+    return share
 
 
 def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
@@ -380,7 +377,7 @@ def _lines(
 ) -> list[Styled]:
     from pytest_jrh.reports.ending import Concluded, ending_lines
 
-    concluded = Concluded(checked.session, checked.is_good, tuple(written))
+    concluded = Concluded(checked.session, _is_good(checked), tuple(written))
     step = wrapped(_next_step(checked), display.width)
     first = [*_columns_lines(checked, display.width), ""]
     return ending_lines(concluded, display, first=first, notices=problems, more=["", *step])

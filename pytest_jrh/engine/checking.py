@@ -8,7 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,7 +20,6 @@ from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
     CaseSpec,
-    Label,
     Outcome,
     Rubric,
     ScoreLevel,
@@ -117,11 +116,6 @@ class CheckedTable:
         return are_all and self.session.table.overall.counts.unlabelled > 0 and not self.baseline
 
     @property
-    def is_good(self) -> bool:
-        """Whether the gate is passed, or nothing could be wrong."""
-        return self.passed or self.is_unlabelled
-
-    @property
     def passed(self) -> bool:
         """Whether there are figures, and the gate, where there is one, passed."""
         return self.session.table.overall.counts.n > 0 and self.session.passed is not False
@@ -161,14 +155,15 @@ def check_table(
     return check(table_of(enumerate(rows, 1), "rows"), named)
 
 
-def read_input(name: str, settings: CheckSettings | None = None) -> Table:
+def read_input(name: str, settings: CheckSettings) -> Table:
     """Read a table, or a log by what the settings name of it; raises `InputError` for what cannot
     be read.
     """
-    if settings is not None:
-        named = [*settings.verdicts, *settings.columns.values(), settings.baseline]
-        if names_log(Path(name), named):
-            return log_table(Path(name), name, named)
+    named = [*settings.verdicts, *settings.columns.values(), settings.baseline]
+    return log_table(Path(name), name, named) if names_log(Path(name), named) else _read(name)
+
+
+def _read(name: str) -> Table:
     table = read_table(Path(name), name, MAX_TABLE_BYTES)
     if table.problems:
         raise InputError(first_problems(table.problems, name))
@@ -179,36 +174,38 @@ def read_input(name: str, settings: CheckSettings | None = None) -> Table:
 
 def check(table: Table, settings: CheckSettings) -> CheckedTable:
     """Check a table that was read, with the labels and the baseline of other files."""
-    of_file, name = _baseline(table, settings)
-    column = name if name in table.columns else ""
-    named = settings.columns
+    name, named = settings.baseline, settings.columns
+    # Unlike a path's own question, false of a name that is too long for a file.
+    of_file = _read(name) if name not in table.columns and os.path.exists(name) else None  # noqa: PTH110
+    needed: tuple[str, ...] = ("label", "verdict")
     if settings.labels:
         # A column may be of either table.
-        named = {role: name for role, name in named.items() if name in table.columns}
-    needed = ("verdict",) if settings.labels else ("label", "verdict")
-    columns = choose_columns(
-        table, named, settings.verdicts, baseline=column, mapping=settings.map, needed=needed
-    )
-    sources = {"": _Source(table, columns, column)}
+        named = {role: column for role, column in named.items() if column in table.columns}
+        needed = ("verdict",)
+    column = name if name in table.columns else ""
+    columns = choose_columns(table, named, settings.verdicts, column, settings.map, needed)
+    sources = [_Source(table, columns, column)]
     if settings.labels:
-        sources["labels"] = _of_labels(columns, settings)
+        sources.append(_other(_read(settings.labels), columns, settings, ("label",)))
     if of_file is not None:
-        sources["baseline"] = _Source(of_file, _columns_of_baseline(of_file, columns, settings))
-    for source in sources.values() if len(sources) > 1 else ():
+        sources.append(_other(of_file, columns, settings, ("verdict",)))
+    for source in sources if len(sources) > 1 else ():
         if not names_cases(source.table, source.columns):
             message = "no column names the cases, so that rows of two files cannot be put together"
             hint = "name the column of their ids: --case COL"
             raise InputError(source.table.problem(message, 1, hint=hint))
-    asked = [one for what, source in sources.items() for one in source.asked(what)]
+    asked = [one for source in sources for one in source.asked()]
     low, high = settings.scale or (0, -1)
     scores = Scores(asked, settings.map, range(low, high + 1), settings.one)
-    tables = {what: source.read(scores) for what, source in sources.items()}
-    read = tables[""]
-    if settings.labels:
-        read = add_labels(read, tables["labels"])
+    tables = [cases_of(source.table, source.columns, scores, source.baseline) for source in sources]
+    read = add_labels(tables[0], tables[1]) if settings.labels else tables[0]
     if of_file is not None:
-        return _checked(read, _Earlier(tables["baseline"]), settings)
-    return _checked(read, _Earlier(read, name) if name else None, settings)
+        return _checked(read, tables[-1], "", settings)
+    if name and not column and name not in read.judges:
+        close = nearest_hint(name, [*table.columns, *read.judges], "column")
+        message = f"{name!r} is no column, and no such file"
+        raise InputError(table.problem(message, key="--baseline", hint=close))
+    return _checked(read, read if name else None, name, settings)
 
 
 class _Source(NamedTuple):
@@ -218,256 +215,194 @@ class _Source(NamedTuple):
     columns: Columns
     baseline: str = ""
 
-    def asked(self, what: str) -> Iterator[Asked]:
-        """The columns whose values are to be read; `what` names the file if it is not the first."""
-        of = f" of the {what}" if what else ""
+    def asked(self) -> Iterator[Asked]:
+        """The columns whose values are to be read."""
         if self.columns.label:
-            yield Asked(self.table, self.columns.label, f"the labels{of}")
+            yield Asked(self.table, self.columns.label, f"the labels of {self.table.file}")
         for name in dict.fromkeys((*self.columns.verdicts, self.baseline)):
             if name:
-                yield Asked(self.table, name, f"the verdicts{of}")
-
-    def read(self, scores: Scores) -> VerdictTable:
-        """Its cases."""
-        return cases_of(self.table, self.columns, scores, self.baseline)
+                yield Asked(self.table, name, f"the verdicts of {self.table.file}")
 
 
-def _of_labels(columns: Columns, settings: CheckSettings) -> _Source:
-    """What people said, where that is a table of its own."""
-    labels = read_input(settings.labels)
-    named = {role: name for role, name in settings.columns.items() if name in labels.columns}
-    of_labels = choose_columns(labels, named, mapping=settings.map, needed=("label",))
-    if not of_labels.label:
-        raise InputError(labels.problem("no column of labels", 1, hint="name it: --label COL"))
-    if columns.label:
-        message = f"the table has a column {columns.label!r}, too"
-        hint = "leave out --labels, or name another column there"
-        raise InputError(labels.problem(message, hint=hint))
-    return _Source(labels, of_labels)
-
-
-class _Earlier(NamedTuple):
-    """The table with the baseline's verdicts, and their judge; empty where it has the same name."""
-
-    table: VerdictTable
-    judge: str = ""
-
-    def of(self, judge: str) -> str:
-        """The judge of the baseline whose verdicts are held against those of a judge."""
-        judges = self.table.judges
-        return self.judge or (judges[0] if judge not in judges and len(judges) == 1 else judge)
-
-
-def _baseline(table: Table, settings: CheckSettings) -> tuple[Table | None, str]:
-    """The table that the baseline is in, where it is another; else its column, or its judge."""
-    name = settings.baseline
-    if not name or name in table.columns:
-        return None, name
-    # Unlike a path's own question, false of a name that is too long for a file.
-    if os.path.exists(name):  # noqa: PTH110
-        return read_input(name), ""
-    named = [column for column in table.columns if column.casefold() == "judge"]
-    judges = {*table.texts(settings.columns.get("judge") or next(iter(named), ""))}
-    if name in judges:
-        return None, name
-    hint = nearest_hint(name, [*table.columns, *judges], "column")
-    message = f"{name!r} is no column, and no such file"
-    raise InputError(table.problem(message, key="--baseline", hint=hint))
-
-
-def _columns_of_baseline(table: Table, columns: Columns, settings: CheckSettings) -> Columns:
-    """Those of the table itself where the file has them too; its labels are not needed."""
-    named = {
-        role: column
-        for role, column in columns.taken().items()
-        if role in OPTIONS and column in table.columns
-    }
-    named.pop("verdict", None)
-    verdicts = [name for name in columns.verdicts if name in table.columns]
-    return choose_columns(table, named, verdicts, mapping=settings.map, needed=("verdict",))
+def _other(
+    table: Table, columns: Columns, settings: CheckSettings, needed: Sequence[str]
+) -> _Source:
+    """Another file, of labels or of a baseline: its columns are called as in the table itself where
+    it has them, too.
+    """
+    of_table = {role: columns.taken().get(role, "") for role in OPTIONS if role != "verdict"}
+    named: dict[str, str] = {**of_table, **settings.columns}
+    if "label" in needed and columns.label:
+        hint = "leave out --labels, or rename that column"
+        raise InputError(table.problem(f"labels are in the table, too: {columns.label}", hint=hint))
+    named = {role: column for role, column in named.items() if column in table.columns}
+    verdicts = [column for column in columns.verdicts if column in table.columns]
+    if "verdict" not in needed:
+        verdicts = []
+    chosen = choose_columns(table, named, verdicts, "", settings.map, needed)
+    if "label" in needed and not chosen.label:
+        raise InputError(table.problem("no column of labels", 1, hint="name it: --label COL"))
+    return _Source(table, chosen)
 
 
 def _checked(
-    table: VerdictTable, earlier: _Earlier | None, settings: CheckSettings
+    table: VerdictTable, earlier: VerdictTable | None, baseline: str, settings: CheckSettings
 ) -> CheckedTable:
+    """The table held against an earlier one, of which `baseline` names the judge; empty where it is
+    called as now.
+    """
     suite = Path(table.file).stem or table.file
-    of_baseline = earlier.judge if earlier is not None and table.columns.judge else ""
-    judges = tuple(judge for judge in table.judges if judge != of_baseline)
-    if earlier is not None and earlier.judge in judges:
-        message = f"{earlier.judge} is held against itself"
+    judges = tuple(judge for judge in table.judges if judge != baseline or not table.columns.judge)
+    if baseline in judges:
+        message = f"{baseline} is held against itself"
         raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
     made = _Maker(suite, table, several=len(judges) > 1)
-    labels = {key: label for key, case in table.cases.items() if (label := _label(case))}
-    results: dict[tuple[CaseKey, str], CaseResult] = {}
-    for key, case in table.cases.items():
+    for case in table.cases.values():
         for judge in judges:
             # A judge with rows of its own may have none about a case.
-            has_row = judge in case.verdicts
-            result = made.result(case, judge, labels.get(key)) if has_row else None
-            if result is not None:
-                results[key, judge] = result
-    before = made.before(results, earlier)
-    counted_labels = {}
-    for key, label in labels.items():
-        counted_labels[made.rubric(key), key.case, key.epoch] = label
+            if judge in case.verdicts:
+                made.add(case, judge)
+    decisions = {}
+    if earlier is not None:
+        of_earlier = {}
+        for judge in judges:
+            only = len(earlier.judges) == 1 and judge not in earlier.judges
+            of_earlier[judge] = baseline or (earlier.judges[0] if only else judge)
+            made.add_earlier(judge, earlier.cases.values(), of_earlier[judge])
+        is_other = any(judge != was for judge, was in of_earlier.items())
+        decisions[suite] = _decision(made, settings, is_other=is_other)
+    labels = {}
+    for case in table.cases.values():
+        if case.label is not None:
+            labels[made.rubric(case), case.key.case, case.key.epoch] = case.label
+    grounds = Grounds(
+        ordinal=bool(table.scale),
+        votes=tuple(label.votes for label in labels.values()),
+        drawn=drawn_labels(labels),
+    )
     session = Session(
-        tuple(results.values()),
-        decisions={} if earlier is None else {suite: _decision(results, before, settings)},
+        tuple(made.results.values()),
+        decisions=decisions,
         nodes=made.nodes,
         rubrics=made.rubrics,
-        grounds={
-            suite: Grounds(
-                ordinal=bool(table.scale),
-                votes=tuple(label.votes for label in labels.values()),
-                drawn=drawn_labels(counted_labels),
-            )
-        },
-        earlier=before.verdicts,
+        grounds={suite: grounds},
+        earlier=made.earlier,
         is_table=True,
     )
-    unlabelled = tuple(case for key, case in table.cases.items() if key not in labels)
+    unlabelled = tuple(case for case in table.cases.values() if case.label is None)
     return CheckedTable(table, session, judges, unlabelled, settings.baseline)
 
 
-def _label(case: TableCase) -> Label | None:
-    return Label(tuple(case.labels.values()), "people", case.split) if case.labels else None
-
-
-class _Before(NamedTuple):
-    """The baseline's lines and reasonings by case id; `is_other` says that a judge of another name
-    gave them.
-    """
-
-    lines: dict[str, BaselineCase]
-    verdicts: dict[str, KeptVerdict]
-    is_other: bool
-
-
-def _decision(
-    results: Mapping[Any, CaseResult], before: _Before, settings: CheckSettings
-) -> GateDecision:
-    """The decision about a table: the one call of it, which a suite's session makes, too.
+def _decision(made: _Maker, settings: CheckSettings, *, is_other: bool) -> GateDecision:
+    """The decision about a table: the one call of what decides about a suite, too.
 
     A case of the baseline without a row is one without a result. Verdicts are exchanged inside of a
-    case where the judge is the same, and in whole runs where it is another.
+    case where the judge is the same, and in whole runs where it `is_other`.
     """
     unit: Literal["cases", "runs"] = "cases"
-    if before.is_other and not settings.same_judge:
+    if is_other and not settings.same_judge:
         unit = "runs"
     del unit
-    counting = list(results.values())
-    selected = {result.case_id for result in counting} | before.lines.keys()
+    results = list(made.results.values())
+    selected = {result.case_id for result in results} | made.lines.keys()
     if settings.common:
-        counting = [result for result in counting if result.outcome not in UNSCORED]
-        selected = {result.case_id for result in counting}
+        results = [result for result in results if result.outcome not in UNSCORED]
+        selected = {result.case_id for result in results}
     rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
-    return decide(counting, Baseline(before.lines), rules, Scope.of(selected))
+    return decide(results, Baseline(made.lines), rules, Scope.of(selected))
 
 
 _NOW, _EARLIER = "a" * 64, "e" * 64
 
 
 class _Maker:
-    """Makes results of the cases of a table; `nodes` are what reports call them: the line of a case
-    and its name.
+    """Makes of the cases of a table the `results`, by case and judge, and the `lines` of a
+    baseline, with its verdicts in `earlier`; `nodes` are what reports call a case: its line and its
+    name.
     """
 
     def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
-        self.rubrics: dict[tuple[str, str], Rubric] = {}
+        self.results: dict[tuple[CaseKey, str], CaseResult] = {}
+        self.lines: dict[str, BaselineCase] = {}
+        self.earlier: dict[str, KeptVerdict] = {}
         self.nodes: dict[str, str] = {}
+        self.rubrics: dict[tuple[str, str], Rubric] = {}
         self._suite = suite
         self._table = table
         self._several = several
 
-    def result(self, case: TableCase, judge: str, label: Label | None) -> CaseResult | None:
-        """What a case came to by the verdicts of a judge; None where it counts for nothing, with
-        neither label nor verdict.
+    def add(self, case: TableCase, judge: str) -> None:
+        """Add what a case came to by the verdicts of a judge; nothing where it counts for nothing,
+        with neither label nor verdict.
         """
-        scores = case.scores(judge)
+        scores, label = case.scores(judge), case.label
         if label is None and (self._table.scale or not scores):
-            return None
-        spec = self._spec(case, judge, label)
-        id_ = case_id(spec)
+            return
+        spec = self._spec(case, judge)
         place = f"{self._table.file}:{case.line}"
-        name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
-        self.nodes[id_] = f"{place}{name} [{judge}]" if self._several else f"{place}{name}"
         score, expected = most_frequent(scores), label.value if label is not None else None
-        judged: dict[str, Any] = {
-            "score": score,
-            "scores": scores if len(scores) > 1 else (),
-            "reasoning": case.reasonings.get(judge, ""),
-            "judge_fingerprint": _NOW,
-        }
-        if label is None:
-            # It counts for the rate of violations alone.
-            return CaseResult(spec, id_, "unlabelled", **judged)
-        if expected is None:
-            return CaseResult(
-                spec,
-                id_,
-                "no_case",
-                labelled_by="people",
-                detail=label.dispute or "",
-                skip_kind="disputed_label",
-            )
         outcome: Outcome = "agree" if score == expected else "disagree"
         detail = ""
-        if not scores:
+        if label is None:
+            # It counts for the rate of violations alone.
+            outcome = "unlabelled"
+        elif expected is None:
+            outcome, detail = "no_case", label.dispute or ""
+        elif not scores:
             outcome, detail = "invalid_response", f"{place}: the verdict of {judge} is empty"
-        return CaseResult(
+        result = CaseResult(
             spec,
-            id_,
+            case_id(spec),
             outcome,
             expected=expected,
-            verified=True,
+            score=score,
+            reasoning=case.reasonings.get(judge, ""),
+            verified=None if expected is None else True,
             detail=detail,
-            case_digest=_digest(expected),
-            labelled_by="people",
-            **judged,
+            case_digest="" if expected is None else _digest(expected),
+            judge_fingerprint="" if outcome == "no_case" else _NOW,
+            scores=scores if len(scores) > 1 else (),
+            labelled_by=None if label is None else "people",
+            skip_kind="disputed_label" if outcome == "no_case" else None,
         )
+        self.results[case.key, judge] = result
+        name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
+        of_judge = f" [{judge}]" if self._several else ""
+        self.nodes[result.case_id] = f"{place}{name}{of_judge}"
 
-    def before(
-        self, results: Mapping[tuple[CaseKey, str], CaseResult], earlier: _Earlier | None
-    ) -> _Before:
-        """What the baseline says of these cases, and of those that the table has no row of."""
-        lines: dict[str, BaselineCase] = {}
-        verdicts: dict[str, KeptVerdict] = {}
-        is_other = False
-        if earlier is None:
-            return _Before(lines, verdicts, is_other)
-        for judge in dict.fromkeys(judge for _, judge in results):
-            its_judge = earlier.of(judge)
-            is_other = is_other or judge != its_judge
-            for key, case in earlier.table.cases.items():
-                scores, label = case.scores(its_judge), _label(case)
-                result = results.get((key, judge))
-                expected = label.value if label is not None else None
-                if expected is None and result is not None:
+    def add_earlier(self, judge: str, cases: Iterable[TableCase], its_judge: str) -> None:
+        """Add what the baseline's judge said of these cases, also of those without a row now."""
+        for case in cases:
+            scores, label = case.scores(its_judge), case.label
+            result = self.results.get((case.key, judge))
+            expected = label.value if label is not None else None
+            if expected is None and result is not None:
+                expected = result.expected
+                if expected is None:
                     # Without a label on either side there is nothing to compare.
-                    expected = result.expected
-                if not scores or (expected is None and result is not None):
                     continue
-                id_ = case_id(self._spec(case, judge, label)) if result is None else result.case_id
-                score = most_frequent(scores)
-                lines[id_] = BaselineCase(
-                    id_,
-                    short(_digest(expected)),
-                    short(_EARLIER),
-                    "agree" if expected in (score, None) else "disagree",
-                    score,
-                    scores=scores if len(scores) > 1 else (),
-                )
-                reasoning = case.reasonings.get(its_judge, "")
-                verdicts[id_] = KeptVerdict(id_, short(_EARLIER), score, reasoning)
-        return _Before(lines, verdicts, is_other)
+            if not scores:
+                continue
+            id_ = case_id(self._spec(case, judge)) if result is None else result.case_id
+            score = most_frequent(scores)
+            self.lines[id_] = BaselineCase(
+                id_,
+                short(_digest(expected)),
+                short(_EARLIER),
+                "agree" if expected in (score, None) else "disagree",
+                score,
+                scores=scores if len(scores) > 1 else (),
+            )
+            reasoning = case.reasonings.get(its_judge, "")
+            self.earlier[id_] = KeptVerdict(id_, short(_EARLIER), score, reasoning)
 
-    def rubric(self, key: CaseKey) -> str:
+    def rubric(self, case: TableCase) -> str:
         """A case's rubric: its own, else the column of labels, else that of verdicts."""
         columns = self._table.columns
-        return key.rubric or columns.label or columns.verdicts[0]
+        return case.key.rubric or columns.label or columns.verdicts[0]
 
-    def _spec(self, case: TableCase, judge: str, label: Label | None) -> CaseSpec:
-        key, rubric = case.key, self.rubric(case.key)
+    def _spec(self, case: TableCase, judge: str) -> CaseSpec:
+        key, rubric = case.key, self.rubric(case)
         if (self._suite, rubric) not in self.rubrics:
             levels = tuple(ScoreLevel(score, "") for score in self._table.scale)
             self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
@@ -477,12 +412,13 @@ class _Maker:
             rubric,
             key.case,
             key.epoch,
-            target_score=label.lowest if label is not None and self._table.scale else None,
+            target_score=case.label.lowest if case.label and self._table.scale else None,
             judge=judge if self._several else None,
             cluster=case.cluster,
         )
 
 
+@lru_cache
 def _digest(label: int | None) -> str:
     """What changes with a case: of a table, its label is all that is known of it."""
     return hashlib.sha256(f"label {label}".encode()).hexdigest()

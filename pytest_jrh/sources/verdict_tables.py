@@ -10,10 +10,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.model import Label
 from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.sources.tables import (
     KNOWN,
@@ -97,7 +99,6 @@ def choose_columns(
     table: Table,
     named: Mapping[str, str],
     verdicts: Sequence[str] = (),
-    *,
     baseline: str = "",
     mapping: Iterable[str] = (),
     needed: Collection[str] = ("label", "verdict"),
@@ -438,7 +439,7 @@ def _scale(values: Sequence[tuple[Asked, Mapping[str, _Value]]]) -> tuple[int, .
     return tuple(range(low, high + 1))
 
 
-@dataclass(slots=True)
+@dataclass
 class TableCase:
     """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
 
@@ -452,6 +453,11 @@ class TableCase:
     labels: dict[str, int] = field(default_factory=dict)
     verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def label(self) -> Label | None:
+        """What people said, together."""
+        return Label(tuple(self.labels.values()), "people", self.split) if self.labels else None
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""

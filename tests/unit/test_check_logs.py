@@ -156,7 +156,11 @@ def test_labels_stand_in_a_table_of_their_own(
     [
         (("id,verdict", "a,0"), ("id,target", "a,0", "a,1"), "labels.csv:3: target: the label of"),
         (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a case of"),
-        (("id,verdict,target", "a,0,1"), ("id,target", "a,0"), "has a column 'target', too"),
+        (
+            ("id,verdict,target", "a,0,1"),
+            ("id,target", "a,0"),
+            "labels are in the table, too: target",
+        ),
         (("name,verdict", "a,0"), ("id,target", "a,0"), "name the column of their ids: --case COL"),
         (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "there a x 1, a y 1"),
         (("id,verdict", "a,0"), ("id,people", "a,x"), "no column of labels"),
