@@ -336,7 +336,7 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ({**GOOD, "label": 2}, "label: got 2; must be 0, 1, false, true, pass, fail, satisfied or"),
+        ({**GOOD, "label": 2}, "label: got 2; must be 0, 1, false, true, pass, fail, satisfied, "),
         ({**GOOD, "case_digest": "abc"}, "case_digest: string should match pattern"),
         ({**GOOD, "reviewer": " "}, "reviewer: string should have at least 1 character"),
         ({**GOOD, "blind": "yes"}, "blind: input should be a valid boolean"),
@@ -344,7 +344,7 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
         ({**GOOD, "verification": "no"}, "verification: input should be 'confirmed' or 'rejected'"),
         ("[1]", "got a list; must be a JSON object"),
-        ("{", "is not a JSON object"),
+        ("{", "is not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: str) -> None:
