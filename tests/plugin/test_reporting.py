@@ -125,7 +125,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     result.stdout.no_fnmatch_line("jrh: suite*")
     start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
     assert result.outlines[start + 1 : -1] == [
-        "tiny: 5 verdicts, accuracy 80.0% (15.9-98.8), 1 wrong, 2 without a case, 1 unscored",
+        "tiny: 5 verdicts, accuracy 80.0% (13.9-99.0), 1 wrong, 2 without a case, 1 unscored",
         "Not green: 1 case unscored.",
         "1 case unrecorded. With an API key, this records only what is missing:",
         "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
