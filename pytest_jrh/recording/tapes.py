@@ -200,11 +200,6 @@ class Tape:
         return self._mode != "none" and not self.closed
 
     @property
-    def renewed(self) -> bool:
-        """Whether recorded answers that cannot be used are asked again."""
-        return bool(self._renewed)
-
-    @property
     def recording(self) -> Recording:
         """How the session's calls are answered."""
         return self._recording
