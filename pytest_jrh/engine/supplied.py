@@ -5,9 +5,7 @@ raise anything.
 from __future__ import annotations
 
 import asyncio
-import inspect
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import UNSCORED
@@ -19,18 +17,12 @@ from pytest_jrh.core.user_code import (
 from pytest_jrh.llm.calls import Answer, Stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable
 
-    from pytest_jrh.core.model import Complete, Completion, ResponseT, StageModel
+    from pytest_jrh.core.model import Complete, StageModel
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest
     from pytest_jrh.llm.locks import Slots
-
-
-_CONTRACT = (
-    "The hook must return an `async def complete(stage, messages, response_model)`, and it a "
-    "`pytest_jrh.Completion`, whose `text` is the model's answer."
-)
 
 
 class SuppliedExchange:
@@ -58,13 +50,10 @@ class SuppliedExchange:
         self._ends_session = ends_session
         self._stopping = stopping
         self._most_timeouts = most_timeouts
-        self._given_up: set[asyncio.Task[str]] = set()
 
     async def __call__(self, request: CallRequest) -> Answer:
         from pytest_jrh.llm.client import DEFAULT_TIMEOUT
 
-        if isinstance(self._complete, BrokenClient):
-            raise self._complete.trouble(request.stage.stage)
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         for _ in range(self._most_timeouts):
             async with self._slots.one(request.stage.stage):
@@ -100,26 +89,19 @@ class SuppliedExchange:
         except asyncio.CancelledError:
             asking.cancel()
             raise
-        if asking.done():
-            return await asking
-        asking.cancel()
-        self._given_up.add(asking)
-        asking.add_done_callback(self._forget)
-        return None
-
-    def _forget(self, asking: asyncio.Task[str]) -> None:
-        self._given_up.discard(asking)
-        if not asking.cancelled():
-            # Retrieved, since asyncio logs exceptions that were never retrieved.
-            asking.exception()
+        if not asking.done():
+            asking.cancel()
+            return None
+        return asking.result()
 
     async def _text(self, request: CallRequest) -> str:
-        stage = request.stage.stage
         try:
-            answer = self._complete(request.stage, request.messages, request.response_model)
-            if not inspect.isawaitable(answer):
-                raise _wrong(stage, f"returned {type(answer).__name__}, which cannot be awaited")
-            text: object = getattr(completion := await answer, "text", None)
+            completion = await self._complete(
+                request.stage, request.messages, request.response_model
+            )
+            text: object = completion.text
+            if not isinstance(text, str):
+                raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
         except self._ends_session as error:
             raise SessionEnd(error) from error
         except (Stopped, SessionEnd):
@@ -127,51 +109,15 @@ class SuppliedExchange:
         except BaseException as error:
             if isinstance(error, Unscored) or _is_cancelled(error):
                 raise
-            raise _raised(stage, "The client of `pytest_jrh_complete`", error) from error
-        if not isinstance(text, str):
-            lacks = (
-                "has no `text`" if text is None else f"has a {type(text).__name__} as its `text`"
-            )
-            raise _wrong(stage, f"returned {type(completion).__name__}, which {lacks}")
+            raise Unscored(
+                "model_error",
+                stage=request.stage.stage,
+                cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
+                advice="Fix it and run again: recorded calls are kept, and only the missing ones "
+                "are made.",
+                places=error_places(error),
+            ) from error
         return text
-
-
-@dataclass(frozen=True, slots=True)
-class BrokenClient:
-    """Stands for a client that its hook failed to supply: each call is a `model_error`."""
-
-    error: BaseException | None
-    returned: object = None
-
-    async def __call__(
-        self,
-        stage: StageModel,
-        messages: Sequence[Mapping[str, Any]],
-        response_model: type[ResponseT],
-    ) -> Completion[ResponseT]:
-        """Raise `Unscored`."""
-        del messages, response_model
-        raise self.trouble(stage.stage)
-
-    def trouble(self, stage: str) -> Unscored:
-        """Why a stage cannot ask its model."""
-        if self.error is not None:
-            return _raised(stage, "The hook `pytest_jrh_complete`", self.error)
-        cause = (
-            f"The hook `pytest_jrh_complete` returned {type(self.returned).__name__}, which "
-            "cannot be called."
-        )
-        return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
-
-
-def _raised(stage: str, supplier: str, error: BaseException) -> Unscored:
-    return Unscored(
-        "model_error",
-        stage=stage,
-        cause=f"{supplier} raised {error_text(error)}",
-        advice="Fix it and run again: recorded calls are kept, and only the missing ones are made.",
-        places=error_places(error),
-    )
 
 
 def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
@@ -184,11 +130,6 @@ def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
         advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
         "the client time out earlier; then run again: only the missing calls are made.",
     )
-
-
-def _wrong(stage: str, problem: str) -> Unscored:
-    cause = f"The client of `pytest_jrh_complete` {problem}."
-    return Unscored("model_error", stage=stage, cause=cause, advice=_CONTRACT)
 
 
 def _is_cancelled(error: BaseException) -> bool:

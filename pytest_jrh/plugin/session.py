@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 
@@ -28,7 +28,6 @@ from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.engine.attempts import EngineSettings
 from pytest_jrh.engine.loading import Invocation, LoadedSuites
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.engine.supplied import BrokenClient
 from pytest_jrh.plugin.options import session_token, typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
@@ -358,12 +357,16 @@ class SuiteSession:
     def _supplied_client(self) -> Complete | None:
         """The project's own client; where its hook fails, only the calls to be made fail."""
         try:
-            supplied = self.config.hook.pytest_jrh_complete(config=self.config)
+            return cast("Complete | None", self.config.hook.pytest_jrh_complete(config=self.config))
         except _ENDS_SESSION:
             raise
         except BaseException as error:  # noqa: BLE001 - user code may raise anything; each case says so
-            return BrokenClient(error)
-        return supplied if supplied is None or callable(supplied) else BrokenClient(None, supplied)
+            failure = error
+
+            async def failed(*_call: object) -> NoReturn:
+                raise failure
+
+            return cast("Complete", failed)
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
         """The judge of the project's code for a suite; raises `InputError` where it fails."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import Completion, Spending, StageModel
-from pytest_jrh.engine.supplied import BrokenClient
-from pytest_jrh.llm.budget import Ledger, Spent
+from pytest_jrh.core.model import Completion, StageModel
+from pytest_jrh.llm.budget import Ledger
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent
 from tests.support.suites import write_suite
@@ -170,13 +169,3 @@ def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
     result = bench_of(tmp_path).run(complete=client, ledger=ledger).only
     assert (result.outcome, result.spending.calls, result.spending.lost) == ("over_budget", 4, 1)
     assert client.asked == 4
-
-
-def test_a_client_that_the_hook_did_not_supply_makes_no_call(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.json", calls=99)
-    result = bench_of(tmp_path).run(complete=BrokenClient(ValueError("no")), ledger=ledger).only
-    assert (result.outcome, result.spending, spent(tmp_path / "ledger.json")) == (
-        "model_error",
-        Spending(),
-        Spent(),
-    )

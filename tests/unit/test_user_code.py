@@ -21,7 +21,6 @@ from pytest_jrh.core.user_code import (
     error_text,
 )
 from pytest_jrh.engine.runner import Engine, _cancelled
-from pytest_jrh.engine.supplied import BrokenClient
 from tests.e2e.bench import Bench
 from tests.support.suites import write_suite
 
@@ -206,9 +205,9 @@ def test_a_loop_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("returned", "said"),
     [
-        ({"score": 0}, "returned dict, which has no `text`"),
-        (None, "returned NoneType, which has no `text`"),
-        (Completion(7, None), "returned Completion, which has a int as its `text`"),  # type: ignore[arg-type,type-var]
+        ({"score": 0}, "AttributeError: 'dict' object has no attribute 'text'"),
+        (None, "AttributeError: 'NoneType' object has no attribute 'text'"),
+        (Completion(7, None), "TypeError: the client must return a `pytest_jrh.Completion`"),  # type: ignore[arg-type,type-var]
     ],
 )
 def test_a_client_that_returns_something_else_is_a_model_error(
@@ -219,24 +218,14 @@ def test_a_client_that_returns_something_else_is_a_model_error(
 
     result = bench.run(complete=complete).results[0]
     assert result.outcome == "model_error"
-    assert (
-        f"The client of `pytest_jrh_complete` {said}. The hook must return an `async def"
-        in told(result)
-    )
+    assert f"The client of `pytest_jrh_complete` raised {said}" in told(result)
 
 
 def test_a_client_that_is_no_coroutine_is_a_model_error(bench: Bench) -> None:
     result = bench.run(complete=lambda *_: 7).results[0]
-    assert "The client of `pytest_jrh_complete` returned int, which cannot be awaited." in told(
+    assert "The client of `pytest_jrh_complete` raised TypeError: object int can't be" in told(
         result
     )
-
-
-def test_a_hook_that_supplies_no_client_is_a_model_error(bench: Bench) -> None:
-    result = bench.run(complete=BrokenClient(ZeroDivisionError("no client"))).results[0]
-    assert "The hook `pytest_jrh_complete` raised ZeroDivisionError: no client." in told(result)
-    result = bench.run(complete=BrokenClient(None, 7)).results[0]
-    assert "The hook `pytest_jrh_complete` returned int, which cannot be called." in told(result)
 
 
 def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Bench) -> None:
