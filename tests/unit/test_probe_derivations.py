@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.format_invariance import in_other_layout, layout_of, with_keys_moved
+from pytest_jrh.cases.probes.format_invariance import in_other_layout, with_keys_moved
 from pytest_jrh.cases.probes.probe import STYLES, Base, Derived, Probe, ProbeSettings, Variant
 from pytest_jrh.cases.probes.prompt_injection import values_for
 from pytest_jrh.core.errors import NoVerdictCase
@@ -144,39 +144,9 @@ def test_what_is_no_json_or_no_object_stays_as_it_is(text: str) -> None:
             probe.derive(base, variant, Random(1))
 
 
-def test_json_that_its_indents_would_make_huge_keeps_its_layout() -> None:
-    depth, values = 200, 5_000
-    inner = "[" + ",".join(['{"a":1,"b":2}'] * values) + "]"
-    deep = "[" * depth + inner + "]" * depth
-    assert in_other_layout(deep) == deep
-    assert with_keys_moved(f"\n{deep}", Random(1)) == f"\n{deep}"
-    assert with_keys_moved(deep, Random(1)) == deep.replace('{"a":1,"b":2}', '{"b":2,"a":1}')
-    assert json.loads(in_other_layout(inner)) == json.loads(inner)
-    assert in_other_layout(inner) != inner
-
-
-def test_a_layout_is_refused_at_its_first_difference() -> None:
-    text = json.dumps([{"a": each} for each in range(50_000)]).replace(": ", ":  ")
-    scalars = 0
-
-    def counted(*given: Any) -> str:
-        nonlocal scalars
-        scalars += 1
-        return ""
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pytest_jrh.cases.probes.format_invariance._scalar", counted)
-        assert layout_of(text, json.loads(text)) is None
-    assert scalars < 100
-
-
-def test_a_letter_with_very_many_marks_stays_as_it_is() -> None:
-    text = "a" + "\u0301\u0316" * 100_000
-    base = replace(BASE, messages=({"role": "user", "content": text},))
-    probe, variant = BY_NAME["format_invariance-unicode"]
-    assert probe.derive is not None
-    with pytest.raises(NoVerdictCase, match="no text of the run"):
-        probe.derive(base, variant, Random(1))
+def test_json_that_is_nested_very_deeply_keeps_its_layout() -> None:
+    deep = "[" * 200 + '{"a":1,"b":2}' + "]" * 200
+    assert in_other_layout(deep) == with_keys_moved(deep, Random(1)) == deep
 
 
 @pytest.mark.parametrize("name", ["json_keys", "unicode"])

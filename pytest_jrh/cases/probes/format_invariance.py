@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from itertools import product
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pytest_jrh.cases.probes.probe import (
     Base,
@@ -23,19 +23,14 @@ from pytest_jrh.cases.probes.probe import (
     with_ids,
     with_texts,
 )
+from pytest_jrh.core.documents import check_depth, no_constant
 from pytest_jrh.core.errors import NoVerdictCase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from random import Random
 
     from pytest_jrh.core.model import Message
-
-
-NEEDED_KEYS = 2
-"""How many keys an object must have to be put in another order."""
-_MOST_GROWTH = 10
-_ROOM = 10_000
 
 
 class Layout(NamedTuple):
@@ -69,8 +64,8 @@ class _Number(str):
 
 
 def parsed(text: str) -> dict[str, Any] | list[Any] | None:
-    """A JSON object or list, its numbers kept as text; None for everything else, duplicate keys and
-    NaN among it.
+    """A JSON object or list, its numbers kept as text; None for everything else: duplicate keys,
+    NaN and what is nested very deeply among it.
     """
     if text.lstrip()[:1] not in ("{", "["):
         return None
@@ -79,9 +74,10 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
             text,
             parse_int=_Number,
             parse_float=_Number,
-            parse_constant=_refuse,
+            parse_constant=no_constant,
             object_pairs_hook=_object,
         )
+        check_depth(value)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict | list) else None
@@ -89,17 +85,15 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
 
 def layout_of(text: str, value: Any) -> Layout | None:
     """The layout in which the value is exactly this text, or None."""
-    return next((layout for layout in _LAYOUTS if _is_written(text, value, layout)), None)
+    return next((layout for layout in _LAYOUTS if _written(value, layout) == text), None)
 
 
 def in_other_layout(text: str) -> str:
-    """JSON on one line becomes indented, and other JSON goes on one line; other text stays, and so
-    does JSON that would be many times as long.
-    """
+    """JSON on one line becomes indented, and other JSON goes on one line; other text stays."""
     value = parsed(text)
     if not value:
         return text
-    return _in_bounds(value, ONE_LINE if "\n" in text else INDENTED, text)
+    return _written(value, ONE_LINE if "\n" in text else INDENTED)
 
 
 def with_keys_moved(text: str, random: Random) -> str:
@@ -109,41 +103,23 @@ def with_keys_moved(text: str, random: Random) -> str:
     value = parsed(text)
     if not value:
         return text
-    try:
-        moved = keys_moved(value, random)
-        if list_of_keys(moved) == list_of_keys(value):
-            return text
-    except RecursionError:
+    moved = keys_moved(value, random)
+    if repr(moved) == repr(value):
         return text
-    layout = layout_of(text, value) or (INDENTED if "\n" in text else ONE_LINE)
-    return _in_bounds(moved, layout, text)
+    return _written(moved, layout_of(text, value) or (INDENTED if "\n" in text else ONE_LINE))
 
 
 def keys_moved(value: Any, random: Random) -> Any:
     """The same value, with the keys of each object that has several in another order."""
     if isinstance(value, dict):
         names = list(value)
-        if len(names) >= NEEDED_KEYS:
+        if len(names) > 1:
             shuffled = random.sample(names, len(names))
             names = shuffled if shuffled != names else [*names[1:], names[0]]
         return {name: keys_moved(value[name], random) for name in names}
     if isinstance(value, list):
         return [keys_moved(inner, random) for inner in value]
     return value
-
-
-def list_of_keys(value: Any) -> list[str]:
-    """All keys of all objects in a value, those of each object in their order."""
-    keys: list[str] = []
-    waiting = [value]
-    while waiting:
-        inner = waiting.pop()
-        if isinstance(inner, dict):
-            keys += inner
-            waiting += inner.values()
-        elif isinstance(inner, list):
-            waiting += inner
-    return keys
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -153,67 +129,25 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(name)
-
-
-def _in_bounds(value: Any, layout: Layout, text: str) -> str:
-    """The value in a layout, or the text where that is too short for it: at depth, each value of a
-    list gets an indent that is longer than itself.
+def _written(value: Any, layout: Layout, newline: str = "\n") -> str:
+    """A JSON value in a layout; `newline` ends a line and indents the next one as far as its
+    object or list.
     """
-    room = _MOST_GROWTH * len(text) + _ROOM
-    blocks = []
-    for piece in _pieces(value, layout):
-        room -= len(piece)
-        if room < 0:
-            return text
-        blocks.append(piece)
-    return "".join(blocks)
-
-
-def _is_written(text: str, value: Any, layout: Layout) -> bool:
-    """Whether the layout gives this text; looks no further than the first difference."""
-    position = 0
-    for piece in _pieces(value, layout):
-        if not text.startswith(piece, position):
-            return False
-        position += len(piece)
-    return position == len(text)
-
-
-def _pieces(value: Any, layout: Layout) -> Iterator[str]:
-    """The text of an object or a list, in time in proportion to its length at any depth."""
-    stack = [_parts(value, layout, "\n")]
-    while stack:
-        for text, inside, newline in stack[-1]:
-            yield text
-            if inside is not None:
-                stack.append(_parts(inside, layout, newline))
-                break
-        else:
-            stack.pop()
-
-
-def _parts(value: Any, layout: Layout, newline: str) -> Iterator[tuple[str, Any, str]]:
-    """Texts, and the object or list that follows each, or None, with the newline that it has."""
+    if not isinstance(value, dict | list):
+        return _scalar(value, layout)
     opening, closing = "{}" if isinstance(value, dict) else "[]"
     if not value:
-        yield opening + closing, None, ""
-        return
-    inner = "" if layout.indent is None else newline + layout.indent
-    yield opening, None, ""
-    fields = value.items() if isinstance(value, dict) else ((None, member) for member in value)
-    comma = ""
-    for name, member in fields:
-        before = comma + inner
-        if name is not None:
-            before += _scalar(name, layout) + layout.colon
-        comma = layout.comma
-        if isinstance(member, dict | list):
-            yield before, member, inner
-        else:
-            yield before + _scalar(member, layout), None, ""
-    yield closing if layout.indent is None else newline + closing, None, ""
+        return opening + closing
+    inner = newline + layout.indent if layout.indent is not None else ""
+    if isinstance(value, dict):
+        members = []
+        for name, member in value.items():
+            written = _written(member, layout, inner)
+            members.append(f"{_scalar(name, layout)}{layout.colon}{written}")
+    else:
+        members = [_written(member, layout, inner) for member in value]
+    end = newline if layout.indent is not None else ""
+    return f"{opening}{inner}{(layout.comma + inner).join(members)}{end}{closing}"
 
 
 def _scalar(value: Any, layout: Layout) -> str:
@@ -229,7 +163,6 @@ def _scalar(value: Any, layout: Layout) -> str:
 
 
 _MOST_BLANKS = 3
-_MOST_MARKS = 1_000
 
 
 def _json_layout(messages: Sequence[Message], _random: Random) -> tuple[Message, ...]:
@@ -331,27 +264,15 @@ def _with_json(message: Message, change: Callable[[str], str]) -> Message:
 
 def _with_arguments(message: Message, change: Callable[[Any], Any]) -> Message:
     calls = calls_in(message)
-    if not any(list_of_keys(call.get("arguments")) for call in calls):
+    if not calls:
         return message
     changed = [{**call, "arguments": change(call.get("arguments"))} for call in calls]
     return {**message, "tool_calls": changed}
 
 
-def _has_long_stack(text: str) -> bool:
-    """Whether one letter has so many marks that sorting them takes time by the square of them."""
-    if text.isascii():
-        return False
-    marks = 0
-    for char in text:
-        marks = marks + 1 if unicodedata.combining(char) else 0
-        if marks > _MOST_MARKS:
-            return True
-    return False
-
-
 def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[Message, ...]:
     def text(old: str) -> str:
-        return old if _has_long_stack(old) else unicodedata.normalize(form, old)
+        return unicodedata.normalize(form, old)
 
     def value(old: Any) -> Any:
         if isinstance(old, str):

@@ -9,7 +9,6 @@ it is cut.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
@@ -32,7 +31,6 @@ PROBE_SEED = 8234
 """Of what is drawn, where a suite names none."""
 MOST_BASES = 20
 """Of how many cases a probe derives some, where a suite does not say."""
-_NAME = re.compile(r"[a-z0-9_]+(-[a-z0-9_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +45,6 @@ class Variant:
     name: str
     axes: tuple[str, ...]
     data: Any = field(default=None, compare=False)
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} is not of the form [a-z0-9_]+(-[a-z0-9_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
