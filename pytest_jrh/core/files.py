@@ -100,28 +100,13 @@ class FileLine(NamedTuple):
         return self.place.number
 
 
-def lines_of(
-    path: Path,
-    *,
-    name: str | None = None,
-    hint: str | None = None,
-    largest: int | None = None,
-    blank: bool = False,
-) -> Iterator[FileLine]:
+def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Iterator[FileLine]:
     """Read the lines of a file, one at a time, and `blank` ones only if asked; a missing file has
     none.
 
-    `name` is what messages call it, `hint` what they advise, and `largest` the most bytes that are
-    read. Raises `InputError` where it is no regular file, is larger, or cannot be read.
+    `hint` is what messages advise. Raises `InputError` where it cannot be read.
     """
-    name = name or str(path)
     try:
-        if path.exists() and not path.is_file():
-            # Reading a named pipe would wait for someone to write into it.
-            raise InputError(Problem("this is not a regular file", name, hint=hint))
-        if largest is not None and path.stat().st_size > largest:
-            message = f"this file is larger than {largest // 2**20} MiB"
-            raise InputError(Problem(message, name, hint=hint))
         with path.open("rb") as file:
             offset = 0
             for number, raw in enumerate(file, 1):
@@ -135,7 +120,7 @@ def lines_of(
         return
     except OSError as error:
         message = f"this file cannot be read: {error.strerror}"
-        raise InputError(Problem(message, name, hint=hint)) from error
+        raise InputError(Problem(message, str(path), hint=hint)) from error
 
 
 def append_line(path: Path, line: bytes, *, is_whole: Callable[[bytes], bool]) -> None:

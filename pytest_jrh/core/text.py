@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 import textwrap
 import unicodedata
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,17 +16,13 @@ ELLIPSIS = "…"
 GAP = "  "
 _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
-_LONGEST_CHUNK = 2_048
 _LONGEST_NAME = 60
-_LONGEST_COMPARED = 200
 _SHORTEST_MISTYPED = 3
-_MOST_COMPARED = 100
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
 _ANSI = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
-_ASCII_CONTROL = bytes({*range(0x20), 0x7F} - {*b"\t\n\r"})
 _COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.MULTILINE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -106,15 +100,10 @@ def plain(text: str) -> str:
     Every line ends in a newline alone.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if _is_plain_ascii(text) or not _CONTROL.search(text):
+    if not _CONTROL.search(text):
         return text
     text = _ANSI.sub("", text)
     return _CONTROL.sub("", _SURROGATE.sub("\ufffd", text))
-
-
-def _is_plain_ascii(text: str) -> bool:
-    # A tenth of the time that the search takes, and true of most texts.
-    return text.isascii() and len(text.encode().translate(None, _ASCII_CONTROL)) == len(text)
 
 
 def one_line(text: str) -> str:
@@ -188,27 +177,13 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
-    wrapper = _Wrapper(
+    wrapper = textwrap.TextWrapper(
         max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
     )
     lines: list[str] = []
     for paragraph in visible(text).expandtabs(4).split("\n"):
         lines += wrapper.wrap(paragraph) or [""]
     return [f"{indent}{line}".rstrip() for line in lines]
-
-
-class _Wrapper(textwrap.TextWrapper):
-    """Wraps long words piece by piece: the whole of what is left of one is copied for each line
-    that it fills.
-    """
-
-    def _split(self, text: str) -> list[str]:
-        chunks: list[str] = super()._split(text)
-        short_chunks: list[str] = []
-        for chunk in chunks:
-            starts = range(0, len(chunk), _LONGEST_CHUNK)
-            short_chunks += (chunk[at : at + _LONGEST_CHUNK] for at in starts)
-        return short_chunks
 
 
 def all_wrapped(texts: Iterable[str], width: int) -> list[str]:
@@ -219,18 +194,13 @@ def all_wrapped(texts: Iterable[str], width: int) -> list[str]:
 def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
     """Pick the choice that a mistyped word most likely meant, compared without regard to case.
 
-    Of many choices those are compared that begin and end most like the word, and of long ones the
-    beginnings. Who calls this for each line of a file limits how often.
+    Who calls this for each line of a file limits how often.
     """
     # Loaded where a word is wrong: most sessions need it for nothing.
     from difflib import get_close_matches
 
-    typed = word.strip()[:_LONGEST_COMPARED].lower()
-    by_lower = {choice[:_LONGEST_COMPARED].lower(): choice for choice in choices}
-    compared: Iterable[str] = by_lower
-    if len(by_lower) > _MOST_COMPARED:
-        compared = heapq.nlargest(_MOST_COMPARED, by_lower, key=partial(_shared_ends, typed))
-    matches = get_close_matches(typed, compared, n=1, cutoff=cutoff)
+    by_lower = {choice.lower(): choice for choice in choices}
+    matches = get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[matches[0]] if matches else None
 
 
@@ -246,23 +216,12 @@ def is_nearest(choice: str | None, noun: str = "") -> str | None:
     return f"{one_line(choice)} is the nearest {noun}".rstrip() if choice else None
 
 
-def _shared_ends(first: str, second: str) -> int:
-    """How many characters two words share at their beginnings and their ends."""
-    return shared_beginning(first, second) + shared_beginning(first[::-1], second[::-1])
-
-
 def shared_beginning(first: str, second: str) -> int:
-    """How many characters two texts begin with; halving, so that slices do the comparing."""
-    low, high = 0, min(len(first), len(second))
-    if first[:high] == second[:high]:
-        return high
-    while low + 1 < high:
-        middle = (low + high) // 2
-        if first[low:middle] == second[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low if first[low : low + 1] != second[low : low + 1] else low + 1
+    """How many characters two texts begin with."""
+    for length, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return length
+    return min(len(first), len(second))
 
 
 def counted(number: int, noun: str) -> str:

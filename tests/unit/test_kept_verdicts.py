@@ -111,7 +111,9 @@ def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Pat
 def test_a_baseline_stays_where_what_belongs_beside_it_cannot_be_written(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     kept_path(path).mkdir()
-    with pytest.raises(InputError, match=r"base\.verdicts\.jsonl: this is not a regular file"):
+    with pytest.raises(
+        InputError, match=r"base\.verdicts\.jsonl: this file cannot be read: Is a directory"
+    ):
         accept(tmp_path, judged(right, runs=1))
     assert not path.exists(), "it is said not to be written"
 

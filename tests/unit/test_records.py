@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -144,12 +143,6 @@ def test_rejected_case_comes_back_as_it_was() -> None:
     assert restored.outcome == case.outcome
     assert case_digest(restored) == record["case_digest"] == case_digest(make_case())
     assert "rejected" not in to_record(make_case())
-
-
-def test_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "cases.jsonl")
-    with pytest.raises(InputError, match="this is not a regular file"):
-        read_jsonl(tmp_path / "cases.jsonl")
 
 
 def test_spools_tell_made_cases_from_rejected_ones(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -187,11 +186,3 @@ def test_a_turn_that_is_not_the_assistants_stays_whatever_the_file_says() -> Non
         TurnEdit(message_index=99, content="forged"),
     )
     assert obeyed(CASE, decision("edited", turns=other)) == replace(CASE)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
-def test_a_pipe_in_place_of_the_decisions_is_refused_and_not_waited_for(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.mkfifo(path)
-    with pytest.raises(InputError, match="this is not a regular file"):
-        DecisionStore(path)
