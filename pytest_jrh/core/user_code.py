@@ -101,25 +101,20 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
     while cause is not None and not foreign:
         # Python makes a RuntimeError of a StopIteration, and places it where it met it: outside of
         # the user's code.
-        foreign = [
-            frame for frame in _frames(cause) if not Path(frame.filename).is_relative_to(_PACKAGE)
-        ]
+        frames = traceback.walk_tb(cause.__traceback__)
+        stack = traceback.StackSummary.extract(frames, lookup_lines=False)
+        foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
     own_frames = [frame for frame in foreign if not _is_installed(frame.filename)]
-    frames = own_frames[-_MOST_FRAMES:]
-    if not frames and not own_only:
-        frames = foreign[-1:]
+    shown = own_frames[-_MOST_FRAMES:]
+    if not shown and not own_only:
+        shown = foreign[-1:]
     folder = Path.cwd()
     places = []
-    for frame in frames:
+    for frame in shown:
         file = relative_path(Path(frame.filename), folder)
         places.append(f"{file}:{frame.lineno} in {frame.name}")
     return tuple(places)
-
-
-def _frames(error: BaseException) -> traceback.StackSummary:
-    frames = traceback.walk_tb(error.__traceback__)
-    return traceback.StackSummary.extract(frames, lookup_lines=False)
 
 
 def _is_installed(file: str) -> bool:
@@ -128,19 +123,6 @@ def _is_installed(file: str) -> bool:
         return True
     names = ("stdlib", "platstdlib", "purelib", "platlib")
     return any(Path(file).is_relative_to(sysconfig.get_path(name)) for name in names)
-
-
-def library_places(error: BaseException, package: Path) -> tuple[str, ...]:
-    """The last three places of a library's code in the error's traceback, named from its package
-    on.
-    """
-    places = []
-    for frame in _frames(error):
-        path = Path(frame.filename)
-        if path.is_relative_to(package):
-            file = path.relative_to(package.parent).as_posix()
-            places.append(f"{file}:{frame.lineno} in {frame.name}")
-    return tuple(places[-_MOST_FRAMES:])
 
 
 def is_ours(error: BaseException) -> bool:

@@ -13,13 +13,12 @@ import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.user_code import error_text, library_places
+from pytest_jrh.core.user_code import error_text
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import UnusableAnswer, is_retried, litellm, seconds_asked_for
 
@@ -104,7 +103,6 @@ class Failure:
     `throttled` holds back every call to the model; `repaired` means that the next attempt leaves
     out what the model does not accept, and does not count. `keyless` means that no API key is set,
     `timed_out` that no answer came in time, and `ends` that no call to the model can succeed.
-    `places` are the library's lines that raised an undocumented error.
     """
 
     cause: str
@@ -117,7 +115,6 @@ class Failure:
     timed_out: bool = False
     ends: bool = False
     advice: str = ""
-    places: tuple[str, ...] = ()
 
     def unscored(self, request: CallRequest, attempts: int) -> Unscored:
         """The failure of the whole call, after its last attempt."""
@@ -128,7 +125,6 @@ class Failure:
             cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
             advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
             keyless=self.keyless,
-            places=self.places,
         )
 
     def unasked(self, request: CallRequest, first: str) -> Unscored:
@@ -300,7 +296,6 @@ def unforeseen(error: Exception, unanswered: Failure, redact: Callable[[str], st
         advice="The error is inside litellm: another version of it, or what the server answers, "
         "may be the cause. Then run again: recorded calls are kept, and only the missing ones are "
         "made.",
-        places=library_places(error, Path(litellm().__file__).parent),
     )
 
 
