@@ -86,7 +86,7 @@ MAX_BYTES = 8 * 2**20
 _TOO_DEEP = f"is nested more than {MAX_DEPTH} levels deep"
 
 _TAG = "tag:yaml.org,2002:"
-_SCALARS = {f"{_TAG}{kind}" for kind in ("bool", "int", "float")}
+_TEXTS = {f"{_TAG}str", f"{_TAG}null"}
 # Two of them are one character in JSON, and neither is one in YAML.
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -177,7 +177,7 @@ def _json_nodes(text: str, file: str) -> _Nodes:
     nodes = _Nodes(file)
     with contextlib.suppress(yaml.YAMLError, RecursionError):
         root: Any = yaml.compose(_ESCAPED_SURROGATE.sub(r"\\uf0", text), Loader=_Loader)
-        nodes.build(root, ())
+        nodes.visit(root, ())
     return nodes
 
 
@@ -188,10 +188,8 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
     Raises InputError where it is not a readable file of that kind.
     """
     try:
-        if path.is_dir():
-            raise InputError(Problem("is a folder, not a file", file))
         if not path.is_file():
-            kind = "is not a regular file" if path.exists() else "no such file"
+            kind = "is not a file" if path.exists() else "no such file"
             raise InputError(Problem(kind, file))
         size = path.stat().st_size
         if size > limit:
@@ -211,111 +209,71 @@ def read_text(path: Path, file: str, limit: int = MAX_BYTES) -> str:
 
 
 def _read_yaml(text: str, file: str) -> Document:
+    nodes = _Nodes(file)
     try:
         root = yaml.compose(text, Loader=_Loader)
+        if root is None:
+            raise InputError(Problem("is empty", file, 1))
+        nodes.visit(root, ())
+        data = yaml.constructor.SafeConstructor().construct_document(root)
     except yaml.YAMLError as error:
-        raise InputError(_syntax_problem(error, text, file)) from None
-    if root is None:
-        raise InputError(Problem("is empty", file, 1))
-    nodes = _Nodes(file)
-    data = storable(nodes.build(root, ()))[0]
-    return Document(file, data, lambda: nodes, nodes.problems)
+        raise InputError(_syntax_problem(error, file)) from None
+    except (ValueError, LookupError) as error:
+        # Of an integer of thousands of digits, or a tag that the value does not fit.
+        raise InputError(Problem(f"is not valid YAML: {printable(str(error))}", file)) from None
+    return Document(file, storable(data)[0], lambda: nodes, nodes.problems)
 
 
-def _syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
+def _syntax_problem(error: yaml.YAMLError, file: str) -> Problem:
     if not isinstance(error, yaml.MarkedYAMLError):
         return Problem(f"is not valid YAML: {printable(str(error), 160)}", file)
-    mark, message, context = error.problem_mark, error.problem or "", error.context or ""
-    if "quoted scalar" in context or "flow" in context:
+    mark, message = error.problem_mark, error.problem or ""
+    if any(word in (error.context or "") for word in ("quoted", "flow")):
         # Where it begins: it is found to be open only at the end of the file.
-        mark = error.context_mark
-        message = "unclosed quote" if "quoted" in context else "unclosed bracket, or missing comma"
-    line = mark.line if mark else 0
-    row = "".join(text.splitlines()[line : line + 1])
-    hint = f"the line reads: {printable(row.strip())}" if row.strip() else None
-    if "\t" in row[: len(row) - len(row.lstrip())]:
-        hint = "the line is indented with a tab; YAML allows only spaces"
-    return Problem(f"is not valid YAML: {printable(message, 160)}", file, line + 1, hint=hint)
+        mark, message = error.context_mark, "a quote or a bracket is not closed, or a comma missing"
+    line = mark.line + 1 if mark else None
+    return Problem(f"is not valid YAML: {printable(message, 160)}", file, line)
 
 
 class _Nodes:
-    """Turns YAML nodes into plain data, and keeps the line of every key."""
+    """The line of every key of YAML nodes, how their values were written, and which keys stand
+    there twice.
+    """
 
     def __init__(self, file: str) -> None:
         self._file = file
-        self._values = yaml.constructor.SafeConstructor()
         self.lines: dict[KeyPath, int] = {}
         self.texts: dict[KeyPath, str] = {}
         self.problems: list[Problem] = []
 
-    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+    def visit(self, node: yaml.Node, path: KeyPath) -> None:
         self.lines.setdefault(path, node.start_mark.line + 1)
-        if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node, path)
-        if node.tag not in {f"{_TAG}map", f"{_TAG}seq"}:
-            self._refuse_tag(node, path)
-            return None
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
+            self._visit_mapping(node, path)
+        elif isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self.visit(item, (*path, index))
+        elif node.tag not in _TEXTS:
+            self.texts[path] = node.value
 
-    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            if key_node.tag == f"{_TAG}merge":
-                result.update(self._merged(value_node, path))
+    def _visit_mapping(self, node: yaml.MappingNode, path: KeyPath) -> None:
         key_lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             if key_node.tag == f"{_TAG}merge":
-                continue
-            if not isinstance(key_node, yaml.ScalarNode):
-                self._problem(key_node, path, "a list or a mapping cannot be a key")
-                continue
-            key, line = key_node.value, key_node.start_mark.line + 1
-            if key in key_lines:
-                message = f"duplicate key, in lines {key_lines[key]} and {line}"
-                self._problem(key_node, (*path, key), message, "keep one of them")
-                continue
-            key_lines[key] = self.lines[(*path, key)] = line
-            result[key] = self.build(value_node, (*path, key))
-        return result
-
-    def _merged(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        for source in reversed(sources):
-            if isinstance(source, yaml.MappingNode):
-                result.update(self.build(source, path))
-            else:
-                self._problem(node, path, "`<<` takes a mapping or a list of mappings")
-        return result
-
-    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
-        text = node.value
-        if node.tag == f"{_TAG}str":
-            return text
-        if node.tag == f"{_TAG}null":
-            return None
-        if node.tag not in _SCALARS:
-            self._refuse_tag(node, path)
-            return None
-        self.texts[path] = text
-        try:
-            return self._values.construct_object(node)
-        except (ValueError, LookupError):
-            kind = node.tag.removeprefix(_TAG)
-            self._problem(node, path, f"{printable(text)} cannot be read as {kind}")
-            return None
-
-    def _refuse_tag(self, node: yaml.Node, path: KeyPath) -> None:
-        tag = printable(node.tag.replace(_TAG, "!!"), 60)
-        self._problem(node, path, f"the YAML tag {tag} is not supported here")
-
-    def _problem(
-        self, node: yaml.Node, path: KeyPath, message: str, hint: str | None = None
-    ) -> None:
-        line = node.start_mark.line + 1
-        self.problems.append(Problem(message, self._file, line, dotted(path) or None, hint))
+                is_list = isinstance(value_node, yaml.SequenceNode)
+                for source in value_node.value if is_list else [value_node]:
+                    self.visit(source, path)
+            elif isinstance(key_node, yaml.ScalarNode):
+                # A key is text, whatever it looks like: `no`, `1`.
+                key_node.tag = f"{_TAG}str"
+                key, line = key_node.value, key_node.start_mark.line + 1
+                if key in key_lines:
+                    message = f"duplicate key, in lines {key_lines[key]} and {line}"
+                    place = dotted((*path, key))
+                    problem = Problem(message, self._file, line, place, "keep one of them")
+                    self.problems.append(problem)
+                key_lines[key] = self.lines[(*path, key)] = line
+                self.visit(value_node, (*path, key))
 
 
 _BOM = b"\xef\xbb\xbf"

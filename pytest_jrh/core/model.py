@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import (
     Annotated,
     Any,
-    ClassVar,
     Generic,
     Literal,
     Protocol,
@@ -21,7 +20,7 @@ from typing import (
     TypeVar,
 )
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 Message: TypeAlias = Mapping[str, Any]
 # `tests.KnownTest` is what pydantic checks; the table of kinds builds on these words.
@@ -36,19 +35,8 @@ HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejecte
 DEFAULT_SEED = 8234
 
 
-T = TypeVar("T")
-
-
-def _without_repeats(values: tuple[T, ...]) -> tuple[T, ...]:
-    """The values; raises `ValueError` where one is there twice."""
-    if len(set(values)) < len(values):
-        raise ValueError("a value is there twice")
-    return values
-
-
 # What a float holds exactly: sums are made of them.
 Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
-Positions: TypeAlias = Annotated[tuple[Count, ...], AfterValidator(_without_repeats)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +231,9 @@ class Skip:
 LabelledBy: TypeAlias = Literal["people", "program"]
 
 
+_DRAWN = ("drawn", "true", "yes")
+
+
 def majority(votes: Sequence[int]) -> int | None:
     """The value that more than half of the votes give; None where no value has so many."""
     most = max(sorted(set(votes)), key=votes.count)
@@ -252,12 +243,13 @@ def majority(votes: Sequence[int]) -> int | None:
 @dataclass(frozen=True, slots=True)
 class VoteSource:
     """Where a vote stands: file and line, or the key of the config that takes it from the log; who
-    gave it, and what they noted, where the file says so.
+    gave it, and what they noted, where the file says so. `steps` are the turns that it is about.
     """
 
     place: str
     annotator: str = ""
     note: str = ""
+    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +272,18 @@ class Label:
         return majority(self.votes)
 
     @property
+    def steps(self) -> tuple[int, ...]:
+        """The turns that those say it is about who gave the value, ascending."""
+        steps: set[int] = set()
+        for vote, source in zip(self.votes, self.sources, strict=False):
+            if vote == self.value:
+                steps.update(source.steps)
+        return tuple(sorted(steps))
+
+    @property
     def is_drawn(self) -> bool:
         """Whether its run is said to be one of a random sample of all runs."""
-        return self.split.casefold() == "drawn"
+        return self.split.casefold() in _DRAWN
 
     @property
     def lowest(self) -> int:
@@ -708,11 +709,9 @@ class ShownTurns:
     `missing` are the positions of those that it did not send; of so many others it is `unknown`.
     """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    turns: Count
-    missing: Positions = ()
-    unknown: Count = 0
+    turns: int
+    missing: tuple[int, ...] = ()
+    unknown: int = 0
     is_whole: bool = False
 
     @property

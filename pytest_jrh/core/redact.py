@@ -19,7 +19,7 @@ _CREDENTIAL_WORD = re.compile(
     re.IGNORECASE,
 )
 _WORKING_FOLDERS = frozenset({"PWD", "OLDPWD"})
-_NOT_OF_A_WORD = re.compile(r'[\s"\\]')
+_OF_A_WORD = r'[^\s"\\]'
 _SCHEME = re.compile(r"(?:Bearer|Basic|Token)\s+(?=\S)", re.IGNORECASE)
 _KEY_PARAMETERS = frozenset(
     {"key", "apikey", "token", "sig", "signature", "code", "password", "passwd", "pwd", "secret"}
@@ -207,22 +207,11 @@ def covers(recorded: str, text: str) -> bool:
     first, *later_parts = recorded.split(REDACTED)
     if not later_parts or recorded == text:
         return recorded == text
-    if not text.startswith(first):
-        return False
-    # Wherever the secrets were: what stands between their places holds all that no word has.
-    if len(_NOT_OF_A_WORD.findall(text)) != len(
-        _NOT_OF_A_WORD.findall("".join([first, *later_parts]))
-    ):
-        return False
-    end = len(first)
-    for part in later_parts[:-1]:
-        # A secret is not empty, and the earliest place of what follows it leaves the most for the
-        # rest.
-        at = text.find(part, end + 1)
-        if at < 0:
-            return False
-        end = at + len(part)
-    return len(text) - len(later_parts[-1]) > end and text.endswith(later_parts[-1])
+    *middle_parts, last = map(re.escape, later_parts)
+    # The earliest place of what follows a secret leaves the most for the rest, so that no other is
+    # looked at: a text may hold the mark any number of times.
+    middle = "".join(rf"(?>{_OF_A_WORD}+?{part})" for part in middle_parts)
+    return re.fullmatch(f"{re.escape(first)}{middle}{_OF_A_WORD}+{last}", text) is not None
 
 
 def without_credentials(value: Any, redactor: Redactor) -> Any:

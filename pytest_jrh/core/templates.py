@@ -9,7 +9,6 @@ single braces. Pages are ours alone, and whatever is put into them is escaped.
 from __future__ import annotations
 
 import re
-import traceback
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -37,7 +36,7 @@ class Template:
 
     `origin` is its file, or a name such as "built-in planner.binary.fail"; `style` is jinja, or
     RAND's single braces; `variables` are the names it uses; `tags` are the XML-like tags that it
-    closes; `first_line` is where `source` starts in its file.
+    closes.
     """
 
     source: str
@@ -45,7 +44,6 @@ class Template:
     style: Style
     variables: frozenset[str]
     tags: frozenset[str]
-    first_line: int = 1
 
     def render(self, values: Mapping[str, object]) -> str:
         """Fill in `values`, each as plain text that cannot close one of `tags`.
@@ -65,13 +63,9 @@ class Template:
             return _compiled(self.source).render(safe)
         except Exception as error:
             # Whatever a template's own expressions raise is a mistake in the template.
-            line = None
-            for frame in traceback.extract_tb(error.__traceback__):
-                if frame.filename == "<template>" and frame.lineno:
-                    line = self.first_line + frame.lineno - 1
             cause = str(error) or f"an expression failed with {type(error).__name__}"
             message = f"the template does not render: {cause}"
-            raise InputError(Problem(message, file=self.origin, line=line)) from error
+            raise InputError(Problem(message, file=self.origin)) from error
 
 
 def parse_template(
@@ -89,10 +83,6 @@ def parse_template(
         names = _listed(used) if used else "no variable at all"
         placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
         hint = f"write {placeholder} where it belongs"
-        for _, name, _ in _scan_braces(source):
-            if name and nearest(name, missing):
-                hint += f"; the text holds {{{name}}}"
-                break
         message = f"the template does not use the required {_listed(missing)}; it uses {names}"
         problems.append(Problem(f"{message}; available: {_listed(allowed)}", origin, hint=hint))
     if problems:

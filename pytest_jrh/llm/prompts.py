@@ -154,6 +154,4 @@ def _parts(template: Template) -> tuple[Template | None, Template]:
     if separator is None:
         return None, template
     above, below = template.source[: separator.start()], template.source[separator.end() :]
-    user = below.lstrip("\n")
-    line = template.source.count("\n", 0, len(template.source) - len(user)) + 1
-    return replace(template, source=above), replace(template, source=user, first_line=line)
+    return replace(template, source=above), replace(template, source=below.lstrip("\n"))

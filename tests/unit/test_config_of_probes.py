@@ -42,7 +42,7 @@ def test_a_users_attacks_are_added_to_ours(folder: Folder) -> None:
 
 HOSTILE = {
     "path as a name": ("attacks:\n  - name: ../../a\n    text: x\n", 2, "attacks[0]", "the name"),
-    "tag": ("attacks:\n  - name: a\n    text: !!python/name:os.system\n", 3, None, "YAML tag"),
+    "tag": ("attacks:\n  - name: a\n    text: !!python/name:os.system\n", 3, None, "for the tag"),
     "duplicate key": ("attacks:\n  - name: a\n    name: b\n    text: x\n", 3, None, "duplicate"),
     "two of a name": (
         "attacks:\n  - {name: a, text: x}\n  - {name: a, text: y}\n",
@@ -67,7 +67,7 @@ def test_a_hostile_pack_is_a_mistake_with_its_line(folder: Folder, kind: str) ->
 
 @pytest.mark.parametrize(
     ("pack", "message"),
-    [(".", "is a folder"), ("pipe", "is not a regular file"), ("no.yml", "does not exist")],
+    [(".", "is a folder"), ("pipe", "is not a file"), ("no.yml", "does not exist")],
 )
 def test_a_pack_is_a_file(folder: Folder, pack: str, message: str) -> None:
     os.mkfifo(folder.root / "pipe")

