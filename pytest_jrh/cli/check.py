@@ -17,17 +17,16 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, file_name_part
-from pytest_jrh.core.text import Styled, counted, escape_commands, log_line, visible, wrapped
+from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.engine.checking import CheckedTable, CheckSettings
-    from pytest_jrh.reports.report import Display
-    from pytest_jrh.reports.session import Session
+    from pytest_jrh.engine.checking import CheckedTable
 
 
-_SUFFIXES = (".html", ".md", ".json")
+_VALUES = ".json"
+_SUFFIXES = (".html", ".md", _VALUES)
 _COLUMNS = {
     "label": "what people said",
     "case": "what names a case",
@@ -36,6 +35,7 @@ _COLUMNS = {
     "repeat": "tells apart the rows of a judge that judged a case more than once",
     "judge": "names the judge of a row, where each judge has rows of its own",
 }
+_OF_BASELINE = ("max_drop", "proof", "common", "same_judge")
 
 
 def declare_check(check: argparse.ArgumentParser) -> None:
@@ -44,8 +44,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "table",
         metavar="TABLE",
         help="CSV (commas, semicolons, tabs) or JSON lines; or an Inspect log, or a folder of "
-        "runs, whose columns are scorer:NAME and metadata:FIELD, and as labels `edits`: scores "
-        "that people edited",
+        "runs, whose columns are scorer:NAME and metadata:FIELD",
     )
     _declare_columns(check)
     check.add_argument(
@@ -58,22 +57,26 @@ def declare_check(check: argparse.ArgumentParser) -> None:
         "--max-drop",
         metavar="X",
         type=_share,
+        default=argparse.SUPPRESS,
         help="how much the judge may lose since the baseline, beside its flicker (default: 0.05, "
         "which is 5 points)",
     )
     check.add_argument(
         "--proof",
         action="store_true",
+        default=argparse.SUPPRESS,
         help="pass only where a larger drop than --max-drop is excluded",
     )
     check.add_argument(
         "--common",
         action="store_true",
+        default=argparse.SUPPRESS,
         help="compare the cases that both have; else one without a row or a verdict fails",
     )
     check.add_argument(
         "--same-judge",
         action="store_true",
+        default=argparse.SUPPRESS,
         help="the baseline is of the same judge, whatever its column is called",
     )
     check.add_argument(
@@ -143,37 +146,31 @@ def check_file(options: argparse.Namespace) -> int:
 
 
 def _check_file(options: argparse.Namespace) -> int:
-    from pytest_jrh.engine.checking import check, read_input
+    from pytest_jrh.engine.checking import check_table
+    from pytest_jrh.reports.ending import Concluded, ending_lines
+    from pytest_jrh.reports.report import Display
 
     try:
         settings = _settings(options)
         inputs = (options.table, options.baseline, options.labels)
         reports = _report_paths(options.report, inputs)
-        checked = check(read_input(options.table, settings), settings)
-        has_figures = checked.session.table.overall.counts.n > 0
-        if not has_figures and not checked.is_unlabelled:
+        checked = check_table(options.table, **settings)
+        if not checked.session.table.overall.counts.n:
             raise InputError(Problem(_nothing_to_count(checked), options.table))
     except InputError as error:
         return _refuse(error, options.words)
-    written, problems = _write_files(reports, checked.session, lambda: _check_data(checked))
-    display = _display(options)
+    written, problems = _write_files(reports, checked)
+    folder, width = Path.cwd(), shutil.get_terminal_size().columns
+    display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
     previous = ""
-    for line in _lines(checked, written, problems, display):
+    first = [*_columns_lines(checked, options.baseline, display.width), ""]
+    more = ["", *wrapped(_next_step(checked), display.width)]
+    concluded = Concluded(checked.session, checked.passed, tuple(written))
+    for line in ending_lines(concluded, display, first=first, notices=problems, more=more):
         if line.text or previous:
             sys.stdout.write(f"{line.text}\n")
         previous = line.text
-    return 0 if _is_good(checked) and not problems else 1
-
-
-def _is_good(checked: CheckedTable) -> bool:
-    return checked.passed or checked.is_unlabelled
-
-
-def _display(options: argparse.Namespace) -> Display:
-    from pytest_jrh.reports.report import Display
-
-    folder, width = Path.cwd(), shutil.get_terminal_size().columns
-    return Display(folder, workspace=folder, width=width, verbosity=options.verbose)
+    return 0 if checked.passed and not problems else 1
 
 
 def _refuse(error: InputError, words: Sequence[str]) -> int:
@@ -193,31 +190,15 @@ def _nothing_to_count(checked: CheckedTable) -> str:
     return f"no row has both a label and a verdict: {unlabelled}"
 
 
-def _settings(options: argparse.Namespace) -> CheckSettings:
-    from pytest_jrh.engine.checking import CheckSettings
-
-    for name in ("max_drop", "proof", "common", "same_judge"):
-        value = getattr(options, name)
-        if value is not None and value is not False and not options.baseline:
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of `check_table` that were given."""
+    given = vars(options)
+    for name in _OF_BASELINE:
+        if name in given and not options.baseline:
             option = f"--{name.replace('_', '-')}"
             raise _mistake(option, "needs a baseline to hold verdicts against", "add --baseline")
-    mapping = dict(options.map)
-    for word, value in options.map:
-        if mapping[word] != value:
-            raise _mistake("--map", f"got {shown(word)} twice, with two values")
-    return CheckSettings(
-        columns={name: getattr(options, name) for name in _COLUMNS},
-        verdicts=tuple(options.verdict),
-        labels=options.labels,
-        map=mapping,
-        one=options.one,
-        scale=options.scale,
-        baseline=options.baseline,
-        max_drop=0.05 if options.max_drop is None else options.max_drop,
-        proof=options.proof,
-        common=options.common,
-        same_judge=options.same_judge,
-    )
+    names = (*_COLUMNS, "verdict", "labels", "one", "scale", "baseline", *_OF_BASELINE)
+    return {name: given[name] for name in names if name in given} | {"map": dict(options.map)}
 
 
 def _mistake(option: str, message: str, hint: str | None = None) -> Exception:
@@ -264,27 +245,19 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
     return paths
 
 
-def _write_files(
-    paths: Sequence[Path], session: Session, data: Callable[[], dict[str, Any]]
-) -> tuple[list[Path], list[str]]:
+def _write_files(paths: Sequence[Path], checked: CheckedTable) -> tuple[list[Path], list[str]]:
     """Write the reports; gives those that were written, and sentences about the others."""
-    from pytest_jrh.reports.writing import REPORTS
+    from pytest_jrh.reports.writing import write_reports
     from pytest_jrh.store.outputs import cause
 
-    by_suffix = {report.suffix: report for report in REPORTS if report.suffix}
-    written = []
-    problems = []
+    written, problems = write_reports(paths, checked.session)
     for path in paths:
-        report = by_suffix.get(path.suffix.lower())
-        try:
-            if report is not None:
-                report.write(path, session)
-            else:
-                atomic_write(path, json.dumps(data(), indent=2) + "\n")
-        except OSError as error:
-            problems.append(f"{path} was not written: {cause(error)}.")
-        else:
-            written.append(path)
+        if path.suffix.lower() == _VALUES:
+            try:
+                atomic_write(path, json.dumps(_check_data(checked), indent=2) + "\n")
+                written.append(path)
+            except OSError as error:
+                problems.append(f"{path} was not written: {cause(error)}.")
     return written, problems
 
 
@@ -305,8 +278,8 @@ def _check_data(checked: CheckedTable) -> dict[str, Any]:
         "format": 1,
         "table": checked.table.file,
         "columns": checked.columns.taken(),
-        "scale": list(checked.table.scale) or [0, 1],
-        "words": {str(score): list(words) for score, words in checked.table.meanings.items()},
+        "scale": list(checked.values.scale) or [0, 1],
+        "words": {str(score): list(words) for score, words in checked.values.meanings.items()},
         "cases": len(checked.table.cases),
         "unlabelled": len(checked.unlabelled),
         "judges": {
@@ -321,104 +294,69 @@ def _check_data(checked: CheckedTable) -> dict[str, Any]:
     }
 
 
-_ABOUT_EDITS = (
-    "Labels are the scores that people edited. Who looked at a score and agreed has left no mark, "
-    "so these figures are of scores that somebody doubted, and too low for all."
-)
-
-
-def _columns_lines(checked: CheckedTable, width: int) -> list[str]:
+def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str]:
     """What was taken for what."""
-    from pytest_jrh.sources.log_tables import EDITS, is_in_log
-
-    table = checked.table
+    table, scale = checked.table, checked.values.scale
     parts = []
     for role, column in checked.columns.taken().items():
         parts.append(f"{role}: {column}")
         if role == "cluster" and checked.columns.parts:
             names = listed(f"{name.removesuffix('_id')}s" for name in checked.columns.parts)
             parts[-1] += f" ({names} by {column.removesuffix('_id')})"
-    if checked.baseline:
-        parts.append(f"baseline: {checked.baseline}")
+    if baseline and not checked.columns.baseline:
+        parts.append(f"baseline: {baseline}")
     unused = f"; not used: {', '.join(table.unused)}" if table.unused else ""
     lines = wrapped(log_line(f"{table.file}: columns {', '.join(parts)}{unused}"), width)
-    if table.scale:
-        lines += wrapped(f"scores from {table.scale[0]} to {table.scale[-1]}", width)
-    else:
-        lines += wrapped(log_line("; ".join(_words(checked))), width)
-    columns = checked.columns
-    if columns.label == EDITS and all(map(is_in_log, columns.verdicts)):
-        lines += wrapped(log_line(_ABOUT_EDITS), width)
+    meanings = f"scores from {scale[0]} to {scale[-1]}" if scale else "; ".join(_words(checked))
+    lines += wrapped(log_line(meanings), width)
     if checked.unlabelled:
         count = counted(len(checked.unlabelled), "case")
-        counts_for = "in no figure below"
-        if not table.scale:
-            counts_for += " but how many are violated"
-        lines += wrapped(f"{count} without a label: {counts_for}.", width)
+        but = "" if scale else " but how many are violated"
+        lines += wrapped(f"{count} without a label: in no figure below{but}.", width)
     return lines
 
 
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
     for score, meaning in ((0, "satisfied"), (1, "violated")):
-        words = checked.table.meanings.get(score, ())
+        words = [*checked.values.meanings[score]]
         more = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
         if words:
             yield f"{', '.join(words[:_MOST_WORDS])}{more} = {meaning}"
 
 
 _MOST_WORDS = 6
-# The least that gives an interval of some 10 points to either side.
-_WORTH_LABELLING = 60
-
-
-def _lines(
-    checked: CheckedTable, written: Sequence[Path], problems: Sequence[str], display: Display
-) -> list[Styled]:
-    from pytest_jrh.reports.ending import Concluded, ending_lines
-
-    concluded = Concluded(checked.session, _is_good(checked), tuple(written))
-    step = wrapped(_next_step(checked), display.width)
-    first = [*_columns_lines(checked, display.width), ""]
-    return ending_lines(concluded, display, first=first, notices=problems, more=["", *step])
 
 
 def _next_step(checked: CheckedTable) -> str:
-    """How the table becomes a suite that asks the judge anew; without labels, how to get some."""
+    """How the table becomes a suite that asks the judge anew."""
     from pytest_jrh.sources.label_files import COLUMNS
     from pytest_jrh.sources.log_tables import is_in_log
     from pytest_jrh.sources.tables import WORDS
 
-    columns, table = checked.columns, checked.table
-    if checked.is_unlabelled:
-        return (
-            "Nothing has a label, so nothing says how often these verdicts are right. Have people "
-            f"label {_WORTH_LABELLING} cases drawn at random, write what they say in a column "
-            "label, and drawn in a column split, and check again."
-        )
+    columns, values, file = checked.columns, checked.values, checked.table.file
     if any(map(is_in_log, columns.verdicts)):
         kind, _, label = columns.label.partition(":")
         section = f"labels: {{{kind}: {label}}}" if label else "labels of your own"
         return log_line(
             f"A suite that asks a judge anew about these runs: agent_labels with {section} and "
-            f"input_log_path: {table.file} in its config (docs/labels.md)."
+            f"input_log_path: {file} in its config (docs/labels.md)."
         )
-    words = {word.casefold() for texts in table.meanings.values() for word in texts}
+    words = {word.casefold() for texts in values.meanings.values() for word in texts}
     is_label_file = (
         columns.case.casefold() in COLUMNS["run_id"]
         and columns.label.casefold() in COLUMNS["label"]
-        and (bool(table.scale) or words <= {*WORDS})
+        and (bool(values.scale) or words <= {*WORDS})
     )
     if not is_label_file:
         return (
             "To judge the runs anew, save their labels with the columns run_id and label: "
             "python -m pytest_jrh init --help"
         )
-    name = file_name_part(Path(table.file).stem)
-    ordinal = ["--ordinal"] if table.scale else []
+    ordinal = ["--ordinal"] if values.scale else []
     rubric = [] if columns.rubric.casefold() in COLUMNS["rubric_id"] else ["--rubric-id", "RUBRIC"]
-    init = ["python", "-m", "pytest_jrh", "init", name, *ordinal, *rubric, "--labels", table.file]
+    init = ["init", file_name_part(Path(file).stem), *ordinal, *rubric, "--labels", file]
     return log_line(
-        f"To judge the runs anew, where RUNS is their Inspect log or conversations: "
-        f"{shlex.join(init)} --log RUNS"
+        "To judge the runs anew, where RUNS is their Inspect log or conversations: "
+        f"{shlex.join(['python', '-m', 'pytest_jrh', *init])} --log RUNS"
     )

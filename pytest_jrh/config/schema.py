@@ -332,7 +332,7 @@ class LabelSection(ConfigSection):
 
     path: PathText | None = None
     """A CSV or JSON lines file with the columns run_id (or id) and label (or target), and where
-    they are needed rubric_id, epoch, annotator, split, note, step."""
+    they are needed rubric_id, epoch, annotator, split, note."""
     scorer: Text | None = None
     """A scorer of the log, whose scores are the labels: C is satisfied and I violated, where map
     does not say otherwise."""

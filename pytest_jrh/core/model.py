@@ -231,9 +231,6 @@ class Skip:
 LabelledBy: TypeAlias = Literal["people", "program"]
 
 
-_DRAWN = ("drawn", "true", "yes")
-
-
 def majority(votes: Sequence[int]) -> int | None:
     """The value that more than half of the votes give; None where no value has so many."""
     most = max(sorted(set(votes)), key=votes.count)
@@ -243,13 +240,12 @@ def majority(votes: Sequence[int]) -> int | None:
 @dataclass(frozen=True, slots=True)
 class VoteSource:
     """Where a vote stands: file and line, or the key of the config that takes it from the log; who
-    gave it, and what they noted, where the file says so. `steps` are the turns that it is about.
+    gave it, and what they noted, where the file says so.
     """
 
     place: str
     annotator: str = ""
     note: str = ""
-    steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,18 +268,9 @@ class Label:
         return majority(self.votes)
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """The turns that those say it is about who gave the value, ascending."""
-        steps: set[int] = set()
-        for vote, source in zip(self.votes, self.sources, strict=False):
-            if vote == self.value:
-                steps.update(source.steps)
-        return tuple(sorted(steps))
-
-    @property
     def is_drawn(self) -> bool:
         """Whether its run is said to be one of a random sample of all runs."""
-        return self.split.casefold() in _DRAWN
+        return self.split.casefold() == "drawn"
 
     @property
     def lowest(self) -> int:

@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import (
     UNSCORED,
@@ -32,19 +33,17 @@ from pytest_jrh.sources.tables import first_problems, read_table, table_of
 from pytest_jrh.sources.verdict_tables import (
     MAX_TABLE_BYTES,
     OPTIONS,
-    Asked,
-    Scores,
     TableCase,
+    Values,
     VerdictTable,
     add_labels,
     cases_of,
     choose_columns,
-    names_cases,
 )
-from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
+from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short, update
 from pytest_jrh.stats.gate import decide
 from pytest_jrh.store.baseline import KeptVerdict
-from pytest_jrh.store.labels import Grounds, drawn_labels
+from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
     from pytest_jrh.engine.generate import Reliability
@@ -53,22 +52,26 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.gate import GateDecision
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSettings:
     """How a table is read, and what it is held against.
 
-    `columns` name columns by role (`OPTIONS`), all but those of `verdicts`. `labels` is the file
-    with what people said, where that is another one; empty where it is a column. `map` gives scores
-    for words, `one` says what 1 means ("violated" or "passed") where the names of columns do not,
-    and `scale` is the lowest and the highest score of an ordinal table; None where its values say
-    it. `baseline` is a column, a judge of a table in long form, or a file; empty for none, and then
-    the others decide nothing. `common` compares the cases alone that both have; `same_judge` says
-    that the baseline is of the same judge, whatever it is called.
+    The first name columns, `verdict` one or several. `labels` is the file with what people said,
+    where that is another one. `map` gives scores for words, `one` says what 1 means ("violated" or
+    "passed") where the names of columns do not, and `scale` is the lowest and the highest score of
+    an ordinal table, else None. `baseline` is a column, a judge of a table in long form, or a file;
+    empty for none, and then the others decide nothing. `common` compares the cases alone that both
+    have; `same_judge` says that the baseline is of the same judge, whatever it is called.
     """
 
-    columns: Mapping[str, str] = field(default_factory=dict)
-    verdicts: tuple[str, ...] = ()
-    labels: str = ""
+    label: str = ""
+    verdict: str | Sequence[str] = ()
+    case: str = ""
+    rubric: str = ""
+    cluster: str = ""
+    repeat: str = ""
+    judge: str = ""
+    labels: str | Path = ""
     map: Mapping[str, Any] = field(default_factory=dict)
     one: str = ""
     scale: tuple[int, int] | None = None
@@ -78,21 +81,26 @@ class CheckSettings:
     common: bool = False
     same_judge: bool = False
 
+    def named(self) -> list[tuple[str, str]]:
+        """The columns that are named, each behind its role."""
+        verdicts = [self.verdict] if isinstance(self.verdict, str) else self.verdict
+        named = [("verdict", column) for column in verdicts]
+        named += [(role, getattr(self, role)) for role in OPTIONS if role != "verdict"]
+        return [(role, column) for role, column in named if column]
+
 
 @dataclass(frozen=True)
 class CheckedTable:
     """What a table of verdicts came to.
 
-    `session` is what reports are made of; `judge_names` are the judges, without that of the
-    baseline; `unlabelled` are the cases without a label, which count in no figure of accuracy.
-    `baseline` is the column or file of the earlier verdicts.
+    `values` say how the values were read; `session` is what reports are made of; `judge_names` are
+    the judges, without that of the baseline.
     """
 
     table: VerdictTable
+    values: Values
     session: Session
     judge_names: tuple[str, ...]
-    unlabelled: tuple[TableCase, ...] = ()
-    baseline: str = ""
 
     @property
     def columns(self) -> Columns:
@@ -110,10 +118,9 @@ class CheckedTable:
         return next(iter(self.session.decisions.values()), None)
 
     @property
-    def is_unlabelled(self) -> bool:
-        """Whether nothing has a label: all there is to say is how often the judges say violated."""
-        are_all = len(self.unlabelled) == len(self.table.cases)
-        return are_all and self.session.table.overall.counts.unlabelled > 0 and not self.baseline
+    def unlabelled(self) -> list[TableCase]:
+        """The cases without a label, which count in no figure of accuracy."""
+        return [case for case in self.table.cases.values() if case.label is None]
 
     @property
     def passed(self) -> bool:
@@ -133,34 +140,20 @@ class CheckedTable:
         return {name: reliability(results) for name, results in by_judge.items() if results}
 
 
-def check_table(
-    rows: str | Path | Iterable[Mapping[str, Any]],
-    *,
-    verdict: str | Sequence[str] = (),
-    labels: str | Path = "",
-    **settings: Any,
-) -> CheckedTable:
+def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
-    `rows` is a file (CSV or JSON lines, or an Inspect log, whose columns are `scorer:NAME`,
-    `metadata:FIELD` and the label `edits`), or rows as mappings. The settings are those of
-    `CheckSettings`; `label`, `case`, `rubric`, `cluster`, `repeat` and `judge` name columns, and
-    what is not named is found by common names. Raises `InputError` for what cannot be understood.
+    `rows` is a file (CSV or JSON lines, or an Inspect log, whose columns are `scorer:NAME` and
+    `metadata:FIELD`), or rows as mappings. The settings are those of `CheckSettings`; columns that
+    are not named are found by common names. Raises `InputError` for what cannot be understood.
     """
-    columns = {role: settings.pop(role) for role in OPTIONS if role in settings}
-    verdicts = (verdict,) if isinstance(verdict, str) else tuple(verdict)
-    named = CheckSettings(columns, verdicts, str(labels) if labels else "", **settings)
-    if isinstance(rows, str | Path):
-        return check(read_input(str(rows), named), named)
-    return check(table_of(enumerate(rows, 1), "rows"), named)
-
-
-def read_input(name: str, settings: CheckSettings) -> Table:
-    """Read a table, or a log by what the settings name of it; raises `InputError` for what cannot
-    be read.
-    """
-    named = [*settings.verdicts, *settings.columns.values(), settings.baseline]
-    return log_table(Path(name), name, named) if names_log(Path(name), named) else _read(name)
+    how = CheckSettings(**settings)
+    if not isinstance(rows, str | Path):
+        return check(table_of(enumerate(rows, 1), "rows"), how)
+    file, named = str(rows), [column for _, column in how.named()]
+    if names_log(Path(file), named):
+        return check(log_table(Path(file), file, [*named, how.baseline]), how)
+    return check(_read(file), how)
 
 
 def _read(name: str) -> Table:
@@ -174,79 +167,56 @@ def _read(name: str) -> Table:
 
 def check(table: Table, settings: CheckSettings) -> CheckedTable:
     """Check a table that was read, with the labels and the baseline of other files."""
-    name, named = settings.baseline, settings.columns
+    name = settings.baseline
+    tables: list[tuple[Table, tuple[str, ...]]] = [(table, ("label", "verdict"))]
+    if settings.labels:
+        tables = [(table, ("verdict",)), (_read(str(settings.labels)), ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
-    of_file = _read(name) if name not in table.columns and os.path.exists(name) else None  # noqa: PTH110
-    needed: tuple[str, ...] = ("label", "verdict")
-    if settings.labels:
-        # A column may be of either table.
-        named = {role: column for role, column in named.items() if column in table.columns}
-        needed = ("verdict",)
-    column = name if name in table.columns else ""
-    columns = choose_columns(table, named, settings.verdicts, column, settings.map, needed)
-    sources = [_Source(table, columns, column)]
-    if settings.labels:
-        sources.append(_other(_read(settings.labels), columns, settings, ("label",)))
-    if of_file is not None:
-        sources.append(_other(of_file, columns, settings, ("verdict",)))
-    for source in sources if len(sources) > 1 else ():
-        if not names_cases(source.table, source.columns):
-            message = "no column names the cases, so that rows of two files cannot be put together"
-            hint = "name the column of their ids: --case COL"
-            raise InputError(source.table.problem(message, 1, hint=hint))
-    asked = [one for source in sources for one in source.asked()]
+    is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
+    if is_file:
+        tables.append((_read(name), ("verdict",)))
+    there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
+    for role, column in settings.named():
+        if column not in there:
+            message = f"has no column {shown(column)}; its columns are {listed(there)}"
+            hint = nearest_hint(column, there, "column")
+            raise InputError(table.problem(message, key=f"--{role}", hint=hint))
     low, high = settings.scale or (0, -1)
-    scores = Scores(asked, settings.map, range(low, high + 1), settings.one)
-    tables = [cases_of(source.table, source.columns, scores, source.baseline) for source in sources]
-    read = add_labels(tables[0], tables[1]) if settings.labels else tables[0]
-    if of_file is not None:
-        return _checked(read, tables[-1], "", settings)
-    if name and not column and name not in read.judges:
+    values = Values(settings.map, range(low, high + 1), settings.one)
+    read, *others = [_cases(one, needed, settings, values, len(tables)) for one, needed in tables]
+    values.refuse_unclear(table)
+    if settings.labels:
+        read = add_labels(read, others[0])
+    earlier = others[-1] if is_file else read
+    if name and not is_file and name not in (read.columns.baseline, *read.judges):
         close = nearest_hint(name, [*table.columns, *read.judges], "column")
         message = f"{name!r} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline", hint=close))
-    return _checked(read, read if name else None, name, settings)
+    return _checked(read, earlier, "" if is_file else name, values, settings)
 
 
-class _Source(NamedTuple):
-    """A table, which column is what in it, and that of earlier verdicts, where it has one."""
-
-    table: Table
-    columns: Columns
-    baseline: str = ""
-
-    def asked(self) -> Iterator[Asked]:
-        """The columns whose values are to be read."""
-        if self.columns.label:
-            yield Asked(self.table, self.columns.label, f"the labels of {self.table.file}")
-        for name in dict.fromkeys((*self.columns.verdicts, self.baseline)):
-            if name:
-                yield Asked(self.table, name, f"the verdicts of {self.table.file}")
-
-
-def _other(
-    table: Table, columns: Columns, settings: CheckSettings, needed: Sequence[str]
-) -> _Source:
-    """Another file, of labels or of a baseline: its columns are called as in the table itself where
-    it has them, too.
-    """
-    of_table = {role: columns.taken().get(role, "") for role in OPTIONS if role != "verdict"}
-    named: dict[str, str] = {**of_table, **settings.columns}
-    if "label" in needed and columns.label:
-        hint = "leave out --labels, or rename that column"
-        raise InputError(table.problem(f"labels are in the table, too: {columns.label}", hint=hint))
-    named = {role: column for role, column in named.items() if column in table.columns}
-    verdicts = [column for column in columns.verdicts if column in table.columns]
-    if "verdict" not in needed:
-        verdicts = []
-    chosen = choose_columns(table, named, verdicts, "", settings.map, needed)
-    if "label" in needed and not chosen.label:
-        raise InputError(table.problem("no column of labels", 1, hint="name it: --label COL"))
-    return _Source(table, chosen)
+def _cases(
+    table: Table, needed: Sequence[str], settings: CheckSettings, values: Values, tables: int
+) -> VerdictTable:
+    """Read the cases of one of the `tables`, for the labels or verdicts that are `needed`."""
+    named = [*settings.named(), ("baseline", settings.baseline)]
+    named = [(role, column) for role, column in named if column in table.columns]
+    columns = choose_columns(table, named, needed)
+    if settings.labels and "label" not in needed:
+        columns = columns._replace(label="")
+    if not columns.case and (tables > 1 or columns.repeat or columns.judge):
+        message = "no column names the cases, so that rows cannot be put together"
+        hint = "name the column of their ids: --case COL"
+        raise InputError(table.problem(message, 1, hint=hint))
+    return cases_of(table, columns, values)
 
 
 def _checked(
-    table: VerdictTable, earlier: VerdictTable | None, baseline: str, settings: CheckSettings
+    table: VerdictTable,
+    earlier: VerdictTable,
+    baseline: str,
+    values: Values,
+    settings: CheckSettings,
 ) -> CheckedTable:
     """The table held against an earlier one, of which `baseline` names the judge; empty where it is
     called as now.
@@ -256,41 +226,28 @@ def _checked(
     if baseline in judges:
         message = f"{baseline} is held against itself"
         raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
-    made = _Maker(suite, table, several=len(judges) > 1)
-    for case in table.cases.values():
-        for judge in judges:
-            # A judge with rows of its own may have none about a case.
-            if judge in case.verdicts:
-                made.add(case, judge)
+    made = _Maker(suite, table, values.scale, several=len(judges) > 1)
+    for judge in judges:
+        made.add(judge)
     decisions = {}
-    if earlier is not None:
-        of_earlier = {}
+    if settings.baseline:
+        is_other = False
         for judge in judges:
             only = len(earlier.judges) == 1 and judge not in earlier.judges
-            of_earlier[judge] = baseline or (earlier.judges[0] if only else judge)
-            made.add_earlier(judge, earlier.cases.values(), of_earlier[judge])
-        is_other = any(judge != was for judge, was in of_earlier.items())
+            its_judge = baseline or (earlier.judges[0] if only else judge)
+            is_other = is_other or its_judge != judge
+            made.add_earlier(judge, earlier, its_judge)
         decisions[suite] = _decision(made, settings, is_other=is_other)
-    labels = {}
-    for case in table.cases.values():
-        if case.label is not None:
-            labels[made.rubric(case), case.key.case, case.key.epoch] = case.label
-    grounds = Grounds(
-        ordinal=bool(table.scale),
-        votes=tuple(label.votes for label in labels.values()),
-        drawn=drawn_labels(labels),
-    )
     session = Session(
         tuple(made.results.values()),
         decisions=decisions,
         nodes=made.nodes,
         rubrics=made.rubrics,
-        grounds={suite: grounds},
+        grounds={suite: Grounds(ordinal=bool(values.scale))},
         earlier=made.earlier,
         is_table=True,
     )
-    unlabelled = tuple(case for case in table.cases.values() if case.label is None)
-    return CheckedTable(table, session, judges, unlabelled, settings.baseline)
+    return CheckedTable(table, values, session, judges)
 
 
 def _decision(made: _Maker, settings: CheckSettings, *, is_other: bool) -> GateDecision:
@@ -321,7 +278,9 @@ class _Maker:
     name.
     """
 
-    def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
+    def __init__(
+        self, suite: str, table: VerdictTable, scale: Sequence[int], *, several: bool
+    ) -> None:
         self.results: dict[tuple[CaseKey, str], CaseResult] = {}
         self.lines: dict[str, BaselineCase] = {}
         self.earlier: dict[str, KeptVerdict] = {}
@@ -329,96 +288,88 @@ class _Maker:
         self.rubrics: dict[tuple[str, str], Rubric] = {}
         self._suite = suite
         self._table = table
+        self._scale = scale
         self._several = several
 
-    def add(self, case: TableCase, judge: str) -> None:
-        """Add what a case came to by the verdicts of a judge; nothing where it counts for nothing,
-        with neither label nor verdict.
+    def add(self, judge: str) -> None:
+        """Add what the cases came to by the verdicts of a judge.
+
+        One with neither label nor verdict counts for nothing, and of some the judge has no row.
         """
-        scores, label = case.scores(judge), case.label
-        if label is None and (self._table.scale or not scores):
-            return
-        spec = self._spec(case, judge)
-        place = f"{self._table.file}:{case.line}"
-        score, expected = most_frequent(scores), label.value if label is not None else None
-        outcome: Outcome = "agree" if score == expected else "disagree"
-        detail = ""
+        for case in self._table.cases.values():
+            scores, label = case.scores(judge), case.label
+            if judge in case.verdicts and (label is not None or (scores and not self._scale)):
+                place = f"{self._table.file}:{case.line}"
+                result = self._result(case, label, judge, judge, _NOW)
+                if result.outcome == "invalid_response":
+                    result = replace(result, detail=f"{place}: the verdict of {judge} is empty")
+                self.results[case.key, judge] = result
+                name = f"{place}: {case.key.case}"
+                self.nodes[result.case_id] = f"{name} [{judge}]" if self._several else name
+
+    def add_earlier(self, judge: str, earlier: VerdictTable, its_judge: str) -> None:
+        """Add what the baseline's judge said of these cases, also of those without a row now."""
+        results = []
+        for case in earlier.cases.values():
+            scores, label = case.scores(its_judge), case.label
+            if label is None and scores:
+                result = self.results.get((case.key, judge))
+                # A case without a row now is missed, whatever its label.
+                label = scores[0] if result is None else result.expected
+            if scores:
+                results.append(self._result(case, label, judge, its_judge, _EARLIER))
+        self.lines.update(update(Baseline(), results, Scope.of(())).baseline.cases)
+        for result in results:
+            kept = KeptVerdict(result.case_id, short(_EARLIER), result.score, result.reasoning)
+            self.earlier[result.case_id] = kept
+
+    def _result(
+        self, case: TableCase, label: int | None, judge: str, its_judge: str, fingerprint: str
+    ) -> CaseResult:
+        """What a case comes to by the verdicts that `its_judge`, the judge now or before, gave."""
+        spec, scores = self._spec(case, judge), case.scores(its_judge)
+        score = most_frequent(scores)
+        outcome: Outcome = "agree" if score == label else "disagree"
         if label is None:
             # It counts for the rate of violations alone.
             outcome = "unlabelled"
-        elif expected is None:
-            outcome, detail = "no_case", label.dispute or ""
         elif not scores:
-            outcome, detail = "invalid_response", f"{place}: the verdict of {judge} is empty"
-        result = CaseResult(
+            outcome = "invalid_response"
+        return CaseResult(
             spec,
             case_id(spec),
             outcome,
-            expected=expected,
+            expected=label,
             score=score,
-            reasoning=case.reasonings.get(judge, ""),
-            verified=None if expected is None else True,
-            detail=detail,
-            case_digest="" if expected is None else _digest(expected),
-            judge_fingerprint="" if outcome == "no_case" else _NOW,
+            reasoning=case.reasonings.get(its_judge, ""),
+            verified=None if label is None else True,
+            case_digest="" if label is None else _digest(label),
+            judge_fingerprint=fingerprint,
             scores=scores if len(scores) > 1 else (),
             labelled_by=None if label is None else "people",
-            skip_kind="disputed_label" if outcome == "no_case" else None,
         )
-        self.results[case.key, judge] = result
-        name = "" if case.key.case == f"line {case.line}" else f": {case.key.case}"
-        of_judge = f" [{judge}]" if self._several else ""
-        self.nodes[result.case_id] = f"{place}{name}{of_judge}"
-
-    def add_earlier(self, judge: str, cases: Iterable[TableCase], its_judge: str) -> None:
-        """Add what the baseline's judge said of these cases, also of those without a row now."""
-        for case in cases:
-            scores, label = case.scores(its_judge), case.label
-            result = self.results.get((case.key, judge))
-            expected = label.value if label is not None else None
-            if expected is None and result is not None:
-                expected = result.expected
-                if expected is None:
-                    # Without a label on either side there is nothing to compare.
-                    continue
-            if not scores:
-                continue
-            id_ = case_id(self._spec(case, judge)) if result is None else result.case_id
-            score = most_frequent(scores)
-            self.lines[id_] = BaselineCase(
-                id_,
-                short(_digest(expected)),
-                short(_EARLIER),
-                "agree" if expected in (score, None) else "disagree",
-                score,
-                scores=scores if len(scores) > 1 else (),
-            )
-            reasoning = case.reasonings.get(its_judge, "")
-            self.earlier[id_] = KeptVerdict(id_, short(_EARLIER), score, reasoning)
-
-    def rubric(self, case: TableCase) -> str:
-        """A case's rubric: its own, else the column of labels, else that of verdicts."""
-        columns = self._table.columns
-        return case.key.rubric or columns.label or columns.verdicts[0]
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
-        key, rubric = case.key, self.rubric(case)
+        columns, key = self._table.columns, case.key
+        rubric = key.rubric or columns.label or columns.verdicts[0]
         if (self._suite, rubric) not in self.rubrics:
-            levels = tuple(ScoreLevel(score, "") for score in self._table.scale)
+            levels = tuple(ScoreLevel(score, "") for score in self._scale)
             self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
+        # A case with another label now is the same one.
+        label = self._table.cases.get(key, case).label
         return CaseSpec(
             self._suite,
             AGENT_LABELS.name,
             rubric,
             key.case,
             key.epoch,
-            target_score=case.label.lowest if case.label and self._table.scale else None,
+            target_score=label if self._scale else None,
             judge=judge if self._several else None,
             cluster=case.cluster,
         )
 
 
 @lru_cache
-def _digest(label: int | None) -> str:
+def _digest(label: int) -> str:
     """What changes with a case: of a table, its label is all that is known of it."""
     return hashlib.sha256(f"label {label}".encode()).hexdigest()

@@ -313,33 +313,20 @@ def _edit_heading(case: Case, edit: Edit) -> str:
 
 
 def _turns(case: Case) -> list[str]:
-    """The turns that the label is about and those beside them, or else the last ones."""
+    """The last turns, as many as there is room for."""
     messages = case.messages
-    labelled = case.label.steps if case.label is not None else ()
-    wanted = [*labelled]
-    for index in labelled:
-        wanted += [index - 1, index + 1]
-    if not labelled:
-        wanted += range(len(messages) - 1, -1, -1)
-    shown_turns: dict[int, list[str]] = {}
-    room = _MOST_TURN_LINES
-    for index in wanted:
-        if index in shown_turns or not 0 <= index < len(messages):
-            continue
-        turn_lines = _turn_lines(messages, index)
-        room -= len(turn_lines)
-        if shown_turns and room < 0:
+    turn_lines: list[str] = []
+    first = len(messages)
+    while first > 0:
+        lines_before = _turn_lines(messages, first - 1)
+        if turn_lines and len(turn_lines) + len(lines_before) > _MOST_TURN_LINES:
             break
-        shown_turns[index] = turn_lines
-    numbers = ", ".join(f"[{index}]" for index in sorted(shown_turns))
+        turn_lines = [*lines_before, *turn_lines]
+        first -= 1
+    numbers = ", ".join(f"[{index}]" for index in range(first, len(messages)))
     lines = ["no edits: the judge saw the transcript as it was recorded"]
-    why = "around those of the label" if labelled else "the last"
-    lines += wrapped(f"turns {numbers} of {len(messages):,}, {why}:", WIDTH)
-    for index, turn_lines in sorted(shown_turns.items()):
-        if index - 1 not in shown_turns and index > min(shown_turns):
-            lines.append(f"{_INDENT}...")
-        lines += turn_lines
-    return lines
+    lines += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
+    return lines + turn_lines
 
 
 def _turn_lines(messages: Sequence[Message], index: int) -> list[str]:

@@ -187,9 +187,7 @@ class Joiner:
                 return None
             return label_value(raw, scale)
         except NoLabelError as error:
-            hint = None
-            if len(joined.problems) < MOST_PROBLEMS:
-                hint = _about_word(row.label, error.hint, reading)
+            hint = _about_word(row.label, reading)
             joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
             return None
 
@@ -199,14 +197,12 @@ def _counts(left_out: Mapping[str, int], file: str) -> list[str]:
     return [f"{file}: {reason}: {number:,}." for reason, number in left_out.items() if number]
 
 
-def _about_word(raw: object, nearest_word: str | None, reading: Reading) -> str | None:
-    """What a word that is no label most likely is, or how to say what it means."""
-    word = as_text(raw)
-    is_number = whole_number(word) is not None
-    is_long = len(word) > _LONGEST_WORD
-    if nearest_word or reading.map or reading.ordinal or is_number or is_long or not word:
-        return nearest_word
-    mapping = f"map: {{{printable(word)}: 1}}"
+def _about_word(raw: object, reading: Reading) -> str | None:
+    """How to say what a word that is no label means."""
+    is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
+    if reading.map or reading.ordinal or not is_word:
+        return None
+    mapping = f"map: {{{printable(as_text(raw), _LONGEST_WORD)}: 1}}"
     return f"say what its words mean: {mapping} if that is violated, else 0"
 
 
@@ -246,7 +242,7 @@ def _label(votes: _Votes, reading: Reading) -> Label:
         place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
         values.append(value)
         note = shortened(row.note, _LONGEST_NOTE)
-        sources.append(VoteSource(place, row.annotator, note, row.steps))
+        sources.append(VoteSource(place, row.annotator, note))
     split = next(iter(votes.values()))[1].split
     return Label(tuple(values), reading.by, split, tuple(sources))
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-import os
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
@@ -23,7 +22,7 @@ from pytest_jrh.core.documents import (
     shown,
 )
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 
 
 _SEPARATORS = (",", ";", "\t")
-_SHEET = b"PK"
+_BLANKS = re.compile(r"[\s-]+")
+_WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,10 @@ class Table:
             return [""] * len(self.lines)
         return [as_text(value) for value in self.columns[column]]
 
+    def named(self, names: Collection[str]) -> list[str]:
+        """The columns with one of these names, in any case, with blanks or hyphens for `_`."""
+        return [name for name in self.columns if _BLANKS.sub("_", name.casefold()) in names]
+
     def problem(
         self, message: str, line: int | None = None, key: str | None = None, hint: str | None = None
     ) -> Problem:
@@ -64,15 +68,7 @@ def read_table(path: Path, file: str, limit: int = MAX_BYTES) -> Table:
 
     `file` is how messages name it. Raises `InputError` for a file that cannot be read at all.
     """
-    try:
-        text = read_text(path, file, limit)
-    except InputError:
-        # A pipe would wait for who writes into it. Unlike the path's own question, false of a name
-        # that is too long for a file.
-        if os.path.isfile(path) and path.read_bytes()[:2] == _SHEET:  # noqa: PTH113
-            message = "is a spreadsheet; must be CSV or JSON lines"
-            raise InputError(Problem(message, file, hint="save it as CSV")) from None
-        raise
+    text = read_text(path, file, limit)
     if not text.strip():
         raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
     if "\x00" in text:
@@ -172,57 +168,41 @@ KNOWN: Mapping[str, int] = {
 """Words whose meaning is known in any column, whatever their case; C and I are Inspect's."""
 WORDS: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, **KNOWN}
 """What a binary label of a suite may be: 1 is violated, 0 is satisfied."""
-_LONGEST_NUMBER = 20
 
 
 class NoLabelError(ValueError):
-    """A value that is no label, and the texts of which one was most likely meant."""
-
-    def __init__(self, message: str, text: str = "", choices: Collection[str] = ()) -> None:
-        super().__init__(message)
-        self._text = text
-        self._choices = choices
-
-    @property
-    def hint(self) -> str | None:
-        """The nearest of the choices, looked for where it is asked for."""
-        return nearest_hint(self._text, self._choices)
+    """A value that is no label."""
 
 
-def label_value(raw: object, scale: Sequence[int], words: Mapping[str, int] = WORDS) -> int:
-    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `words`.
+def label_value(raw: object, scale: Sequence[int]) -> int:
+    """Read a label: on the `scale` of an ordinal rubric its score, else (empty) one of `WORDS`.
 
     Raises `NoLabelError` with what may stand there.
     """
-    text, number = as_text(raw), whole_number(raw)
-    *first_words, last = words
-    expected = f"{', '.join(first_words)} or {last}"
+    number = whole_number(raw)
     if scale:
         expected = f"a score from {scale[0]} to {scale[-1]}"
         score = number if number in scale else None
     else:
-        score = words.get(text.casefold(), words.get(str(number)))
+        *first_words, last_word = WORDS
+        expected = f"{', '.join(first_words)} or {last_word}"
+        score = WORDS.get(as_word(raw))
     if score is not None:
         return score
-    got = f"got {shown(raw)}" if text else "the label is empty"
-    raise NoLabelError(f"{got}; must be {expected}", "" if scale else text, words)
+    got = f"got {shown(raw)}" if as_text(raw) else "the label is empty"
+    raise NoLabelError(f"{got}; must be {expected}")
 
 
-def mapped(raw: object, mapping: Mapping[str, Any], key: str = "map") -> Any:
-    """What a `map`, the `key` of the config, makes of a value; a number is found however it is
-    written.
+def mapped(raw: object, mapping: Mapping[str, Any]) -> Any:
+    """What a `map` makes of a value; a number is found however it is written.
 
     Raises `NoLabelError` for one that is not in it.
     """
-    text = as_text(raw)
-    if text in mapping:
-        return mapping[text]
-    number = _number(raw)
-    for written, value in mapping.items():
-        if number is not None and number == _number(written):
-            return value
-    message = f"got {shown(raw)}; the keys of {key} are {listed(mapping)}"
-    raise NoLabelError(message, text, mapping)
+    by_word = {as_word(word): value for word, value in mapping.items()}
+    word = as_word(raw)
+    if word in by_word:
+        return by_word[word]
+    raise NoLabelError(f"got {shown(raw)}; the keys of map are {listed(mapping)}")
 
 
 def as_text(raw: object) -> str:
@@ -232,19 +212,13 @@ def as_text(raw: object) -> str:
     return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
 
 
-def _number(raw: object) -> float | None:
-    if isinstance(raw, bool) or not isinstance(raw, int | float | str):
-        return None
-    try:
-        if isinstance(raw, str) and len(raw) > _LONGEST_NUMBER:
-            return None
-        number = float(raw)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+def as_word(raw: object) -> str:
+    """A value in small letters, and a whole number without a decimal point."""
+    number = whole_number(raw)
+    return as_text(raw).casefold() if number is None else str(number)
 
 
 def whole_number(raw: object) -> int | None:
     """A value as an integer, also as a spreadsheet writes one, `1.0`; None where it is none."""
-    number = _number(raw)
-    return int(number) if number is not None and number.is_integer() else None
+    number = _WHOLE.fullmatch(as_text(raw))
+    return int(number[1]) if number else None

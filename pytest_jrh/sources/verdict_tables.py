@@ -10,18 +10,16 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.model import Label
-from pytest_jrh.core.text import nearest, nearest_hint
 from pytest_jrh.sources.tables import (
     KNOWN,
     NoLabelError,
     Table,
     as_text,
+    as_word,
     first_problems,
     label_value,
     mapped,
@@ -43,17 +41,15 @@ ROLES: Mapping[str, str] = {
     "epoch": "epoch",
     "repeat": "repeat replicate",
     "reasoning": "reasoning rationale explanation reason",
-    "annotator": "annotator rater labeler labeller",
-    "split": "split drawn",
+    "baseline": "",
 }
 """What columns are taken for, and the names that they may have, whatever their case."""
-_OTHERS = ("case", "rubric", "epoch", "repeat", "reasoning", "annotator", "split")
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
 MAX_TABLE_BYTES = 128 * 2**20
-_MOST_LEVELS = 101
 _LOOKED_AT = 50
 _MOST_WAYS = 5
+_TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 _BARE = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
 _WORDS = {**_BARE, **KNOWN}
 _ONE: Mapping[str, tuple[str, ...]] = {
@@ -61,14 +57,14 @@ _ONE: Mapping[str, tuple[str, ...]] = {
     "passed": ("passed", "correct", "success"),
 }
 _NEGATIONS = {"not", "no", "non", "never", "un"}
-_OUR_RESULTS = {"case_digest", "judge_fingerprint", "expected", "score"}
 
 
 class Columns(NamedTuple):
     """Which column is taken for what; empty where none is.
 
     `verdicts` are one column a judge; with `judge` there is one, and that column names the judge.
-    `parts` are columns of which each is a part of `cluster`, such as runs of a task.
+    `parts` are columns of which each is a part of `cluster`, such as runs of a task, and `baseline`
+    has earlier verdicts.
     """
 
     label: str = ""
@@ -80,8 +76,7 @@ class Columns(NamedTuple):
     epoch: str = ""
     repeat: str = ""
     reasoning: str = ""
-    annotator: str = ""
-    split: str = ""
+    baseline: str = ""
     parts: tuple[str, ...] = ()
 
     def taken(self) -> dict[str, str]:
@@ -89,151 +84,92 @@ class Columns(NamedTuple):
         columns = self._asdict() | {"verdict": ", ".join(self.verdicts)}
         return {role: columns[role] for role in ROLES if columns[role]}
 
-    def used(self) -> set[str]:
-        """The columns that are taken for something."""
-        single = {getattr(self, role) for role in ROLES if role != "verdict"}
-        return {*self.verdicts, *self.parts, *single} - {""}
-
 
 def choose_columns(
-    table: Table,
-    named: Mapping[str, str],
-    verdicts: Sequence[str] = (),
-    baseline: str = "",
-    mapping: Iterable[str] = (),
-    needed: Collection[str] = ("label", "verdict"),
+    table: Table, named: Iterable[tuple[str, str]], needed: Collection[str]
 ) -> Columns:
     """Say which column of a table is what.
 
-    `named` are columns by role, `verdicts` those of judges, `baseline` is the one of earlier
-    verdicts, `mapping` are further words. Raises `InputError` where one is not there or not clear,
-    and where one that is `needed` has no known name and others look like it.
+    `named` are columns behind their roles; `needed` says which of "label" and "verdict" the table
+    is read for. Raises `InputError` where one of them is not there, or something is not clear.
     """
-    named = {role: column for role, column in named.items() if column}
-    for role, column in [*(("verdict", column) for column in verdicts), *named.items()]:
-        if column not in table.columns:
-            message = f"has no column {shown(column)}; its columns are {listed(table.columns)}"
-            hint = nearest_hint(column, table.columns, "column")
-            raise InputError(table.problem(message, key=f"--{role}", hint=hint))
-    choice = _Choice(table, {*named.values(), *verdicts, baseline}, mapping)
-    label = named.get("label") or choice.only("label")
-    judge = named.get("judge", "")
+    chosen = dict(named)
+    verdicts = [column for role, column in named if role == "verdict"]
+    chosen.pop("verdict", "")
+    label = chosen.get("label") or _only(table, "label", ())
+    if label and label in (*verdicts, chosen.get("baseline")):
+        message = f"the column {shown(label)} cannot be label and verdict at once"
+        raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
+    taken = {label, *chosen.values(), *verdicts}
+    chosen["label"] = label
+    for role in ("case", "rubric", "epoch", "repeat", "reasoning"):
+        chosen[role] = chosen.get(role) or _only(table, role, taken)
+        taken.add(chosen[role])
+    parts: Sequence[str] = ()
+    if "cluster" not in chosen:
+        chosen["cluster"], *parts = _clusters(table, taken)
+        taken.update((chosen["cluster"], *parts))
     if "verdict" in needed and not verdicts:
-        verdicts, judge = choice.verdicts(judge)
-    chosen = {role: named.get(role) or choice.only(role) for role in _OTHERS}
-    cluster = named.get("cluster", "")
-    parts: tuple[str, ...] = ()
-    if not cluster:
-        cluster, parts = choice.cluster()
+        verdicts = [_only(table, "verdict", taken)]
+        taken.update(verdicts)
+        if not verdicts[0]:
+            raise _missing(table, "verdict", taken)
+    if "label" in needed and not label:
+        raise _missing(table, "label", taken)
     if len(verdicts) > 1:
         # Of which judge it is, the column does not say.
         chosen["reasoning"] = ""
-    columns = Columns(label, tuple(verdicts), judge, cluster=cluster, parts=parts, **chosen)
-    both = {*verdicts, baseline} & ({label} if label else {*choice.named_so("label")})
-    for name in both:
-        message = f"the column {shown(name)} cannot be label and verdict at once"
-        raise InputError(table.problem(message, 1, hint="name another one: --label COL"))
-    if judge and len(verdicts) > 1:
-        message = f"the column {shown(judge)} names the judge, and there are several of verdicts"
-        raise InputError(table.problem(message, 1, hint="name one: --verdict COL"))
-    if "label" in needed and not label:
-        choice.refuse_alike("label")
-    return columns
+    return Columns(verdicts=tuple(verdicts), parts=tuple(parts), **chosen)
 
 
-class _Choice:
-    """Finds the columns of a table for their roles, each for one."""
-
-    def __init__(self, table: Table, taken: Iterable[str], mapping: Iterable[str]) -> None:
-        self._table = table
-        self._taken = {*taken}
-        self._words = {*_WORDS, *(as_text(word).casefold() for word in mapping)}
-
-    def only(self, role: str) -> str:
-        """The only column whose name fits; empty where none does."""
-        candidates = self._unused(role)
-        if len(candidates) > 1 and role in OPTIONS:
-            raise self._ambiguous(role, candidates)
-        self._taken.update(candidates[:1])
-        return candidates[0] if len(candidates) == 1 else ""
-
-    def named_so(self, role: str) -> list[str]:
-        """The columns with a name of the role, taken or not."""
-        return [name for name in self._table.columns if _plain_name(name) in ROLES[role].split()]
-
-    def _unused(self, role: str) -> list[str]:
-        return [name for name in self.named_so(role) if name not in self._taken]
-
-    def _ambiguous(self, role: str, candidates: Sequence[str]) -> InputError:
-        ways = " or ".join(f"--{role} {quoted(column)}" for column in candidates)
-        message = f"several columns may be the {role}: {listed(candidates)}"
-        return InputError(self._table.problem(message, 1, hint=f"say which: {ways}"))
-
-    def verdicts(self, judge: str) -> tuple[Sequence[str], str]:
-        """The column of verdicts, and the one that names judges, which may be called `judge`."""
-        candidates = self._unused("verdict")
-        for name in [name for name in candidates if _plain_name(name) == "judge"]:
-            if len(candidates) > 1 and not self._holds_words(name):
-                self._taken.add(name)
-                candidates.remove(name)
-                # A session with one judge writes no name of it.
-                judge = judge or (name if any(self._table.texts(name)) else "")
-        if len(candidates) > 1:
-            raise self._ambiguous("verdict", candidates)
-        if not candidates:
-            self.refuse_alike("verdict")
-            message = f"no column of verdicts; its columns are {listed(self._table.columns)}"
-            hint = "name those of the judges: --verdict COL"
-            raise InputError(self._table.problem(message, 1, hint=hint))
-        self._taken.update(candidates)
-        return candidates, judge
-
-    def cluster(self) -> tuple[str, tuple[str, ...]]:
-        """The column of what rows have in common, of several the widest; the others are its parts.
-
-        Rows that are taken for independent and are not make every interval too narrow.
-        """
-        texts = {name: self._table.texts(name) for name in self._unused("cluster")}
-        sizes = {name: len(set(values)) for name, values in texts.items()}
-        several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
-        if not several:
-            return next(iter(sizes), ""), ()
-        self._taken.update(several)
-        widest, *parts = several
-        for part in parts:
-            # Rows that are equal in the narrow column have to be equal in the wide one.
-            if len(set(zip(texts[part], texts[widest], strict=True))) > sizes[part]:
-                raise self._ambiguous("cluster", several)
-        return widest, tuple(parts)
-
-    def refuse_alike(self, role: str) -> None:
-        """Refuse a table of which nothing says that it has labels, or verdicts, where other columns
-        look like that.
-        """
-        known = {name for role in (*_OTHERS, "cluster") for name in ROLES[role].split()}
-        names = [name for name in self._table.columns if name not in self._taken]
-        unused = [name for name in names if _plain_name(name) not in known]
-        alike = [name for name in unused if self._holds_words(name)]
-        close = nearest(role, unused)
-        if close and close not in alike:
-            alike.insert(0, close)
-        if alike:
-            look = "looks like one" if len(alike) == 1 else "look like some"
-            ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
-            hint = (" " if role == "verdict" else " or ").join(ways)
-            if role == "label":
-                hint += f"; where nothing has a label, leave out {listed(alike)}"
-            message = f"no column of {role}s; {listed(alike)} {look}"
-            raise InputError(self._table.problem(message, 1, hint=hint))
-
-    def _holds_words(self, column: str) -> bool:
-        """Whether most of the first values of a column may be labels or verdicts."""
-        texts = [text.casefold() for text in self._table.texts(column)[:_LOOKED_AT] if text]
-        return 2 * sum(text in self._words for text in texts) > len(texts)
+def _only(table: Table, role: str, taken: Collection[str]) -> str:
+    """The column with a name of the role that is not `taken`; empty where there is none."""
+    columns = [name for name in table.named(ROLES[role].split()) if name not in taken]
+    if len(columns) > 1 and role in OPTIONS:
+        raise _ambiguous(table, role, columns)
+    return columns[0] if columns else ""
 
 
-def _plain_name(column: str) -> str:
-    return re.sub(r"[\s-]+", "_", column.strip().casefold())
+def _ambiguous(table: Table, role: str, columns: Sequence[str]) -> InputError:
+    ways = " or ".join(f"--{role} {quoted(column)}" for column in columns)
+    message = f"several columns may be the {role}: {listed(columns)}"
+    return InputError(table.problem(message, 1, hint=f"say which: {ways}"))
+
+
+def _clusters(table: Table, taken: Collection[str]) -> list[str]:
+    """The column of what rows have in common, of several the widest; the others are its parts.
+
+    Rows that are taken for independent and are not make every interval too narrow.
+    """
+    texts = {}
+    for name in table.named(ROLES["cluster"].split()):
+        if name not in taken:
+            texts[name] = table.texts(name)
+    sizes = {name: len(set(values)) for name, values in texts.items()}
+    several = sorted((name for name in sizes if sizes[name] > 1), key=sizes.__getitem__)
+    for part in several[1:]:
+        # Rows that are equal in the narrow column have to be equal in the wide one.
+        if len(set(zip(texts[part], texts[several[0]], strict=True))) > sizes[part]:
+            raise _ambiguous(table, "cluster", several)
+    return several or [*texts, ""][:1]
+
+
+def _missing(table: Table, role: str, taken: Collection[str]) -> InputError:
+    """That a table has no labels, or no verdicts, and which columns look like that."""
+    alike = [name for name in table.columns if name not in taken and _holds_words(table, name)]
+    if not alike:
+        message = f"no column of {role}s; its columns are {listed(table.columns)}"
+        return InputError(table.problem(message, 1, hint=f"name it: --{role} COL"))
+    look = "looks like one" if len(alike) == 1 else "look like some"
+    ways = [f"--{role} {quoted(name)}" for name in alike[:_MOST_WAYS]]
+    hint = (" " if role == "verdict" else " or ").join(ways)
+    return InputError(table.problem(f"no column of {role}s; {listed(alike)} {look}", 1, hint=hint))
+
+
+def _holds_words(table: Table, column: str) -> bool:
+    """Whether most of the first values of a column may be labels or verdicts."""
+    texts = [text.casefold() for text in table.texts(column)[:_LOOKED_AT] if text]
+    return 2 * sum(text in _WORDS for text in texts) > len(texts)
 
 
 def quoted(text: str) -> str:
@@ -249,199 +185,110 @@ class CaseKey(NamedTuple):
     epoch: int = 1
 
 
-def names_cases(table: Table, columns: Columns) -> bool:
-    """Whether a column names the case of each row: its own, or that of the cluster where each row
-    has one of its own.
-    """
-    if columns.case or not columns.cluster:
-        return bool(columns.case)
-    if columns.repeat or columns.annotator or columns.judge:
-        return True
-    by = zip(*map(table.texts, (columns.cluster, columns.rubric, columns.epoch)), strict=True)
-    return len(set(by)) == len(table.lines)
-
-
 def _keys(table: Table, columns: Columns) -> Iterator[CaseKey]:
     """The case of each row; where no column names it, by its line."""
-    by = columns.case or columns.cluster
-    names = table.texts(by if names_cases(table, columns) else "")
-    of_rows = zip(
-        table.lines, names, table.texts(columns.rubric), table.texts(columns.epoch), strict=True
-    )
-    for line, name, rubric, epoch in of_rows:
-        number = whole_number(epoch) if epoch else None
-        yield CaseKey(name or f"line {line}", rubric, 1 if number is None else number)
+    rubrics, epochs = table.texts(columns.rubric), table.texts(columns.epoch)
+    for row, name in enumerate(table.texts(columns.case)):
+        epoch = whole_number(epochs[row])
+        yield CaseKey(
+            name or f"line {table.lines[row]}", rubrics[row], 1 if epoch is None else epoch
+        )
 
 
-class Asked(NamedTuple):
-    """A column whose values are to be read; `role` names it where two are on two scales."""
-
-    table: Table
-    column: str
-    role: str
-
-
-class _Value(NamedTuple):
-    """What the mapping makes of a text, if it does, and the row in which the text is first met."""
-
-    value: Any
-    row: int
-    is_mapped: bool = False
-
-
-class Scores:
-    """Reads the values of columns: words or whole numbers, after a mapping.
+class Values:
+    """Reads the values of columns: words, or the scores of an ordinal `scale`, after a mapping.
 
     `one` says what 1 means, "violated" or "passed", where the name of a column does not. `meanings`
-    are the words of each score. Raises `InputError` for values that mean nothing, for two scales,
-    and where nothing says what 1 means.
+    are the words of each score that were met.
     """
 
-    def __init__(
-        self,
-        columns: Sequence[Asked],
-        mapping: Mapping[str, Any],
-        scale: Sequence[int] = (),
-        one: str = "",
-    ) -> None:
+    def __init__(self, mapping: Mapping[str, Any], scale: Sequence[int], one: str) -> None:
+        self.scale = tuple(scale)
+        self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self._mapping = {as_text(word): value for word, value in mapping.items()}
-        values = [(asked, self._values(asked)) for asked in columns]
-        self._check_mapping(values)
-        self.scale = tuple(scale) or _scale(values)
-        self._scores: dict[tuple[int, str], dict[str, int | None]] = {}
-        self.meanings: dict[int, dict[str, None]] = {0: {}, 1: {}}
-        self._problems: list[Problem] = []
-        unclear: dict[str, None] = {}
-        for asked, of_column in values:
-            if not self._settle(asked, of_column, _meaning_of_one(asked) or one):
-                unclear[asked.column] = None
-        if self._problems:
-            raise InputError(first_problems(self._problems, columns[0].table.file))
-        if unclear:
-            message = f"{listed(unclear)}: the values are 0 and 1 (or no and yes), and nothing says"
+        self._one = one
+        self._met: set[str] = set()
+        self._unclear: dict[str, None] = {}
+
+    def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
+        """The scores of a column's values; None where one is empty, or is mapped to nothing. What
+        is none is a problem with the line in which it is first met.
+        """
+        texts = table.texts(column)
+        lines: dict[str, int] = {}
+        for text, line in zip(texts, table.lines, strict=True):
+            lines.setdefault(text, line)
+        scores: dict[str, int | None] = {}
+        for text, line in lines.items():
+            scores[text] = None
+            try:
+                scores[text] = self._score(text, column)
+            except NoLabelError as error:
+                # Of the first ones, as they are all that is shown.
+                hint = self._way(text, lines) if len(problems) < MOST_PROBLEMS else None
+                problems.append(table.problem(str(error), line, column, hint))
+        return [scores[text] for text in texts]
+
+    def _score(self, text: str, column: str) -> int | None:
+        """What a text means; raises `NoLabelError` where it means nothing."""
+        word = as_word(text)
+        self._met.add(word)
+        bare = None if self.scale else _BARE.get(word)
+        try:
+            value, bare = mapped(text, self._mapping), None
+        except NoLabelError:
+            value = text
+        if value is None or value == "":
+            return None
+        if bare is None:
+            score = label_value(value, self.scale)
+        else:
+            one = _meaning_of_one(column) or self._one
+            if not one:
+                self._unclear[column] = None
+            score = 1 - bare if one == "passed" else bare
+            text = f"{text} ({column})" if one == "passed" else text
+        self.meanings[score][text] = None
+        return score
+
+    def _way(self, text: str, texts: Iterable[str]) -> str:
+        """How to say what a word means, or what scale a number of such texts is on."""
+        way = f"--map {quoted(text)}"
+        if self.scale:
+            return f"say what it means: {way}={self.scale[0]}; {way}= counts it as missing"
+        if whole_number(text) is not None:
+            numbers = [number for number in map(whole_number, texts) if number is not None]
+            return (
+                f"where these are scores, say on what scale: --scale {min(numbers)}-{max(numbers)}"
+            )
+        meanings = f"{way}=0 (satisfied) or {way}=1 (violated)"
+        return f"say what it means: {meanings}; {way}= counts it as missing"
+
+    def refuse_unclear(self, table: Table) -> None:
+        """Refuse what is known once all columns are read: words of the mapping that no value is,
+        and columns of which nothing says what 1 means.
+        """
+        for word in self._mapping:
+            if as_word(word) not in self._met:
+                message = f"got {shown(word)}, which no label and no verdict is"
+                raise InputError(table.problem(message, key="--map"))
+        if self._unclear:
+            names = listed(self._unclear)
+            message = f"{names}: the values are 0 and 1 (or no and yes), and nothing says"
             hint = "say it: --one=violated or --one=passed"
-            table = columns[0].table
             raise InputError(table.problem(f"{message} what 1 means", key="--one", hint=hint))
 
-    def of(self, table: Table, column: str) -> list[int | None]:
-        """The scores of a column's values; None where one is empty, or is mapped to nothing."""
-        if not column:
-            return [None] * len(table.lines)
-        scores = self._scores[id(table), column]
-        return [scores[text] for text in table.texts(column)]
 
-    def _values(self, asked: Asked) -> dict[str, _Value]:
-        for line, raw in zip(asked.table.lines, asked.table.columns[asked.column], strict=True):
-            if isinstance(raw, dict | list | tuple | set):
-                message = f"got {shown(raw)}; must be one value"
-                raise InputError(asked.table.problem(message, line, asked.column))
-        rows: dict[str, int] = {}
-        for row, text in enumerate(asked.table.texts(asked.column)):
-            rows.setdefault(text, row)
-        rows.pop("", None)
-        values = {}
-        for text, row in rows.items():
-            try:
-                values[text] = _Value(mapped(text, self._mapping), row, is_mapped=True)
-            except NoLabelError:
-                values[text] = _Value(text, row)
-        return values
-
-    def _check_mapping(self, values: Sequence[tuple[Asked, Mapping[str, _Value]]]) -> None:
-        texts = {text for _, of_column in values for text in of_column}
-        numbers = {whole_number(text) for text in texts} - {None}
-        for word in self._mapping:
-            if word not in texts and whole_number(word) not in numbers:
-                hint = nearest_hint(word, texts, "value")
-                message = f"got {shown(word)}, which no label and no verdict is"
-                raise InputError(values[0][0].table.problem(message, key="--map", hint=hint))
-
-    def _settle(self, asked: Asked, values: Mapping[str, _Value], one: str) -> bool:
-        """Say what each value of a column means; whether it is known what 1 means there."""
-        scores: dict[str, int | None] = {"": None}
-        self._scores[id(asked.table), asked.column] = scores
-        is_clear = True
-        for text, (value, row, is_mapped) in values.items():
-            bare = None if self.scale or is_mapped else _bare(text)
-            word = text
-            if value is None or value == "":
-                scores[text] = None
-                continue
-            if bare is not None and one == "passed":
-                score, word = 1 - bare, f"{text} ({asked.column})"
-            elif bare is not None:
-                is_clear = is_clear and bool(one)
-                score = bare
-            else:
-                try:
-                    score = label_value(value, self.scale, _WORDS)
-                except NoLabelError as error:
-                    hint = self._way(text, error) if len(self._problems) < MOST_PROBLEMS else None
-                    line = asked.table.lines[row]
-                    problem = asked.table.problem(str(error), line, asked.column, hint)
-                    self._problems.append(problem)
-                    continue
-            scores[text] = score
-            self.meanings.setdefault(score, {})[word] = None
-        return is_clear
-
-    def _way(self, text: str, error: NoLabelError) -> str:
-        """How to say what a word means."""
-        word = quoted(text)
-        scores = f"--map {word}=0 (satisfied) or --map {word}=1 (violated)"
-        if self.scale:
-            scores = f"--map {word}={self.scale[0]}"
-        way = f"say what it means: {scores}; --map {word}= counts it as missing"
-        return f"{error.hint}; {way}" if error.hint else way
-
-
-def _bare(text: str) -> int | None:
-    """A value whose meaning the name of its column says, or else nobody but the user knows."""
-    number = whole_number(text)
-    return _BARE.get(text.casefold() if number is None else str(number))
-
-
-def _meaning_of_one(asked: Asked) -> str:
-    """What the name of a column says that 1 means; results of a session are on its scale."""
-    tokens = {*re.split(r"[^a-z]+", asked.column.casefold())}
+def _meaning_of_one(column: str) -> str:
+    """What the name of a column says that 1 means."""
+    tokens = {*re.split(r"[^a-z]+", column.casefold())}
     meanings = [meaning for meaning, names in _ONE.items() if tokens & {*names}]
-    if len(meanings) == 1 and not tokens & _NEGATIONS:
-        return meanings[0]
-    return "violated" if asked.table.columns.keys() >= _OUR_RESULTS else ""
-
-
-def _scale(values: Sequence[tuple[Asked, Mapping[str, _Value]]]) -> tuple[int, ...]:
-    """The scale of all values: none where they are words or 0 and 1, from the lowest to the highest
-    where they are whole numbers.
-    """
-    by_role: dict[str, set[int]] = {}
-    for asked, texts in values:
-        for value, *_ in texts.values():
-            number = whole_number(value)
-            if number is not None:
-                by_role.setdefault(asked.role, set()).add(number)
-            elif value is not None and value != "":
-                return ()
-    numbers = set().union(*by_role.values())
-    if numbers <= {0, 1}:
-        return ()
-    table, low, high = values[0][0].table, min(numbers), max(numbers)
-    if high - low >= _MOST_LEVELS:
-        message = f"has scores from {low} to {high}; a scale has at most {_MOST_LEVELS} levels"
-        raise InputError(table.problem(printable(message, 200), hint="map them: --map WORD=VALUE"))
-    # A judge that always says 1 may say it on a scale from 1 to 5.
-    binary = [role for role in by_role if by_role[role] == {0, 1}]
-    if binary:
-        others = " and ".join(role for role in by_role if role not in binary)
-        message = f"{' and '.join(binary)} are 0 and 1, and {others} up to {high}: two scales"
-        hint = f"map one (--map WORD=VALUE), or say that both are on one: --scale {low}-{high}"
-        raise InputError(table.problem(message, 1, hint=hint))
-    return tuple(range(low, high + 1))
+    return meanings[0] if len(meanings) == 1 and not tokens & _NEGATIONS else ""
 
 
 @dataclass
 class TableCase:
-    """A case of a table: its labels by annotator, and the verdicts by judge and repeat.
+    """A case of a table: what people said, and the verdicts by judge and repeat.
 
     A verdict is None where its cell is empty. `line` is that of its first row.
     """
@@ -449,15 +296,9 @@ class TableCase:
     key: CaseKey
     line: int
     cluster: str | None = None
-    split: str = ""
-    labels: dict[str, int] = field(default_factory=dict)
+    label: int | None = None
     verdicts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     reasonings: dict[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def label(self) -> Label | None:
-        """What people said, together."""
-        return Label(tuple(self.labels.values()), "people", self.split) if self.labels else None
 
     def scores(self, judge: str) -> tuple[int, ...]:
         """The verdicts of a judge that there are, one a repeat."""
@@ -466,17 +307,12 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True)
 class VerdictTable:
-    """The cases of a table in its order; `scale` are the scores of an ordinal one, else empty.
-
-    `meanings` says for each score which words stand for it in this table.
-    """
+    """The cases of a table, in its order, and the columns that are not `unused`."""
 
     file: str
     columns: Columns
     unused: tuple[str, ...]
     cases: Mapping[CaseKey, TableCase]
-    scale: tuple[int, ...]
-    meanings: Mapping[int, tuple[str, ...]]
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -489,49 +325,45 @@ class VerdictTable:
         return tuple(judges)
 
 
-def cases_of(table: Table, columns: Columns, scores: Scores, baseline: str = "") -> VerdictTable:
+def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
     """Put the rows of a table together as cases.
 
     The verdicts of the column `baseline` are those of a judge of that name, beside the others.
-    Raises `InputError` where rows contradict each other, or one case is there twice.
+    Raises `InputError` for values that mean nothing, where rows contradict each other, and where
+    one case is there twice.
     """
     cases: dict[CaseKey, TableCase] = {}
     problems: list[Problem] = []
-    labels = scores.of(table, columns.label)
-    of_columns = {name: scores.of(table, name) for name in (*columns.verdicts, baseline) if name}
+    labels = values.scores(table, columns.label, problems)
+    of_judges = [name for name in (*columns.verdicts, columns.baseline) if name]
+    verdicts = {name: values.scores(table, name, problems) for name in of_judges}
     judges, repeats = table.texts(columns.judge), table.texts(columns.repeat)
-    annotators, reasonings = table.texts(columns.annotator), table.texts(columns.reasoning)
-    clusters, splits = table.texts(columns.cluster), table.texts(columns.split)
+    reasonings, clusters = table.texts(columns.reasoning), table.texts(columns.cluster)
     for row, key in enumerate(_keys(table, columns)):
-        line = table.lines[row]
+        line, label = table.lines[row], labels[row]
         case = cases.get(key)
         if case is None:
-            case = cases[key] = TableCase(key, line, clusters[row] or None, splits[row])
-        label, annotator = labels[row], annotators[row]
-        is_vote = bool(columns.annotator) and label is not None and annotator not in case.labels
-        # Without a column of annotators all rows are of one.
-        if label is not None and case.labels.setdefault(annotator, label) != label:
-            problems.append(_differs("label", case, table, line, columns.label))
-        for column, of_rows in of_columns.items():
-            is_of_row = columns.judge and column in columns.verdicts
-            judge = judges[row] if is_of_row else column
-            verdicts = case.verdicts.setdefault(judge, {})
-            if repeats[row] not in verdicts:
-                verdicts[repeats[row]] = of_rows[row]
-            elif not is_vote:
+            case = cases[key] = TableCase(key, line, clusters[row] or None)
+        if case.label is None:
+            case.label = label
+        elif label not in (None, case.label):
+            message = f"the label of the case {shown(key.case)} is another one above"
+            hint = "the rows of a case must have one label, that on which people agreed"
+            problems.append(table.problem(message, line, columns.label, hint))
+        for column, of_rows in verdicts.items():
+            judge = judges[row] if columns.judge and column in columns.verdicts else column
+            of_judge = case.verdicts.setdefault(judge, {})
+            if repeats[row] in of_judge:
                 message = f"the case {shown(key.case)} is in line {case.line} too"
-                name = columns.case or columns.cluster
-                problems.append(table.problem(message, line, name, _TELL_APART))
-            elif verdicts[repeats[row]] != of_rows[row]:
-                problems.append(_differs("verdict", case, table, line, column))
+                problems.append(table.problem(message, line, columns.case, _TELL_APART))
+            of_judge[repeats[row]] = of_rows[row]
             if reasonings[row] and column in columns.verdicts:
                 case.reasonings.setdefault(judge, reasonings[row])
     if problems:
         raise InputError(first_problems(problems, table.file))
-    used = {*columns.used(), baseline}
+    used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
-    meanings = {score: tuple(words) for score, words in sorted(scores.meanings.items())}
-    return VerdictTable(table.file, columns, unused, cases, scores.scale, meanings)
+    return VerdictTable(table.file, columns, unused, cases)
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
@@ -539,27 +371,16 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
 
     A label of another case counts for nothing; raises `InputError` where all are.
     """
-    is_there = False
-    for key, case in table.cases.items():
-        if key in labels.cases:
-            labelled = labels.cases[key]
-            case.labels, case.split = labelled.labels, labelled.split or case.split
-            is_there = True
-    if not is_there:
+    if not table.cases.keys() & labels.cases.keys():
         here, there = _some_cases(labels), _some_cases(table)
         message = f"has no label of a case of {table.file}: here they are {here}, there {there}"
         hint = "name the column that both have: --case COL"
         raise InputError(Problem(message, labels.file, hint=hint))
+    for key, case in table.cases.items():
+        if key in labels.cases:
+            case.label = labels.cases[key].label
     return replace(table, columns=table.columns._replace(label=labels.columns.label))
 
 
 def _some_cases(table: VerdictTable) -> str:
     return listed((" ".join(map(str, key)) for key in table.cases), 3)
-
-
-_TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
-
-
-def _differs(what: str, case: TableCase, table: Table, line: int, column: str) -> Problem:
-    message = f"the {what} of the case {shown(case.key.case)} is another one in line {case.line}"
-    return table.problem(message, line, column, f"the rows of a case must have one {what}")

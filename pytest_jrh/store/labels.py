@@ -228,7 +228,7 @@ def _value(raw: Any, place: Problem, problems: list[Problem], scores: Sequence[i
     try:
         return label_value(raw, scores)
     except NoLabelError as error:
-        problems.append(replace(place, message=f"{error}, or {CANNOT_TELL}", hint=error.hint))
+        problems.append(replace(place, message=f"{error}, or {CANNOT_TELL}"))
         return None
 
 

@@ -483,9 +483,8 @@ def _agent_mode(case: Case) -> str:
     return "positive" if case.objective == "pass" else "perturbation"
 
 
-# Of `edits: acts`, and of labels that say which turns they are about: other records are as they
-# were before there was such a thing.
-_LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction", "steps"})
+# Of `edits: acts`: other records are as they were before there was such a thing.
+_LEFT_OUT = frozenset({"kind", "call_id", "before", "after", "follows", "contradiction"})
 
 
 def _fields(

@@ -103,11 +103,11 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
     pytester: pytest.Pytester, labelled: Labelled
 ) -> None:
     labelled.labels(
-        "run_id,label,annotator,note,step",
-        "run-1,satisfied,ann,,",
-        "run-2,violated,ann,see [1],1",
-        "run-2,violated,bob,,",
-        "run-4,satisfied,ann,,",
+        "run_id,label,annotator,note",
+        "run-1,satisfied,ann,",
+        "run-2,violated,ann,see [1]",
+        "run-2,violated,bob,",
+        "run-4,satisfied,ann,",
     )
     reports = ["--jrh-report=r.html", "--jrh-report=r.md"]
     done = pytester.runpytest(labelled.suite.option, *reports)
@@ -120,7 +120,7 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
             "expected: 1 (violated), labelled by people (2 of 2)",
             f"    {vote.replace('[', '[[]')}",
             f"    1 (violated) by bob, {file}:4",
-            "turns [[]0], [[]1], [[]2] of 5, around those of the label:",
+            "turns [[]0], [[]1], [[]2], [[]3], [[]4] of 5, the last:",
             "    [[]0] system",
             "    [[]1] user",
             "      Where is order 1002?",

@@ -1,29 +1,19 @@
-"""`check` on what a log has of its runs, on scores that people edited, and with labels of another
-file."""
+"""`check` on what a log has of its runs, and with labels of another file."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.engine.checking import check_table
-from pytest_jrh.sources.log_tables import before_and_after_edits
 from tests.support.suites import built_log, run
 
 VIOLATED = (2, 5)
 JUDGE = "--verdict=scorer:judge"
-
-
-def history(number: int) -> list[dict[str, Any]]:
-    """Runs 2 and 5: a person overruled the judge. Run 3: a person wrote another explanation."""
-    if number in VIOLATED:
-        return [{"value": "C"}, {"value": "I"}]
-    return [{"value": "C"}, {"explanation": "Kind."}] if number == 3 else []
 
 
 @pytest.fixture
@@ -31,7 +21,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     runs = []
     for number in range(1, 13):
-        judged = {"value": "I" if number in VIOLATED else "C", "history": history(number)}
+        judged = {"value": "I" if number in VIOLATED else "C"}
         scores = {"judge": judged, "number": {"value": float(number % 2)}}
         if number == 12:
             scores["number"] = {"value": float("nan")}
@@ -58,16 +48,6 @@ def test_a_log_alone_is_checked(log: Path, capsys: pytest.CaptureFixture[str]) -
     assert len(table.results) == 12
 
 
-def test_edited_scores_are_labels_and_what_was_there_before_the_verdict(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, out, _ = checked(capsys, JUDGE, "--label=edits")
-    assert code == 0
-    assert "edits 2 0.0%" in out
-    assert "10 cases without a label" in out
-    assert "Who looked at a score and agreed has left no mark" in out
-
-
 @pytest.mark.usefixtures("log")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
@@ -75,8 +55,7 @@ def test_edited_scores_are_labels_and_what_was_there_before_the_verdict(
         ((), "no column of verdicts; scorer:judge, metadata:human, metadata:a/b look like some"),
         ((JUDGE,), "--label metadata:human or --label metadata:a/b"),
         ((JUDGE, "--label=metadata:humen"), "metadata:human is the nearest"),
-        (("--verdict=scorer:jud", "--label=edits"), 'has no column "scorer:jud"; its columns are'),
-        (("--verdict=scorer:number", "--label=edits"), "nobody has edited a score of number"),
+        (("--verdict=scorer:jud",), 'has no column "scorer:jud"; its columns are'),
         (
             ("--verdict=scorer:number", "--label=metadata:human"),
             "scorer:number: the values are 0 and 1",
@@ -108,26 +87,9 @@ def test_a_damaged_log_is_a_mistake_without_a_traceback(
     log: Path, capsys: pytest.CaptureFixture[str], content: bytes
 ) -> None:
     log.write_bytes(content)
-    code, _, err = checked(capsys, JUDGE, "--label=edits")
+    code, _, err = checked(capsys, JUDGE)
     assert code == 4
     assert err.startswith("runs.eval")
-
-
-def test_histories_of_any_shape_are_read() -> None:
-    scores: dict[str, Any] = {
-        "as it was": {"value": 1},
-        "edited twice": {"value": 3, "history": [{"value": 1}, {"value": 2}, {"value": 3}]},
-        "confirmed": {"value": 1, "history": [{"value": 1}, {"value": 1}]},
-        "explained": {"value": 1, "history": [{"value": 1}, {"value": "UNCHANGED"}]},
-        "of a person alone": {"value": 1, "history": [{"value": 1}]},
-        "odd": {"value": 1, "history": "none"},
-        "odder": {"value": 1, "history": [7, {"value": 1}]},
-    }
-    originals, edited = before_and_after_edits(scores)
-    assert edited == {"edited twice": 3, "confirmed": 1}
-    assert originals == {
-        "as it was": 1, "edited twice": 1, "confirmed": 1, "explained": 1, "odd": 1,
-    }  # fmt: skip
 
 
 def write(path: Path, *lines: str) -> str:
@@ -140,8 +102,8 @@ def test_labels_stand_in_a_table_of_their_own(
 ) -> None:
     rows = [f"t{number},{'true' if number % 2 else 'false'}" for number in range(8)]
     results = write(tmp_path / "results.csv", "transcript_id,value", *rows)
-    targets = [f"t{number},{'true' if number in (1, 3) else 'false'},dev" for number in range(6)]
-    validation = write(tmp_path / "validation.csv", "id,target,split", *targets, "other,true,dev")
+    targets = [f"t{number},{'true' if number in (1, 3) else 'false'}" for number in range(6)]
+    validation = write(tmp_path / "validation.csv", "id,target", *targets, "other,true")
     arguments = [results, "-v", "--verdict=value", f"--labels={validation}", "--one=violated"]
     assert main(["check", *arguments]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -156,11 +118,6 @@ def test_labels_stand_in_a_table_of_their_own(
     [
         (("id,verdict", "a,0"), ("id,target", "a,0", "a,1"), "labels.csv:3: target: the label of"),
         (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a case of"),
-        (
-            ("id,verdict,target", "a,0,1"),
-            ("id,target", "a,0"),
-            "labels are in the table, too: target",
-        ),
         (("name,verdict", "a,0"), ("id,target", "a,0"), "name the column of their ids: --case COL"),
         (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "there a x 1, a y 1"),
         (("id,verdict", "a,0"), ("id,people", "a,x"), "no column of labels"),

@@ -18,7 +18,6 @@ from pytest_jrh.core.model import (
     Spending,
     Usage,
     Verdict,
-    VoteSource,
 )
 from pytest_jrh.core.text import columns, shortened, visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
@@ -156,18 +155,6 @@ def test_of_a_case_without_edits_the_last_turns_are_shown_that_fit() -> None:
     assert "\nturns [14], [15], [16], [17], [18], [19] of 20, the last:\n" in text
     assert "    [19] assistant\n      answer 19\n" in text
     assert "answer 13" not in text
-
-
-def test_the_turns_that_a_label_is_about_are_shown_with_those_beside_them() -> None:
-    label = Label(
-        (1,), "people", sources=(VoteSource("labels.csv:7", "ann", "rude", (3, 9, 12, 99)),)
-    )
-    contents = [f"answer {number}" for number in range(20)]
-    text = unedited(*contents, reasoning="It is rude.", label=label)
-    assert ", labelled by people\n" in text
-    assert "\n    1 (violated) by ann, labels.csv:7: rude\n" in text
-    assert "\nturns [2], [3], [4], [8], [9], [12] of 20, around those of the label:\n" in text
-    assert "      answer 4\n    ...\n    [8] assistant\n      answer 8\n" in text
 
 
 def test_a_long_turn_is_cut_and_forges_no_header() -> None:
