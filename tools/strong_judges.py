@@ -16,7 +16,7 @@ TABLES = ROOT / "examples" / "strong_judges"
 PAGE = ROOT / "docs" / "strong_judges.md"
 PROMPTS = ("vanilla", "vanilla_norules", "cot", "metrics_reference", "swap")
 # `max_drop` and `proof` of the decisions, in the order of the columns.
-_RULES = ((0.0, False), (0.05, False), (0.0, True), (0.05, True))
+_RULES = ((0.0, False), (0.05, False), (0.05, True))
 _FIGURES = ("recall", "false_positive_rate", "kappa")
 _FIGURE_TITLES = ("violations found", "false alarms", "kappa")
 _PAGE = """\
@@ -54,8 +54,8 @@ made so that the worse answer looks right.
 
 ## Is another prompt worse?
 
-Each prompt held against `vanilla`, with the subsets as rubrics, as [the gate](gate.md) does in a
-pull request:
+Each prompt held against `vanilla`, with the subsets as rubrics, as [in a pull
+request](gate.md):
 
 {decisions}
 
@@ -66,8 +66,7 @@ pull request:
   pairs lose less than 5.
 - `metrics_reference` finds more and flags less. `swap` changes {changed} verdicts, {better} of
   them for the better: no reason to refuse it.
-- Nothing proves a loss of 0, hence INCONCLUSIVE in that column. That no more than 5 points are
-  lost takes hundreds of pairs to prove.
+- That no more than 5 points are lost on other pairs takes hundreds of pairs to prove.
 
 ## An agent as a judge
 
@@ -126,8 +125,8 @@ def page() -> str:
 
 
 def decisions() -> list[tuple[str, ...]]:
-    """What the gate says of each other prompt against `vanilla`: the prompt, and PASS, FAIL or
-    INCONCLUSIVE under each of the rules.
+    """What is decided of each prompt against `vanilla`: the prompt, and the word under each of the
+    rules.
     """
     rows = []
     for prompt in PROMPTS[1:]:
@@ -135,8 +134,7 @@ def decisions() -> list[tuple[str, ...]]:
         for max_drop, proof in _RULES:
             decision = _llmbar(prompt, max_drop, proof=proof).decision
             assert decision is not None
-            drops = [threshold.drop for threshold in decision.thresholds]
-            verdicts += [drop.verdict for drop in drops if drop is not None]
+            verdicts.append(decision.word)
         rows.append((prompt, *verdicts))
     return rows
 

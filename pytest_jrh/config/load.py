@@ -84,7 +84,7 @@ def load_suite(
     rubrics = _rubrics(config, mode, rubric_file, findings, places)
     tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
     probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
-    resolve.check_gate(config, tests, findings)
+    resolve.check_gate(config, mode, tests, findings)
     is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
     sources = logs or ((frozen_file,) if frozen_file is not None else ())

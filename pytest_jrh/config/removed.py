@@ -33,6 +33,13 @@ KEYS: dict[str, str] = {
     "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
     "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
     "test_agent_perturbation_config.sampling: stable": "set sampling: kept",
+    "gate.lower_bound": "set gate.proof: true, which asks for it of limits, too",
+    "gate.inconclusive": "set gate.unclear: fail or pass",
+    "gate.max_regressions": "set gate.max_drop: 0",
+    "gate.min_cases": "a baseline names each case that is gone",
+    "gate.min_compared": "what left the comparison is UNCLEAR; set gate.unclear: fail",
+    "gate.allow_uncompared": "take the new suite over with --jrh-update-baseline",
+    "gate.allow_one_class": "labels of one class are UNCLEAR, which passes",
     "realism": "label a blind sample of made cases, with --jrh-review=blind",
     "reasons": "label a blind sample of made cases, with --jrh-review=blind",
 }

@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import AGENT, EVALUATION, unused_keys
 from pytest_jrh.config.probes import check_gate_probes, resolved_probes, unused_probes
 from pytest_jrh.config.rubrics import LONGEST_SCALE
@@ -254,37 +253,20 @@ def _bound(
     return None
 
 
-def check_gate(config: Config, tests: Sequence[SuiteTest], findings: Findings) -> None:
-    """Refuse rules without effect, such as a limit for a test that gives no verdicts."""
-    for key, needed, why in (
-        ("lower_bound", "min_accuracy", "it compares the lower end of the interval with that"),
-        ("proof", "max_drop", "it asks for a proof that no more is lost"),
-        ("inconclusive", "max_drop", "it is about a drop that is not excluded"),
-    ):
-        is_set = getattr(config.gate, key) not in (False, "fail")
-        # Proofs are of rates of probes, too.
-        answered = needed == "max_drop" and (
-            config.gate.probe_limits or findings.explained(("gate", "probes"))
-        )
-        if (
-            is_set
-            and getattr(config.gate, needed) is None
-            and not answered
-            and not findings.explained(("gate", needed))
-        ):
-            hint = f"add gate.{needed}, or remove {key}"
-            findings.add(("gate", key), f"has no effect without {needed}: {why}", hint)
+def check_gate(
+    config: Config, mode: Mode | None, tests: Sequence[SuiteTest], findings: Findings
+) -> None:
+    """Refuse limits without effect, such as one of recall for an ordinal judge."""
+    of_mode = {
+        "min_recall": "binary",
+        "max_false_alarms": "binary",
+        "max_error": "ordinal",
+    }
+    for key, needed in of_mode.items():
+        if mode not in (None, needed) and getattr(config.gate, key) is not None:
+            hint = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
+            findings.add(("gate", key), f"is about {needed} judges, and this suite is {mode}", hint)
     check_gate_probes(config, [test.name for test in tests], findings)
-    limits = config.gate.min_accuracy
-    judged = [test.name for test in tests if test.evaluate and not KINDS[test.name].derived]
-    for name in limits if isinstance(limits, dict) and tests else ():
-        if name not in judged:
-            message = (
-                f"got a threshold for {name}, of which the suite has no verdicts; it judges "
-                f"{listed(judged)}"
-            )
-            hint = f"add {name} to tests_to_run, and to tests_to_evaluate where that is set"
-            findings.add(("gate", "min_accuracy", name), message, hint)
 
 
 def notices(
@@ -306,10 +288,6 @@ def notices(
         sentences.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: the "
             "template agent_judge is binary; agent_autograder uses the scale"
-        )
-    if config.gate.inconclusive == "pass" and not config.gate.proof:
-        sentences.append(
-            f"{file}: gate.inconclusive has no effect without gate.proof: nothing is undecided"
         )
     for repeats in dict.fromkeys(judge.repeats for judge in judges):
         if repeats % 2 == 0:

@@ -21,7 +21,7 @@ from pydantic_core import PydanticCustomError
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
-from pytest_jrh.cases.tests import BASES, KINDS, TESTS, BaseTest, KnownTest
+from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
@@ -481,45 +481,25 @@ class Replay(ConfigSection):
 class GateRules(ConfigSection):
     """When the session fails."""
 
-    min_accuracy: Annotated[
-        float | dict[str, float] | None,
-        PlainValidator(values.accuracy),
-        values.ACCURACY_JSON,
-        Takes(values.ACCURACY),
-    ] = None
-    """The share of cases that the judge must get right, over all or per test."""
-    lower_bound: Flag = False
-    """Compare the lower end of the accuracy's 95% interval with min_accuracy, not the accuracy
-    itself.
-    """
     max_drop: Annotated[
-        float | None, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
-    ] = None
-    """How many points a judge may lose since the baseline: of the violations that it finds, of the
-    runs that it passes, or of any rubric; of an ordinal judge in levels of the mean error. FAIL
-    where more are lost, and more than the judge's own flicker explains; PASS else."""
+        float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 points)")
+    ] = 0.05
+    """How much a judge may lose since the baseline: of the violated cases, of the satisfied ones,
+    and of any rubric twice as much; of an ordinal judge as a share of its scale. FAIL where more is
+    lost, and more than chance explains."""
+    min_recall: Share | None = None
+    """The share of the violations that a judge must find."""
+    max_false_alarms: Share | None = None
+    """The share of the satisfied cases that a judge may call violated."""
+    min_accuracy: Annotated[Share | None, BeforeValidator(values.accuracy)] = None
+    """The share of all cases that a judge must get right."""
+    max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
+    """How far off an ordinal judge may be on average, in levels of the scale."""
+    unclear: Annotated[Literal["pass", "fail"], Takes("pass or fail")] = "pass"
+    """What comes of a session that is UNCLEAR: exit code 0, or 1."""
     proof: Flag = False
-    """PASS only where a larger drop than max_drop is excluded on other runs, too, for recall and
-    for false positives each; of probes a higher rate than max_rate. That takes many runs."""
-    inconclusive: Annotated[Literal["fail", "pass"], Takes("fail or pass")] = "fail"
-    """What comes of a session whose runs prove neither, where gate.proof asks for it."""
-    max_regressions: Annotated[int | None, Field(ge=0), Takes("an integer >= 0")] = None
-    """How many cases may be judged wrong now that were right in the baseline. Left out: none,
-    unless min_accuracy or max_drop decides."""
-    min_cases: Annotated[int, Field(ge=0), Takes("an integer >= 0")] = 1
-    """How many cases must have a verdict."""
-    min_compared: Annotated[
-        float | None, Field(gt=0, le=1), Takes("a number above 0 and at most 1 (0.8: 80%)")
-    ] = None
-    """The share of the baseline's cases, and of this session's, that must be compared. Cases that
-    were deselected count, so that a part of the suite does not pass for the whole; without a
-    baseline, and with --jrh-update-baseline, it decides nothing."""
-    allow_uncompared: Flag = False
-    """Let the suite pass where no case can be compared with the baseline, as when the suite is
-    new."""
-    allow_one_class: Flag = False
-    """Let the suite pass where all labels are the same: a judge that always gives that one would
-    get 100%."""
+    """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
+    many runs; else it is UNCLEAR."""
     probes: GateProbes = GateProbes.model_construct()
     """How often the verdict may turn when a probe changes what must not matter."""
 
@@ -529,33 +509,10 @@ class GateRules(ConfigSection):
         return {name: rule.max_rate for name, rule in of_each(self.probes).items()}
 
     @property
-    def decides(self) -> bool:
-        """Whether any rule is set, beside those that only let a session pass."""
-        return (
-            self.min_accuracy is not None
-            or self.max_drop is not None
-            or self.lower_bound
-            or bool(self.max_regressions)
-            or self.min_cases != 1
-            or bool(self.probe_limits)
-        )
-
-    @property
-    def allows_no_regression(self) -> bool:
-        """Whether each regression fails: no rule says how many there may be, or how much less."""
-        if self.max_regressions is not None:
-            return not self.max_regressions
-        return self.min_accuracy is None and self.max_drop is None
-
-    def covers(self, test: str) -> bool:
-        """Whether a rule is set that the verdicts of this test count for: a minimal accuracy, or of
-        a probe the share of verdicts that may turn.
-        """
-        if KINDS[test].derived:
-            return test in self.probe_limits
-        if isinstance(self.min_accuracy, dict):
-            return test in self.min_accuracy
-        return self.min_accuracy is not None
+    def has_limits(self) -> bool:
+        """Whether any limit decides without a baseline."""
+        limits = (self.min_recall, self.max_false_alarms, self.min_accuracy, self.max_error)
+        return any(limit is not None for limit in limits) or bool(self.probe_limits)
 
 
 def _people(names: tuple[str, ...]) -> tuple[str, ...]:

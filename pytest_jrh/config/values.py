@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from pytest_jrh.cases.tests import BASES
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.sections import OUR_ERROR
 
@@ -53,20 +52,6 @@ FROZEN_JSON = WithJsonSchema(
         "anyOf": [{"type": "boolean"}, {"type": "string", "pattern": r"\S"}],
     }
 )
-_FRACTION_JSON: dict[str, Any] = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-ACCURACY = "a number from 0 to 1, or a mapping of test names to such numbers"
-ACCURACY_JSON = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "number", "minimum": 0, "maximum": 1},
-            {
-                "type": "object",
-                "properties": dict.fromkeys(BASES, _FRACTION_JSON),
-                "additionalProperties": False,
-            },
-        ],
-    }
-)
 
 
 def score_targets(value: object) -> tuple[int, ...]:
@@ -92,27 +77,15 @@ def _whole(value: object) -> int:
     raise ValueError
 
 
-def accuracy(value: object) -> float | dict[str, float]:
-    """Read one threshold for all tests, or one for each."""
+def accuracy(value: object) -> object:
+    """Refuse a limit for each test, which has keys of its own."""
     if isinstance(value, dict):
-        if unknown := [key for key in value if key not in BASES]:
-            raise PydanticCustomError(
-                OUR_ERROR,
-                "got a threshold for {name}; the tests are {tests}",
-                {"name": shown(unknown[0]), "tests": " and ".join(BASES)},
-            )
-        return {name: _fraction(share) for name, share in value.items() if share is not None}
-    return _fraction(value)
-
-
-def _fraction(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
-    raise PydanticCustomError(
-        OUR_ERROR,
-        "got {value}; must be a number from 0 to 1, or a mapping of test names to such numbers",
-        {"value": shown(value)},
-    )
+        raise PydanticCustomError(
+            OUR_ERROR,
+            "limits by test were removed: set gate.min_recall for violated cases, and "
+            "gate.max_false_alarms for satisfied ones",
+        )
+    return value
 
 
 def names(value: object) -> tuple[str, ...]:

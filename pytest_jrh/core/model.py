@@ -350,6 +350,11 @@ class Rubric:
     skips: tuple[str, ...] = field(default=(), compare=False)
 
     @property
+    def width(self) -> int:
+        """The distance from the lowest score to the highest; 1 of a binary rubric."""
+        return self.scores[-1] - self.scores[0] if self.scores else 1
+
+    @property
     def scores(self) -> tuple[int, ...]:
         """The scores of its levels, ascending; empty where it has none."""
         return tuple(level.score for level in self.score_levels)

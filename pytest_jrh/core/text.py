@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 ELLIPSIS = "…"
@@ -177,13 +177,24 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Lines of at most `width` columns, paragraphs kept, each behind `indent`."""
-    wrapper = textwrap.TextWrapper(
-        max(width - len(indent), 20), break_on_hyphens=False, replace_whitespace=False
-    )
+    width = max(width - len(indent), 20)
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False, replace_whitespace=False)
     lines: list[str] = []
     for paragraph in visible(text).expandtabs(4).split("\n"):
-        lines += wrapper.wrap(paragraph) or [""]
+        for line in wrapper.wrap(paragraph) or [""]:
+            lines += _pieces(line, width)
     return [f"{indent}{line}".rstrip() for line in lines]
+
+
+def _pieces(line: str, width: int) -> Iterator[str]:
+    """A line of so many characters, cut where it takes more columns."""
+    start = taken = 0
+    for place, char in enumerate(line):
+        taken += columns(char)
+        if taken > width:
+            yield line[start:place]
+            start, taken = place, columns(char)
+    yield line[start:]
 
 
 def all_wrapped(texts: Iterable[str], width: int) -> list[str]:

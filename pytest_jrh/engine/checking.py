@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import AGENT_LABELS
@@ -41,7 +41,7 @@ from pytest_jrh.sources.verdict_tables import (
     choose_columns,
 )
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short, update
-from pytest_jrh.stats.gate import decide
+from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.baseline import KeptVerdict
 from pytest_jrh.store.labels import Grounds
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.generate import Reliability
     from pytest_jrh.sources.tables import Table
     from pytest_jrh.sources.verdict_tables import CaseKey, Columns
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class CheckedTable:
         return self.session.results
 
     @property
-    def decision(self) -> GateDecision | None:
+    def decision(self) -> Decision | None:
         """The gate's decision; None without a baseline."""
         return next(iter(self.session.decisions.values()), None)
 
@@ -231,13 +231,14 @@ def _checked(
         made.add(judge)
     decisions = {}
     if settings.baseline:
-        is_other = False
+        others: set[str] = set()
         for judge in judges:
             only = len(earlier.judges) == 1 and judge not in earlier.judges
             its_judge = baseline or (earlier.judges[0] if only else judge)
-            is_other = is_other or its_judge != judge
+            if its_judge != judge:
+                others.add(judge if len(judges) > 1 else "")
             made.add_earlier(judge, earlier, its_judge)
-        decisions[suite] = _decision(made, settings, is_other=is_other)
+        decisions[suite] = _decision(made, settings, others)
     session = Session(
         tuple(made.results.values()),
         decisions=decisions,
@@ -250,23 +251,27 @@ def _checked(
     return CheckedTable(table, values, session, judges)
 
 
-def _decision(made: _Maker, settings: CheckSettings, *, is_other: bool) -> GateDecision:
+def _decision(made: _Maker, settings: CheckSettings, others: Collection[str]) -> Decision:
     """The decision about a table: the one call of what decides about a suite, too.
 
-    A case of the baseline without a row is one without a result. Verdicts are exchanged inside of a
-    case where the judge is the same, and in whole runs where it `is_other`.
+    A case of the baseline without a row is one without a result. `others` are the judges of which
+    the baseline has the verdicts of another one.
     """
-    unit: Literal["cases", "runs"] = "cases"
-    if is_other and not settings.same_judge:
-        unit = "runs"
-    del unit
     results = list(made.results.values())
     selected = {result.case_id for result in results} | made.lines.keys()
     if settings.common:
         results = [result for result in results if result.outcome not in UNSCORED]
         selected = {result.case_id for result in results}
+    widths = {key: rubric.width for key, rubric in made.rubrics.items()}
+    held = Held(
+        Baseline(made.lines),
+        Scope.of(selected),
+        widths,
+        set() if settings.same_judge else others,
+        common=settings.common,
+    )
     rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
-    return decide(results, Baseline(made.lines), rules, Scope.of(selected))
+    return decide(results, rules, held)
 
 
 _NOW, _EARLIER = "a" * 64, "e" * 64

@@ -33,7 +33,7 @@ from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.secrecy import CaseOutput
 from pytest_jrh.reports.session import recording_modes, recording_options
-from pytest_jrh.stats import gate
+from pytest_jrh.stats.decision import is_active
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.results import result_from, result_text
 from pytest_jrh.store.spools import Handover
@@ -90,7 +90,7 @@ def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str
 
 def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
     """Say why a suite's gate made no decision; None where it has nothing to decide by."""
-    if not gate.is_active(ready.suite.gate, baseline):
+    if not is_active(ready.suite.gate, baseline):
         return None
     why = "none of its cases was selected"
     if selected:

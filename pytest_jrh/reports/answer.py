@@ -12,19 +12,8 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.blocks import Cases, Sentence, Table
-from pytest_jrh.reports.card import (
-    JudgeCard,
-    Word,
-    decision_word,
-    judge_cards,
-    table_row,
-    verdict_of,
-)
-from pytest_jrh.reports.gate import (
-    threshold_text,
-    unseen_sentences,
-    update_blocks,
-)
+from pytest_jrh.reports.card import JudgeCard, judge_cards, table_row
+from pytest_jrh.reports.gate import WEIGHTS, decision_blocks, headline, update_blocks
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
 from pytest_jrh.reports.shown import not_shown_blocks
@@ -32,20 +21,11 @@ from pytest_jrh.stats import figures
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.gate import GateDecision
-
-
-_WEIGHTS: Mapping[Word, Weight] = {
-    "PASS": "good",
-    "FAIL": "bad",
-    "INCONCLUSIVE": "bad",
-    "": "strong",
-}
 
 
 WORST_TITLE = "wrong, worst first"
@@ -64,7 +44,7 @@ def worst_results(session: Session) -> list[CaseResult]:
     news: set[str] = set()
     flickered: set[str] = set()
     for decision in session.decisions.values():
-        news.update(decision.regressions, decision.new_disagreements)
+        news.update(decision.regressions, decision.new_wrong)
         flickered.update(decision.flickered)
 
     wrong = []
@@ -103,17 +83,16 @@ def answer_blocks(
     """The answer in the order of every report: of each suite the decision, what is missed and what
     is a false alarm, what the gate holds against it beside that; what probes turned; whether the
     labels can be trusted; the cases to read first; where the report is; the next step. With `brief`
-    the labels and a finding of a probe are a line each, and the gate's reasons are not given beside
-    what it decided. `page` is the HTML report, where there is one. No case is named where all are
-    `explained` above.
+    the labels and a finding of a probe are a line each. `page` is the HTML report, where there is
+    one. No case is named where all are `explained` above.
     """
     blocks: list[Block] = [*topics.extent_blocks(session)]
     for suite, cards in cards_by_suite(session).items():
         of = f"{suite}: " if len(session.decisions) > 1 else ""
-        word, title = suite_title(suite, cards, session)
+        title, weight = suite_title(suite, cards, session)
         if title:
-            blocks.append(Sentence(f"{of}{headline(word, title)}", _WEIGHTS[word]))
-        blocks += suite_blocks(suite, cards, session, brief=brief)
+            blocks.append(Sentence(f"{of}{title}", weight))
+        blocks += suite_blocks(suite, cards, session)
     blocks += finding_blocks(session.probes, brief=brief)
     blocks += trust_blocks(session, brief=brief)
     if not {result.case_id for result in worst_results(session)} <= {*explained}:
@@ -132,58 +111,41 @@ def cards_by_suite(session: Session) -> dict[str, list[JudgeCard]]:
 
 
 def session_title(session: Session) -> str:
-    """The decision about all suites in a few words."""
+    """The decision about all suites in a few words: the worst one's, where there are several."""
     titles = []
     for suite, cards in cards_by_suite(session).items():
-        titles.append((suite, *suite_title(suite, cards, session)))
-    titles = [(suite, word, title) for suite, word, title in titles if title]
+        title, _ = suite_title(suite, cards, session)
+        if title:
+            titles.append((suite, title))
     if not titles:
         return "No case was judged"
-    failed = [suite for suite, word, _ in titles if word in ("FAIL", "INCONCLUSIVE")]
-    if len(titles) > 1 and failed:
-        return f"FAIL: {listed(failed, _MOST_SUITES)}"
-    if len(titles) > 1:
-        passed = sum(word == "PASS" for _, word, _ in titles)
-        return f"PASS: {counted(passed, 'suite')}" if passed else counted(len(titles), "suite")
-    [(_, word, title)] = titles
-    return headline(word, title)
-
-
-def headline(word: Word, title: str) -> str:
-    """A title behind the decision, where there is one."""
-    return f"{word}: {title}" if word else title
+    if len(titles) == 1:
+        return titles[0][1]
+    for word in ("FAIL", "UNCLEAR"):
+        suites = [suite for suite, decision in session.decisions.items() if decision.word == word]
+        if suites:
+            return f"{word}: {listed(suites, _MOST_SUITES)}"
+    return f"PASS: {counted(len(titles), 'suite')}" if session.decisions else "Judges compared"
 
 
 _MOST_SUITES = 3
 
 
-def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tuple[Word, str]:
-    """The decision about a suite in a word, and in a few; both empty where nothing is decided."""
-    if len(cards) == 1:
-        return cards[0].word, cards[0].title
-    # Cards begin with the judge that agrees best.
-    failures = [card.failure for card in reversed(cards) if card.failure]
-    if failures:
-        more = f", {counted(len(failures) - 1, 'more judge')} too" if len(failures) > 1 else ""
-        return cards[0].word, f"{failures[0]}{more}"
-    if cards:
-        return cards[0].word, panel_title(suite, cards, session)
+def suite_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> tuple[str, Weight]:
+    """The decision about a suite in a line, and its weight; of a table without one what the judges
+    come to. Empty where there is nothing to say.
+    """
     decision = session.decisions.get(suite)
-    if decision is None or not decision.is_reported:
+    if decision is not None:
+        return headline(decision), WEIGHTS[decision.word]
+    if not cards:
         return "", ""
-    return decision_word(decision), "No case has a verdict"
-
-
-def panel_title(suite: str, cards: Sequence[JudgeCard], session: Session) -> str:
-    """How many judges of a suite are compared, and how many of them probes have turned."""
-    judges = counted(len(cards), "judge")
-    turned = set()
-    for table in session.probes:
-        if table.suite == suite and table.is_finding:
-            turned.add(table.judge)
-    if turned:
-        return f"Probes change verdicts of {len(turned):,} of {judges}"
-    return f"{judges} compared"
+    if len(cards) > 1:
+        return f"{counted(len(cards), 'judge')} compared", "strong"
+    total = cards[0].total
+    if total.wrong:
+        return f"The judge is wrong in {total.wrong:,} of {counted(total.cases, 'case')}", "strong"
+    return f"The judge agrees with all {counted(total.cases, 'label')}", "strong"
 
 
 def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
@@ -199,25 +161,19 @@ def agreement_sentence(cards: Sequence[JudgeCard]) -> str:
     return f"{one_line(best.judge)} agrees best with the labels: kappa {kappa}."
 
 
-def suite_blocks(
-    suite: str, cards: Sequence[JudgeCard], session: Session, *, brief: bool = False
-) -> list[Block]:
-    """What there is to say of a suite below its title; with `brief` without the gate's reasons."""
+def suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> list[Block]:
+    """What there is to say of a suite below its title."""
     decision = session.decisions.get(suite)
-    blocks: list[Block] = []
+    blocks: list[Block] = [] if decision is None else decision_blocks(decision)
     if len(cards) > 1:
         if sentence := agreement_sentence(cards):
             blocks.append(Sentence(sentence))
         if any(table.suite == suite and table.is_finding for table in session.probes):
             blocks.append(Sentence(WHAT_PROBES_DO))
         blocks.append(judges_table(cards))
-        blocks += [Sentence(f"{card.flaw}.", "warning") for card in cards if card.flaw]
     else:
         for card in cards:
             blocks += map(Sentence, card.sentences)
-    if decision is not None and decision.is_reported and not brief:
-        blocks += map(Sentence, _other_reasons(decision))
-        blocks += map(Sentence, unseen_sentences(decision))
     return blocks
 
 
@@ -227,31 +183,6 @@ def judges_table(cards: Sequence[JudgeCard]) -> Table:
     for card in cards:
         rows.append(replace(table_row(card.total, "rubric"), name=card.judge or card.label))
     return Table("judge", cards[0].table.titles, tuple(rows))
-
-
-# What the title and the sentences of the card say already.
-_SAID_ON_CARD = ("max_drop", "max_regressions")
-
-
-def _other_reasons(decision: GateDecision) -> Iterator[str]:
-    """What fails the gate, beside verdicts that are worse than before."""
-    for threshold in decision.thresholds:
-        is_said = threshold.rule in _SAID_ON_CARD and verdict_of(threshold) == "FAIL"
-        if not threshold.passed and not is_said:
-            text = threshold_text(threshold, decision)
-            yield f"{text[0].upper()}{text[1:]}."
-    missing = len(decision.unscored) + len(decision.never_reported)
-    if missing:
-        yield f"{counted(missing, 'case')} without a verdict."
-
-
-def is_told(decision: GateDecision, cards: Sequence[JudgeCard]) -> bool:
-    """Whether title and sentences of a suite's only judge say all that has failed the gate: more
-    mistakes than before, where none is allowed and nothing got better.
-    """
-    if decision.passed or decision.fixes or len(cards) != 1 or any(_other_reasons(decision)):
-        return False
-    return not any(threshold.limit for threshold in decision.thresholds if not threshold.passed)
 
 
 def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
@@ -365,7 +296,7 @@ def _nothing_wrong(session: Session) -> Iterator[str]:
     """
     if session.is_table or not session.table.overall.counts.n:
         return
-    if any(decision.subset is not None for decision in session.decisions.values()):
+    if any(decision.part for decision in session.decisions.values()):
         # Both are for all cases.
         return
     doubtful = [suite for suite in session.grounds if trust_sentence(session, suite)[1]]

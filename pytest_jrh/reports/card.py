@@ -4,21 +4,14 @@ mistake, now and in the baseline, and in a few words what is wrong with it.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
-from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import Cell, Row, Table
-from pytest_jrh.reports.gate import (
-    threshold_text,
-)
-from pytest_jrh.reports.grounds import rest_counts
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.diagnosis import flaw_of_total
 from pytest_jrh.stats.figures import percent, sections
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.people import FEWEST_LABELS
 from pytest_jrh.stats.statistics import accuracy_of, bias_of
 
 if TYPE_CHECKING:
@@ -27,13 +20,12 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.gate import GateDecision, Threshold
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.statistics import Statistics
 
 
 # So many rows still fit a glance.
 MOST_ROWS = 8
-Word: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +104,14 @@ class JudgeCard:
     """What there is to say of one judge of one suite; `judge` is empty for a suite's only one.
 
     `rows` are the rubrics, of an ordinal judge the levels, the worst first; of a single rubric
-    there is only the `total`. `title` says in a few words what is wrong with the judge, or what
-    it came to, `flaw` what makes its verdicts worth nothing, and `failure` for what, and by how
-    much, it fails the gate; both are empty where nothing does. `kappa` is its agreement with the
-    labels, weighted for an ordinal judge.
+    there is only the `total`. `kappa` is its agreement with the labels, weighted for an ordinal
+    judge.
     """
 
     suite: str
     judge: str
     label: str
     mode: Mode
-    word: Word
-    title: str
-    flaw: str
-    failure: str
     total: CardRow
     rows: tuple[CardRow, ...]
     kappa: Estimate = field(default_factory=Estimate)
@@ -223,7 +209,7 @@ def judge_cards(session: Session) -> list[JudgeCard]:
         decision = session.decisions.get(suite)
         for section in of_suite:
             if section.total.counts.n:
-                cards.append(_card(section, decision, session))
+                cards.append(_card(section, decision))
     return cards
 
 
@@ -237,7 +223,7 @@ def _agreement(section: figures.Section) -> float:
     return -2 if value is None else value
 
 
-def _card(section: figures.Section, decision: GateDecision | None, session: Session) -> JudgeCard:
+def _card(section: figures.Section, decision: Decision | None) -> JudgeCard:
     pairs = []
     if decision is not None and decision.comparison is not None:
         for pair in decision.comparison.pairs:
@@ -255,18 +241,11 @@ def _card(section: figures.Section, decision: GateDecision | None, session: Sess
     if len(rows) == 1:
         [total] = rows
     rows.sort(key=lambda row: row.lowest)
-    word = decision_word(decision)
-    flaw = _flaw_title(section, session)
-    title = _title(section, total, word, flaw, session)
     return JudgeCard(
         suite=section.suite,
         judge=section.judge,
         label=section.label,
         mode=section.mode,
-        word=word,
-        title=title,
-        flaw=flaw,
-        failure="" if word in ("PASS", "") or decision is None else _failure_by(section, decision),
         total=total,
         rows=tuple(rows) if len(rows) > 1 else (),
         kappa=_kappa(section),
@@ -310,162 +289,3 @@ def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
         found = RightShare(accuracy_of(results), _before(of_level))
         bias = bias_of(results, total.matrices["ordinal"].labels)
         yield CardRow(f"level {level}", found, bias=bias)
-
-
-def decision_word(decision: GateDecision | None) -> Word:
-    """The decision in one word; empty where nothing is to decide."""
-    if decision is None or not decision.is_reported:
-        return ""
-    if decision.passed:
-        return "PASS"
-    failed = [threshold for threshold in decision.thresholds if not threshold.passed]
-    others = decision.never_reported or decision.unscored or decision.nothing_ran
-    verdicts = {verdict_of(threshold) for threshold in failed}
-    return "INCONCLUSIVE" if verdicts == {"INCONCLUSIVE"} and not others else "FAIL"
-
-
-def verdict_of(threshold: Threshold) -> str:
-    """What is decided about a threshold that is not passed."""
-    decided = threshold.drop or threshold.probe
-    return decided.verdict if decided is not None else "FAIL"
-
-
-def _title(
-    section: figures.Section,
-    total: CardRow,
-    word: Word,
-    flaw: str,
-    session: Session,
-) -> str:
-    """What is wrong, or that nothing is, in a few words."""
-    judge = _subject(section, session)
-    decision = session.decisions.get(section.suite)
-    if word == "FAIL" and decision is not None:
-        return _failure(judge, section, decision, total) or flaw or "The gate failed"
-    if flaw:
-        return flaw
-    if word == "INCONCLUSIVE":
-        return "Too few runs to prove that nothing got worse"
-    if word == "PASS" and decision is not None and decision.changes:
-        lost = decision.comparison.regressions if decision.comparison is not None else ()
-        return f"{judge} is {'not shown to be worse than' if lost else 'as good as'} before"
-    if total.wrong:
-        return f"{judge} is wrong in {total.wrong:,} of {counted(total.cases, 'case')}"
-    every = "all " if total.cases > 1 else ""
-    of = " of its own model" if _confirms_itself(section, session) else ""
-    return f"{judge} agrees with {every}{counted(total.cases, 'label')}{of}"
-
-
-def _confirms_itself(section: figures.Section, session: Session) -> bool:
-    """Whether the judge's own model confirmed its labels, and hardly a person did."""
-    grounds = session.grounds.get(section.suite)
-    if grounds is None:
-        return False
-    judges = [kin.judge for kin in grounds.kin if kin.same]
-    counts = rest_counts(section.total.judged, grounds)
-    others = counts["people"] + counts["program"]
-    return section.judge in judges and not others and counts["blind"] < FEWEST_LABELS
-
-
-def _subject(section: figures.Section, session: Session) -> str:
-    """Who is spoken of: a new prompt, one judge of several, or the judge."""
-    if section.judge:
-        return _judge_name(section)
-    for change in session.prompt_changes:
-        is_of_suite = (change.now.suite, change.now.judge or "") == (section.suite, section.judge)
-        if is_of_suite and change.before not in (None, change.now.text):
-            return "The new prompt"
-    return "The judge"
-
-
-def _judge_name(section: figures.Section) -> str:
-    return f"Judge {shortened(one_line(section.judge), _LONGEST_JUDGE)}"
-
-
-_LONGEST_JUDGE = 40
-
-
-def _failure(judge: str, section: figures.Section, decision: GateDecision, total: CardRow) -> str:
-    """What the gate failed for, the worst first; empty where only other judges failed."""
-    missing = len(decision.unscored) + len(decision.never_reported)
-    # Without a gate, disagreements fail by themselves.
-    rules_failed = any(not threshold.passed for threshold in decision.thresholds)
-    counts = not decision.active or rules_failed or not missing
-    lost = _lost(section, decision) if counts else Counter()
-    if section.mode == "ordinal" and lost:
-        return f"{judge} {_worse('gives', 'wrong level', total.found)}"
-    mistakes: list[tuple[str, str, RightShare | None]] = []
-    if lost[1]:
-        mistakes.append(("misses", "violation", total.found))
-    if lost[0]:
-        mistakes.append(("raises", "false alarm", total.passed))
-    if mistakes:
-        is_one = len(mistakes) == 1
-        parts = [_worse(*of_kind, is_one=is_one) for of_kind in mistakes]
-        return f"{judge} {' and '.join(parts)}"
-    if missing:
-        return f"{counted(missing, 'case')} without a verdict"
-    for threshold in decision.thresholds:
-        if not threshold.passed and threshold.judge in ("", section.judge):
-            if threshold.rule == "probe_rate":
-                return f"{one_line(threshold.test)} turns right verdicts"
-            if threshold.rule in ("min_accuracy", "lower_bound"):
-                return f"{judge} is below min_accuracy"
-    return ""
-
-
-def _worse(verb: str, unit: str, share: RightShare | None, *, is_one: bool = True) -> str:
-    """What a judge has newly wrong, of one kind or of two: `misses 6 violations, more than before
-    (0)`; without the numbers where other cases were compared, or as many were wrong.
-    """
-    before = None if share is None else share.wrong_before
-    if share is None or before is None or before.n != share.now.n:
-        return f"{verb} {unit}s"
-    if share.wrong <= (before.count or 0):
-        return f"{verb} other {unit}s{' than before' if is_one else ''}"
-    earlier = f", more than before ({before.count:,})" if is_one else f" (was {before.count:,})"
-    return f"{verb} {counted(share.wrong, unit)}{earlier}"
-
-
-def _lost(section: figures.Section, decision: GateDecision) -> Counter[int | None]:
-    """How many cases of each label a judge has newly wrong."""
-    regressions = set(decision.regressions) | set(decision.new_disagreements)
-    return Counter(
-        result.expected
-        for result in section.total.judged
-        if result.case_id in regressions and result.outcome == "disagree"
-    )
-
-
-def _failure_by(section: figures.Section, decision: GateDecision) -> str:
-    """For what one judge of several fails the gate, and by how much; empty where others did."""
-    lost = _lost(section, decision)
-    pairs = decision.comparison.pairs if decision.comparison is not None else ()
-    more = "more " if any(pair.now.judge == section.judge for pair in pairs) else ""
-    parts = []
-    if section.mode == "ordinal" and lost:
-        parts.append(f"gives {counted(lost.total(), f'{more}wrong level')}")
-    elif lost:
-        if lost[1]:
-            parts.append(f"misses {counted(lost[1], f'{more}violation')}")
-        if lost[0]:
-            parts.append(f"raises {counted(lost[0], f'{more}false alarm')}")
-    if parts:
-        return f"{_judge_name(section)} {' and '.join(parts)}"
-    for threshold in decision.thresholds:
-        if not threshold.passed and section.judge and threshold.judge == section.judge:
-            text = threshold_text(threshold, decision).partition(":")[0]
-            return f"{text[0].upper()}{text[1:]}"
-    return ""
-
-
-_FLAWS = {
-    "constant": "always gives the same verdict",
-    "little": "is worth little",
-}
-
-
-def _flaw_title(section: figures.Section, session: Session) -> str:
-    """What makes a judge's verdicts worth nothing, whatever the gate says; empty without a flaw."""
-    flaw = flaw_of_total(section.total, section.mode)
-    return f"{_subject(section, session)} {_FLAWS[flaw]}" if flaw else ""

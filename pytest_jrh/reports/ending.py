@@ -20,8 +20,9 @@ from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Written, write_suite_outputs
 from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
-from pytest_jrh.stats import gate
-from pytest_jrh.stats.baseline import Scope
+from pytest_jrh.stats.baseline import Scope, compare
+from pytest_jrh.stats.decision import Held, decide, is_active
+from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
 from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.spools import RecordIndex
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
 
 
@@ -264,37 +265,49 @@ def _is_red(run: SuiteRun, session: Session) -> bool:
     return False
 
 
-def _decide(run: SuiteRun, settings: EndSettings) -> GateDecision:
-    """Let the gate decide about one suite.
+def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
+    """Decide about one suite.
 
-    Where a session was stopped on purpose and there is no gate, what was not reached is nobody's
-    loss. One that updates the baseline may have nothing to compare.
+    Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
+    loss.
     """
     suite, baseline = run.suite, settings.baseline
     rules, content = suite.gate, baseline.content
-    waived: tuple[str, ...] = ()
-    if run.subset is not None:
-        rules, waived = gate.of_subset(rules)
-    if baseline.updating:
-        rules = rules.model_copy(update={"allow_uncompared": True, "min_compared": None})
     wanted = run.selected
-    if settings.stopped and not gate.is_active(rules, content):
+    if settings.stopped and not is_active(rules, content):
         wanted &= {result.case_id for result in run.results}
     scope = Scope.of(run.known, wanted)
     if run.subset is not None and content is not None:
         content = content.of_subset(run.subset[1], scope.suites)
-    made = gate.decide(run.results, content, rules, scope, run.left_out, accepts=baseline.updating)
-    if run.subset is not None:
-        view = gate.subset_view(run.subset[0], waived, run.results, made)
-        made = replace(made, subset=view)
+    changes: list[PromptChange] = []
+    if content is not None:
+        comparison = compare(content, run.results, scope)
+        changes = baseline.kept.changes(comparison, _prompts([run], settings))
+    reworded = {
+        change.now.judge
+        for change in changes
+        if change.before is not None and change.before != change.now.text
+    }
+    subject = "the new prompt"
+    held = Held(
+        content,
+        scope,
+        widths={(suite.name, rubric.id): rubric.width for rubric in suite.rubrics},
+        # The prompt is the same: the model is another one.
+        others={change.now.judge for change in changes if change.before == change.now.text},
+        subjects={judge: f"{subject} of judge {judge}" if judge else subject for judge in reworded},
+        left_out=run.left_out,
+        accepts=baseline.updating,
+        part=run.subset[0] if run.subset is not None else "",
+    )
+    decision = decide(run.results, rules, held)
     # Verdicts that are missing are recorded first: there is one next command.
-    unrecorded = "unrecorded" in made.unscored.values()
-    updates = made.outgrown or (made.uncompared and not unrecorded)
-    return replace(made, update_command=settings.update_command(run.suite) if updates else "")
+    updates = decision.uncompared and "unrecorded" not in decision.unscored.values()
+    return replace(decision, update_command=settings.update_command(suite) if updates else "")
 
 
 def _session(
-    runs: Sequence[SuiteRun], decisions: Mapping[str, GateDecision], settings: EndSettings
+    runs: Sequence[SuiteRun], decisions: Mapping[str, Decision], settings: EndSettings
 ) -> Session:
     """All that reports are made of."""
     results: list[CaseResult] = []
@@ -344,7 +357,7 @@ def _session(
     )
 
 
-def _interrupted(decision: GateDecision, settings: EndSettings) -> bool:
+def _interrupted(decision: Decision, settings: EndSettings) -> bool:
     """Whether a suite was not run to its end; a worker that died took its cases with it."""
     return settings.stopped or bool(decision.never_reported)
 
@@ -360,6 +373,7 @@ def _accepted(
         selected.update(run.selected)
     scope = Scope.of(known, selected)
     is_whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
+    is_first = settings.baseline.updating and settings.baseline.content is None
     try:
         done = settings.baseline.accept(
             session.results,
@@ -371,7 +385,22 @@ def _accepted(
         )
     except (OSError, InputError) as error:
         return (), [f"The baseline {settings.baseline.name} was not written: {cause(error)}."]
+    path = settings.baseline.path
+    if is_first and not scope.deselected and path is not None and path.exists():
+        done = [*done, *_limits_to_add(runs)]
     return done, ()
+
+
+def _limits_to_add(runs: Sequence[SuiteRun]) -> Iterator[str]:
+    """The limits that a first baseline should have beside it: updates that each lose a little may
+    lose much together.
+    """
+    for run in runs:
+        limits = proposed_limits(run.results)
+        if limits and not run.suite.gate.has_limits:
+            whose = f"{run.name}'s" if len(runs) > 1 else "the"
+            keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
+            yield f"Add to {whose} config, two cases below these figures: gate: {{{keys}}}"
 
 
 def _prompts(runs: Iterable[SuiteRun], settings: EndSettings) -> list[JudgePrompt]:

@@ -14,7 +14,6 @@ from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.blocks import Diff, Fold, Sentence
 from pytest_jrh.reports.gate import signed_points
-from pytest_jrh.stats.changes import right_before, right_now
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
@@ -292,9 +291,15 @@ class Changes:
         pairs = self._pairs.get((counts.suite, counts.judge, counts.rubric, counts.test))
         if pairs is None:
             return None
-        before = sum(map(right_before, pairs)) / len(pairs)
-        now = sum(right_now(pair.now) for pair in pairs) / len(pairs)
-        return FigureChange(float(before), float(now), len(pairs), counts.n)
+        before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs)
+        now = sum(_right(pair.now.all_scores, pair.now) for pair in pairs)
+        return FigureChange(before / len(pairs), now / len(pairs), len(pairs), counts.n)
+
+
+def _right(scores: tuple[int, ...], result: CaseResult) -> float:
+    """The share of a case's repeats that are right; of one verdict 0 or 1."""
+    right = sum(score == result.expected for score in scores)
+    return right / len(scores) if scores else 0.0
 
 
 class EarlierVerdict(NamedTuple):

@@ -22,14 +22,13 @@ from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
     cards_by_suite,
     doubt_blocks,
-    headline,
     next_blocks,
     session_title,
     suite_blocks,
     suite_title,
     worst_cases,
 )
-from pytest_jrh.reports.blocks import Cell, Fold, Row, Section, Sentence, Table, block_values
+from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
 from pytest_jrh.reports.card import lowest_share
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
@@ -38,10 +37,9 @@ from pytest_jrh.reports.evidence import (
     prompt_blocks,
 )
 from pytest_jrh.reports.gate import (
-    certainty_sentences,
-    change_sentences,
-    decision_sentence,
+    WEIGHTS,
     gate_cases,
+    how_sure,
 )
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.html_cases import (
@@ -73,10 +71,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.blocks import Block, Level, Weight
+    from pytest_jrh.reports.blocks import Block, Level
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -208,8 +206,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     matrices = [block for section in every_section for block in topics.more_figures(section)]
     decisions = []
     for name, decision in session.decisions.items():
-        if decision.is_reported:
-            decisions.append(_decision(name, decision, session))
+        decisions.append(_decision(name, decision, session))
     values = {
         "title": _title(session),
         "heading": session_title(session),
@@ -256,8 +253,8 @@ def _head(session: Session) -> list[Block]:
     cards = cards_by_suite(session)
     for suite, of_suite in cards.items():
         if len(cards) > 1:
-            word, title = suite_title(suite, of_suite, session)
-            blocks.append(Sentence(f"{suite}: {headline(word, title)}", "strong"))
+            title, _ = suite_title(suite, of_suite, session)
+            blocks.append(Sentence(f"{suite}: {title}", "strong"))
         blocks += suite_blocks(suite, of_suite, session)
         if len(of_suite) == 1:
             blocks.append(of_suite[0].table)
@@ -321,25 +318,16 @@ def _hash(text: str) -> str:
 
 
 def _title(session: Session) -> str:
-    state = {None: "", True: "passed: ", False: "failed: "}[session.passed]
+    state = f"{session.word}: " if session.word else ""
     return f"{state}judge reliability, {', '.join(suite_names(session))}"
 
 
-def _decision(name: str, decision: GateDecision, session: Session) -> Section:
-    """Folded why the decision was taken, and what changed in the prompt."""
+def _decision(name: str, decision: Decision, session: Session) -> Section:
+    """Folded how sure the decision is, and what changed in the prompt."""
     of = f" of {name}" if len(session.decisions) > 1 else ""
-    weight: Weight = "good" if decision.passed else "bad"
-    why = Fold(
-        "How sure is this?",
-        (
-            Sentence(decision_sentence(decision), weight),
-            *map(Sentence, change_sentences(decision)),
-            *map(Sentence, certainty_sentences(decision)),
-        ),
-    )
     cases = gate_cases(decision, session)
-    blocks = (why, *prompt_blocks(session, name), *cases)
-    return Section(f"The gate{of}", blocks, weight)
+    blocks = (*how_sure(decision), *prompt_blocks(session, name), *cases)
+    return Section(f"The gate{of}", blocks, WEIGHTS[decision.word])
 
 
 LIMIT = 30_000_000

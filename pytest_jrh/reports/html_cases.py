@@ -444,7 +444,7 @@ def _changes(session: Session) -> dict[str, str]:
     changes: dict[str, str] = {}
     for decision in session.decisions.values():
         if decision.comparison is not None:
-            changes |= dict.fromkeys(decision.not_comparable, "not comparable")
+            changes |= dict.fromkeys(decision.comparison.not_comparable, "not comparable")
             changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
             changes |= dict.fromkeys(decision.fixes, "fix")
             changes |= dict.fromkeys(decision.regressions, "regression")

@@ -6,14 +6,12 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import Mode
 from pytest_jrh.reports.gate import (
     certainty_sentences,
-    change_sentences,
-    decision_sentence,
-    update_sentence,
 )
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import keys_of
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.baseline import Comparison
-    from pytest_jrh.stats.changes import KnownFlicker, SetChange
+    from pytest_jrh.stats.changes import SetChange
+    from pytest_jrh.stats.decision import Decision, Reason
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
-    from pytest_jrh.stats.gate import Coverage, DropDecision, GateDecision, Threshold, Unjudged
+    from pytest_jrh.stats.limits import Limit
     from pytest_jrh.stats.panels import JudgePair, Panel, PanelVote
-    from pytest_jrh.stats.probes import ProbeDecision
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
@@ -91,128 +89,84 @@ def interval_data(share: Estimate) -> dict[str, Any]:
     return {**bounds_data(share), "method": method}
 
 
-def decision_data(decision: GateDecision) -> dict[str, Any]:
-    """The gate's decision with its figures and the cases, by id."""
-    comparison, update = decision.comparison, None
-    if decision.uncompared or decision.outgrown:
-        command = decision.update_command or None
-        update = {"advice": update_sentence(decision), "command": command}
+def decision_data(decision: Decision) -> dict[str, Any]:
+    """The decision with its figures and the cases, by id."""
+    comparison = decision.comparison
     return {
-        "active": decision.active,
+        "word": decision.word or None,
+        "headline": decision.headline,
         "passed": decision.passed,
-        "decision": decision_sentence(decision),
-        "remarks": change_sentences(decision),
+        "active": decision.active,
+        "beside": list(decision.beside),
+        "reasons": list(map(_reason, decision.reasons)),
         "certainty": list(certainty_sentences(decision)),
         "judged": decision.judged,
-        "undecided": list(decision.undecided),
-        "thresholds": list(map(_threshold, decision.thresholds)),
-        "new_disagreements": list(decision.new_disagreements),
+        "compared": decision.compared,
+        "of_baseline": decision.of_baseline,
+        "sets": list(map(_set, decision.sets)),
+        "limits": list(map(_limit, decision.limits)),
+        "read_first": list(decision.read_first),
+        "new_wrong": list(decision.new_wrong),
         "accepted": list(decision.accepted),
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
-        "unjudged": list(map(_unjudged, decision.unjudged)),
-        "update": update,
+        "update_command": decision.update_command or None,
         "baseline": None if comparison is None else _comparison(comparison, decision),
     }
 
 
-def _threshold(threshold: Threshold) -> dict[str, Any]:
+def _reason(reason: Reason) -> dict[str, Any]:
     return {
-        "rule": threshold.rule,
-        "limit": threshold.limit,
-        "figure": _figure(threshold.figure),
-        "passed": threshold.passed,
-        "n": threshold.n,
-        "total": threshold.total or None,
-        "test": threshold.test or None,
-        "judge": threshold.judge or None,
-        "cases": list(threshold.cases),
-        "by_chance": threshold.by_chance,
-        "drop": None if threshold.drop is None else _drop(threshold.drop),
-        "rate": None if threshold.probe is None else _rate(threshold.probe),
+        "word": reason.word,
+        "kind": reason.kind,
+        "text": reason.text,
+        "judge": reason.judge or None,
+        "cases": list(reason.cases),
     }
 
 
-def _unjudged(unjudged: Unjudged) -> dict[str, Any]:
-    outcomes = dict(unjudged.outcomes)
-    return {"kind": unjudged.kind, "name": unjudged.name, "outcomes": outcomes}
-
-
-def _drop(drop: DropDecision) -> dict[str, Any]:
+def _limit(limit: Limit) -> dict[str, Any]:
     return {
-        "verdict": drop.verdict,
-        "worse": list(map(_named_set, drop.worse)),
-        "unproven": list(map(_named_set, drop.unproven)),
-        "replayed": drop.replayed,
+        "rule": limit.rule,
+        "limit": limit.limit,
+        "figure": _figure(limit.figure),
+        "n": limit.figure.n,
+        "broken": limit.broken,
+        "by_flicker": limit.by_flicker,
+        "unproven": limit.unproven,
+        "probe": limit.probe or None,
+        "judge": limit.judge or None,
+        "cases": list(limit.cases),
     }
 
 
-def _named_set(change: SetChange) -> dict[str, Any]:
-    return {"set": change.kind, "rubric": change.rubric or None}
-
-
-def _rate(probe: ProbeDecision) -> dict[str, Any]:
+def _comparison(comparison: Comparison, decision: Decision) -> dict[str, Any]:
     return {
-        "verdict": probe.verdict,
-        "rate": probe.rate.value,
-        "lower": probe.rate.lower,
-        "upper": probe.rate.upper,
-        "adjusted_p_value": probe.adjusted,
-        "reason": probe.rate.interval_reason,
-    }
-
-
-def _comparison(comparison: Comparison, decision: GateDecision) -> dict[str, Any]:
-    return {
-        "compared": comparison.compared,
-        "coverage": None if decision.coverage is None else _coverage(decision.coverage),
         "judge_changed": comparison.judge_changed,
         "regressions": list(comparison.regressions),
         "fixes": list(comparison.fixes),
         "still_wrong": list(comparison.still_wrong),
         "not_comparable": dict(comparison.not_comparable),
-        "flickered": list(decision.flickered),
-        "changes": list(map(_change, decision.changes)),
-        "flicker": list(map(_known_flicker, decision.flickers)),
+        "flickered": sorted(decision.flickered),
     }
 
 
-def _known_flicker(flicker: KnownFlicker) -> dict[str, Any]:
+def _set(change: SetChange) -> dict[str, Any]:
     return {
-        "judge": flicker.judge or None,
-        "value": flicker.value,
-        "source": flicker.source or None,
-        "repeats": flicker.repeats,
-    }
-
-
-def _coverage(covered: Coverage) -> dict[str, Any]:
-    return {
-        "cases": covered.of,
-        "added": covered.added,
-        "deselected": covered.deselected,
-        "share": covered.share,
-        "fewer_repeats": [repeats._asdict() for repeats in covered.repeats],
-        "missing": [missing._asdict() for missing in covered.missing],
-    }
-
-
-def _change(change: SetChange) -> dict[str, Any]:
-    return {
-        **_named_set(change),
+        "set": change.kind,
+        "name": change.name or None,
         "judge": change.judge or None,
         "n": change.n,
-        "clusters": len(change.sizes),
-        "ordinal": change.ordinal,
-        "before": change.before,
-        "now": change.now,
+        "runs": change.runs,
+        "exchanged": "runs" if change.by_runs else "cases",
+        "before": change.before._asdict(),
+        "now": change.now._asdict(),
         "lost": list(change.lost),
         "won": list(change.won),
         "right_before": change.right_before,
         "p_value": change.p_value,
         "adjusted_p_value": change.adjusted,
-        "unseen": change.unseen.upper,
-        "unseen_reason": change.unseen.why or None,
+        "other_runs": change.bound if math.isfinite(change.bound) else None,
     }
 
 

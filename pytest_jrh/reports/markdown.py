@@ -23,7 +23,6 @@ from pytest_jrh.reports.answer import (
     WORST_TITLE,
     cards_by_suite,
     doubt_blocks,
-    headline,
     mistake,
     next_blocks,
     session_title,
@@ -55,8 +54,6 @@ from pytest_jrh.reports.evidence import (
 )
 from pytest_jrh.reports.gate import (
     certainty_sentences,
-    change_sentences,
-    decision_sentence,
     gate_cases,
 )
 from pytest_jrh.reports.grounds import label_sentences
@@ -72,13 +69,14 @@ from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.diffs import Piece
     from pytest_jrh.core.model import Case, CaseResult
     from pytest_jrh.reports.blocks import Block, Row, Weight
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -223,7 +221,7 @@ def _reasoning(result: CaseResult) -> str:
 
 
 LIMIT = 60_000
-_MARKS = {None: "", True: "✅ ", False: "❌ "}
+_MARKS: Mapping[Word, str] = {"": "", "PASS": "✅ ", "UNCLEAR": "🟡 ", "FAIL": "❌ "}
 
 
 def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
@@ -231,14 +229,14 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
     if not session.results and not session.extents:
         return ""
     page = BoundedPage(limit)
-    mark = _MARKS[session.passed]
+    mark = _MARKS[session.word]
     page.block([f"## {mark}{prose(session_title(session))}\n", f"{prose(subtitle(session))}\n"])
     write_blocks(page, topics.extent_blocks(session))
     cards = cards_by_suite(session)
     for suite, of_suite in cards.items():
         if len(cards) > 1:
-            word, title = suite_title(suite, of_suite, session)
-            page.block([f"### {code(suite)} {prose(headline(word, title))}\n"])
+            title, _ = suite_title(suite, of_suite, session)
+            page.block([f"### {code(suite)} {prose(title)}\n"])
         write_blocks(page, suite_blocks(suite, of_suite, session))
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])
@@ -256,8 +254,7 @@ def _folds(session: Session) -> list[Block]:
     """Prompts, the reasons of the gate, figures, labels, probes, panels, and the origin of it."""
     blocks: list[Block] = []
     for suite, decision in session.decisions.items():
-        if decision.is_reported:
-            blocks += _gate_folds(suite, decision, session)
+        blocks += _gate_folds(suite, decision, session)
     if worst_results(session):
         blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
     changes = Changes.since_baseline(session)
@@ -284,18 +281,17 @@ def _folds(session: Session) -> list[Block]:
     return blocks
 
 
-def _gate_folds(suite: str, decision: GateDecision, session: Session) -> Iterator[Block]:
-    """What changed in the prompt; then the decision, the tests, and the cases that changed."""
+def _gate_folds(suite: str, decision: Decision, session: Session) -> Iterator[Block]:
+    """What changed in the prompt; then the tests, and the cases that changed."""
     for block in prompt_blocks(session, suite):
         yield replace(block, is_open=False) if isinstance(block, Fold) else block
     of = f" of {suite}" if len(session.decisions) > 1 else ""
     blocks: list[Block] = [
-        Sentence(decision_sentence(decision), "good" if decision.passed else "bad"),
-        Points(tuple(change_sentences(decision))),
         *map(Sentence, certainty_sentences(decision)),
         *gate_cases(decision, session),
     ]
-    yield Fold(f"How sure is this? The gate{of}", tuple(blocks))
+    if blocks:
+        yield Fold(f"How sure is this? The gate{of}", tuple(blocks))
 
 
 def _figures(section: figures.Section, changes: Changes) -> list[Block]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
     from pytest_jrh.core.text import Styled
     from pytest_jrh.reports.session import Session, SuiteRun
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.tables import Columns, TableRow
 
@@ -30,7 +30,7 @@ class SuiteMaterial:
 
     run: SuiteRun
     results: Sequence[CaseResult]
-    decision: GateDecision | None
+    decision: Decision | None
     panel: Panel | None
     session: Mapping[str, Any]
 

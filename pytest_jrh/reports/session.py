@@ -18,7 +18,7 @@ from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.spending import total_spending
-from pytest_jrh.stats.gate import GateDecision
+from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.reports.provenance import SuiteOrigin
+    from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.baseline import JudgePrompt
     from pytest_jrh.store.results import SuiteCases
 
@@ -105,7 +106,7 @@ class Session:
     """
 
     results: Sequence[CaseResult]
-    decisions: Mapping[str, GateDecision] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
     wall_seconds: float = 0.0
     nodes: Mapping[str, str] = field(default_factory=dict)
     commands: Mapping[str, str] = field(default_factory=dict)
@@ -151,12 +152,19 @@ class Session:
 
     @property
     def passed(self) -> bool | None:
-        """Whether every gate passed; None where there is none to pass, and nothing is missing."""
+        """Whether every suite passed; None where nothing decides, and nothing is wrong."""
         if not all(decision.passed for decision in self.decisions.values()):
             return False
         if any(decision.active for decision in self.decisions.values()):
             return True
         return None
+
+    @property
+    def word(self) -> Word:
+        """The worst that is decided about any suite."""
+        words = {decision.word for decision in self.decisions.values()}
+        order: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS")
+        return next((word for word in order if word in words), "")
 
     def node(self, case_id: str) -> str:
         """What pytest calls the case; its id where that is not known."""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.session import SuiteRun
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.results import SuiteCases
     from pytest_jrh.store.spools import ReadCase
 
@@ -433,7 +433,7 @@ class Written:
 def write_suite_outputs(
     run: SuiteRun,
     redactor: Redactor,
-    decision: GateDecision | None = None,
+    decision: Decision | None = None,
     *,
     interrupted: bool = False,
 ) -> Written:
@@ -505,7 +505,7 @@ def _with_earlier(
 
 
 def _material(
-    run: SuiteRun, items: Sequence[Item], decision: GateDecision | None, *, interrupted: bool
+    run: SuiteRun, items: Sequence[Item], decision: Decision | None, *, interrupted: bool
 ) -> SuiteMaterial:
     results = [item.result for item in items if item.result is not None]
     earlier = sum(item.kept for item in items)

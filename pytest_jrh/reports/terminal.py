@@ -24,7 +24,7 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.answer import MOST_WORST, answer_blocks, cards_by_suite, is_told
+from pytest_jrh.reports.answer import MOST_WORST, answer_blocks, cards_by_suite
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -39,13 +39,11 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.failures import text_diff
 from pytest_jrh.reports.gate import (
-    FEW_CASES,
     MOST_NAMED,
-    change_sentences,
-    coverage_sentences,
-    decision_sentence,
+    WEIGHTS,
     gate_blocks,
     gate_cases,
+    headline,
     update_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
@@ -68,10 +66,9 @@ from pytest_jrh.stats.statistics import flickering
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.card import JudgeCard
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import PromptChange
 
 
@@ -168,11 +165,9 @@ def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
         yield from block_lines(topics.warning_blocks(section), width)
     blocks = topics.extent_blocks(session)
     for suite, decision in session.decisions.items():
-        if decision.is_reported:
-            of = f"suite {suite}: " if len(session.decisions) > 1 else ""
-            verdict = f"{of}{decision_sentence(decision)}"
-            blocks.append(Sentence(verdict, "good" if decision.passed else "bad"))
-            blocks += update_blocks(decision)
+        of = f"suite {suite}: " if len(session.decisions) > 1 else ""
+        blocks.append(Sentence(f"{of}{headline(decision)}", WEIGHTS[decision.word]))
+        blocks += update_blocks(decision)
     yield from block_lines([*blocks, *topics.recording_blocks(session)], width)
     if session.spending.calls:
         # What was paid for is never left unsaid.
@@ -232,6 +227,7 @@ def _title(cell: figures.Cell) -> str:
 
 
 _MOST_REASONS = 3  # lines
+FEW_CASES = 10
 
 
 class TerminalReport(Report):
@@ -313,9 +309,8 @@ def _short_blocks(session: Session) -> list[Block]:
     blocks += topics.model_change_blocks(session)
     blocks += not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
-    for suite, decision in session.decisions.items():
-        if decision.is_reported:
-            blocks += _decided_blocks(decision, cards_of_suites[suite], session)
+    for decision in session.decisions.values():
+        blocks += _decided_blocks(decision, session)
     for panel in session.panels:
         blocks.append(Sentence(f"Panel of {panel.suite}: {topics.majority_text(panel)}."))
     return blocks
@@ -330,25 +325,13 @@ def _doubts(section: figures.Section, every_section: Sequence[figures.Section]) 
     return [Section(heading, tuple(blocks))] if blocks and heading else blocks
 
 
-def _decided_blocks(
-    decision: GateDecision, cards: Sequence[JudgeCard], session: Session
-) -> Iterator[Block]:
-    """What the gate compared and decided, and the cases that the answer does not name; of a part of
-    a suite what failed alone.
-    """
+def _decided_blocks(decision: Decision, session: Session) -> Iterator[Block]:
+    """The cases that the answer does not name."""
     for cases in gate_cases(decision, session):
         if cases.title not in _AMONG_THE_WORST:
             # pytest says nothing of what never came.
             is_lost = cases.title == "never reported"
             yield cases if is_lost else replace(cases, most=MOST_WORST)
-    is_card_enough = is_told(decision, cards)
-    is_part = bool(topics.extent_sentences(session))
-    if not (is_card_enough and is_part):
-        yield from map(Sentence, change_sentences(decision))
-    if not is_card_enough:
-        yield Sentence(decision_sentence(decision), "good" if decision.passed else "bad")
-    elif not is_part:
-        yield from map(Sentence, coverage_sentences(decision))
 
 
 # The answer names these cases, and pytest those without a verdict.
@@ -373,9 +356,8 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for name, decision in session.decisions.items():
-        if gate := gate_blocks(decision, session):
-            title = f"suite {name}" if len(session.decisions) > 1 else ""
-            blocks.append(Section(title, tuple(gate)))
+        title = f"suite {name}" if len(session.decisions) > 1 else ""
+        blocks.append(Section(title, tuple(gate_blocks(decision, session))))
     blocks += topics.panel_blocks(session)
     yield from block_lines(blocks, width, verbose=True)
 

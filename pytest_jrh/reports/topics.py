@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import MADE, CaseResult
-from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.evidence import Changes, FigureChange
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
-    from pytest_jrh.stats.gate import SubsetView
     from pytest_jrh.stats.panels import Panel
 
 
@@ -63,24 +62,8 @@ def extent_sentences(session: Session) -> list[str]:
                 f"Interrupted: this session did not run to its end; {cases}{of} have a result."
             )
         elif extent.cases < extent.of:
-            decision = session.decisions.get(suite)
-            view = None if decision is None else decision.subset
-            sentences.append(f"{cases}{of} {'in this session.' if view is None else _seen(view)}")
+            sentences.append(f"{cases}{of} in this session.")
     return sentences
-
-
-def _seen(view: SubsetView) -> str:
-    """Name a subset, and say what its gate can see."""
-    judges = f", {view.judges:,} judges" if view.judges > 1 else ""
-    text = f"(subset {one_line(view.name)}{judges})"
-    if view.seen_from is not None:
-        text += f": a drop of less than {100 * view.seen_from:.0f} points may go unseen"
-    elif view.judged:
-        text += f": on {counted(view.judged, 'case')} max_drop hardly tells any drop from chance"
-    if view.waived:
-        decide = "decides" if len(view.waived) == 1 else "decide"
-        text += f"; {listed(view.waived)} {decide} about all cases alone"
-    return f"{text}."
 
 
 def extent_blocks(session: Session) -> list[Block]:

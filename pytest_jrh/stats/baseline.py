@@ -98,6 +98,16 @@ class Pair(NamedTuple):
         """Whether both verdicts are of one judge (model, prompt, parameters)."""
         return self.before.judge_fingerprint == short(self.now.judge_fingerprint)
 
+    @property
+    def was_right(self) -> bool:
+        """Whether the majority of its verdicts was right."""
+        return self.before.outcome == "agree"
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the majority is right now."""
+        return self.now.outcome == "agree"
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -105,9 +115,9 @@ class Comparison:
 
     `compared` counts the cases with a verdict on both sides and the same digest; `pairs` are those
     of them that count in figures, all but those of probes. `not_comparable` gives for each other
-    case the reason. `judge_changed` counts the compared cases that another judge has judged since.
-    `flickered` are those of the regressions and fixes whose judge is the same as before: no change
-    has caused them. `only_other_suites` names the
+    case the reason; `probe_pairs` are those of probes. `judge_changed` counts the compared cases
+    that another judge has judged since. `flickered` are those of the regressions and fixes whose
+    judge is the same as before: no change has caused them. `only_other_suites` names the
     suites in the baseline where it has no case of the session's.
     """
 
@@ -119,6 +129,7 @@ class Comparison:
     judge_changed: int = 0
     flickered: tuple[str, ...] = ()
     pairs: tuple[Pair, ...] = ()
+    probe_pairs: tuple[Pair, ...] = ()
     only_other_suites: tuple[str, ...] = ()
 
 
@@ -183,8 +194,8 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
             for pair in pairs
             if pair.same_judge and pair.before.outcome != pair.now.outcome
         ),
-        # Probes count in no figure.
         pairs=tuple(pair for pair in pairs if not pair.now.spec.derived),
+        probe_pairs=tuple(pair for pair in pairs if pair.now.spec.derived),
     )
 
 

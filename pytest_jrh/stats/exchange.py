@@ -1,268 +1,274 @@
-"""Whether cases are judged worse than before by more than the judge's own flicker explains.
+"""Whether sets of cases are judged worse than before by more than chance.
 
-The cases are fixed, and only the judge's dice are thrown again: if the judge has not changed, the
-verdicts of a case before and now are exchangeable. So the test is exact, and needs no assumption
-about how cases or runs go together (Fisher 1935, The Design of Experiments, 21). With one verdict
-each it is McNemar's exact one-sided test.
+If nothing has changed, verdicts before and now can be exchanged: those of one judge inside of each
+case, as only its dice are thrown again; those of two judges by whole runs, as judges that are as
+good may err in other runs. p is the share of exchanges with a rise as large (Fisher 1935, The
+Design of Experiments, 21), and the smallest p of all sets adjusts for looking at several (Westfall
+and Young 1993, Resampling-Based Multiple Testing, 2.3).
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_jrh.stats.formulas import t_quantile
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     import numpy as np
     import numpy.typing as npt
 
     Numbers = npt.NDArray[np.float64]
-    Integers = npt.NDArray[np.int64]
 
 
-# A session in which nothing has changed fails in no more than this share of all.
-SESSION_LEVEL = 0.05
-# Up to so many ways of exchanging verdicts, each is counted; else so many are drawn.
+LEVEL = 0.05
+"""A session in which nothing has changed is called worse in no more than this share of all."""
+DOUBT = 0.2
+"""Up to here a loss is not shown, and not for nothing either."""
+# Up to so many exchanges, each is counted; else so many are drawn.
 _MOST_COUNTED = 1 << 14
-_DRAWS = 10_000
-_DRAWN_AT_ONCE = 2_000
-# Where repeats of many numbers, or scores that are far apart, would take a table of more steps than
-# this, rises are rounded; those of the widest case still have so many steps.
-_MOST_STEPS = 1 << 14
-_FEWEST_STEPS = 60
-# Two probabilities that differ by less are the same one, computed in another order.
-_SAME = 1 + 1e-9
+_DRAWS = 9_999
+# So many numbers are drawn at once, for the memory's sake.
+_DRAWN_AT_ONCE = 1 << 22
+# What is added up in another order differs by less.
+_ROUNDING = 1e-9
+_DIGITS = 9
+_SIGNS = (-1.0, 1.0)
 
 
 class CaseErrors(NamedTuple):
-    """How far off each verdict on a case was before, and is now: in levels, of a binary judge 0 or
-    1.
+    """How far off each verdict on a case was before, and is now: of a binary judge 0 or 1, of an
+    ordinal one the share of the scale.
     """
 
-    before: tuple[int, ...]
-    now: tuple[int, ...]
+    before: tuple[float, ...]
+    now: tuple[float, ...]
 
     @property
-    def may_move(self) -> bool:
-        """Whether exchanging verdicts makes any difference."""
-        return len({*self.before, *self.now}) > 1
+    def rise(self) -> float:
+        """By how much the mean error has risen."""
+        return sum(self.now) / len(self.now) - sum(self.before) / len(self.before)
 
 
-@dataclass(frozen=True, slots=True)
-class SetTest:
+class SetTest(NamedTuple):
     """Whether the cases of a set have become worse.
 
-    `p_value` is the probability of a rise of the mean errors as large as this, or larger, if
-    verdicts before and now were exchanged at random inside of each case. `adjusted` is the
-    probability that any of the sets that were tested together has a p this small; it is 1 where
-    p itself is above the level of a session.
+    `p_value` is the probability of a rise as large, or larger, by exchange; `adjusted` that any of
+    the sets that were tested together has a p this small.
     """
 
     p_value: float
     adjusted: float
 
 
-class _Exchanges(NamedTuple):
-    """What the error of a case, or of several together, may have risen by, in parts of a common
-    unit and from the lowest on, and how likely each is.
+class _Moves(NamedTuple):
+    """What one or several exchanges add to each set: `values`, each with its probability in
+    `shares`, times the `weights` of the sets. `number` of them are alike.
     """
 
-    rises: Integers
+    weights: tuple[float, ...]
+    values: Numbers
     shares: Numbers
+    number: int = 1
 
 
 def compare_sets(
-    cases: Sequence[CaseErrors], sets: Sequence[Sequence[int]], seed: int = 0
+    cases: Sequence[CaseErrors],
+    sets: Sequence[Sequence[int]],
+    runs: Sequence[Hashable] | None = None,
+    seed: int = 0,
 ) -> list[SetTest]:
     """Test whether each set has become worse; a set gives the places of its cases in `cases`.
 
-    The adjusted p-values are those of Westfall and Young (1993, Resampling-Based Multiple Testing,
-    2.3): as the sets overlap, and as few cases give few values of p, they are smaller than by
-    Bonferroni, and still exact together.
+    With `runs`, one for each case, whole runs are exchanged, else the verdicts inside of each case.
+    The same seed gives the same figures.
     """
-    moved = [place for place, case in enumerate(cases) if case.may_move]
-    if not moved:
-        return [SetTest(1.0, 1.0) for _ in sets]
     import numpy as np
 
-    unit = _unit([cases[place] for place in moved])
-    exchanges = [_exchanges(cases[place], unit) for place in moved]
-    observed = np.array([_observed(cases[place], unit) for place in moved])
-    row_of = {place: row for row, place in enumerate(moved)}
-    rows = [[row_of[place] for place in members if place in row_of] for members in sets]
-    tails = [_Tail.of(_sums([exchanges[row] for row in members])) for members in rows]
-    p_values = [
-        float(tail.at(observed[members].sum())) for tail, members in zip(tails, rows, strict=True)
-    ]
-    adjusted = dict.fromkeys(p_values, 1.0)
-    if min(p_values) <= SESSION_LEVEL:
-        smallest, weights = _smallest_p_values(exchanges, rows, tails, seed)
-        for p_value in adjusted:
-            if p_value <= SESSION_LEVEL:
-                together = float(weights[smallest <= p_value * _SAME].sum())
-                adjusted[p_value] = min(1.0, max(p_value, together))
-    return [SetTest(p_value, adjusted[p_value]) for p_value in p_values]
+    rises = [case.rise for case in cases]
+    seen = np.array([math.fsum(rises[place] for place in members) for members in sets])
+    sets_of_case: list[list[int]] = [[] for _ in cases]
+    for number, members in enumerate(sets):
+        for place in members:
+            sets_of_case[place].append(number)
+    if runs is None:
+        moves = list(_inside_cases(cases, sets_of_case, len(sets)))
+    else:
+        moves = list(_whole_runs(rises, runs, sets_of_case, len(sets)))
+    if not moves:
+        return [SetTest(1.0, 1.0) for _ in sets]
+    weights = np.array([move.weights for move in moves]).T
+    ways = math.prod(len(move.values) ** move.number for move in moves[:_MOST_COUNTED])
+    if ways <= _MOST_COUNTED and len(moves) <= _MOST_COUNTED:
+        sums, shares = _counted(weights, moves)
+    else:
+        # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
+        sums = np.column_stack([_drawn(weights, moves, seed), seen])
+        shares = np.full(_DRAWS + 1, 1 / (_DRAWS + 1))
+    p_values = []
+    smallest = np.ones(sums.shape[1])
+    for of_set, rise in zip(sums, seen, strict=True):
+        values, places = np.unique(np.round(of_set, _DIGITS), return_inverse=True)
+        tails = np.append(np.cumsum(np.bincount(places, shares)[::-1])[::-1], 0.0)
+        p_values.append(float(tails[np.searchsorted(values, rise - _ROUNDING)]))
+        smallest = np.minimum(smallest, tails[places])
+    tests = []
+    for p_value in p_values:
+        together = float(shares[smallest <= p_value + _ROUNDING].sum())
+        tests.append(SetTest(min(1.0, p_value), min(1.0, max(p_value, together))))
+    return tests
 
 
-def _unit(moved: Sequence[CaseErrors]) -> Fraction:
-    """In how many parts an error of 1 is counted: so many that each mean error is a whole number of
-    them, unless the table of all sums would be too long.
-
-    Any statistic that is calculated alike of all exchanges gives an exact test, also a rounded one.
-    """
-    finest = math.lcm(*(len(verdicts) for case in moved for verdicts in case))
-    ranges = [max(*case.before, *case.now) - min(*case.before, *case.now) for case in moved]
-    coarse = max(Fraction(_MOST_STEPS, 2 * sum(ranges)), Fraction(_FEWEST_STEPS, max(ranges)))
-    return min(Fraction(finest), coarse)
-
-
-def _observed(case: CaseErrors, unit: Fraction) -> int:
-    return _rise(sum(case.before), sum(case.now), len(case.before), len(case.now), unit)
+def _inside_cases(
+    cases: Sequence[CaseErrors], sets_of_case: Sequence[Sequence[int]], sets: int
+) -> Iterator[_Moves]:
+    """The exchanges of verdicts inside of each case; cases that are alike together."""
+    alike = Counter(
+        (tuple(sorted((*case.before, *case.now))), len(case.now), tuple(members))
+        for case, members in zip(cases, sets_of_case, strict=True)
+        if members and len({*case.before, *case.now}) > 1
+    )
+    for (errors, now, members), number in alike.items():
+        yield _Moves(_weights(dict.fromkeys(members, 1.0), sets), *_dealt(errors, now), number)
 
 
-def _rise(errors_before: int, errors_now: int, before: int, now: int, unit: Fraction) -> int:
-    """How much larger the mean error of `now` verdicts is than that of `before`, in parts."""
-    rise = (errors_now * before - errors_before * now) * unit.numerator
-    whole = before * now * unit.denominator
-    return (2 * rise + whole) // (2 * whole)
+def _whole_runs(
+    rises: Sequence[float],
+    runs: Sequence[Hashable],
+    sets_of_case: Sequence[Sequence[int]],
+    sets: int,
+) -> Iterator[_Moves]:
+    """The exchanges of whole runs: what a run has added to each set has either sign."""
+    import numpy as np
+
+    by_run: dict[Hashable, dict[int, float]] = {}
+    for rise, run, members in zip(rises, runs, sets_of_case, strict=True):
+        if rise:
+            sums = by_run.setdefault(run, {})
+            for number in members:
+                sums[number] = sums.get(number, 0.0) + rise
+    signs, even = np.array(_SIGNS), np.array([0.5, 0.5])
+    for sums in by_run.values():
+        if any(abs(rise) > _ROUNDING for rise in sums.values()):
+            yield _Moves(_weights(sums, sets), signs, even)
 
 
-def _exchanges(case: CaseErrors, unit: Fraction) -> _Exchanges:
-    pooled = tuple(sorted((*case.before, *case.now)))
-    return _dealt(pooled, len(case.now), unit)
+def _weights(by_set: Mapping[int, float], sets: int) -> tuple[float, ...]:
+    weights = [0.0] * sets
+    for number, weight in by_set.items():
+        weights[number] = weight
+    return tuple(weights)
 
 
 @lru_cache(maxsize=4096)
-def _dealt(errors: tuple[int, ...], now: int, unit: Fraction) -> _Exchanges:
-    """What comes of dealing so many of the errors to the verdicts of now, the rest to before."""
+def _dealt(errors: tuple[float, ...], now: int) -> tuple[Numbers, Numbers]:
+    """By how much the mean error rises, over all ways to deal so many of the errors to now: the
+    values, and how likely each is.
+    """
     import numpy as np
 
     # By number of errors dealt: in how many ways they add up to each sum.
-    ways: list[Counter[int]] = [Counter({0: 1}), *(Counter[int]() for _ in range(now))]
+    ways: list[Counter[float]] = [Counter({0.0: 1}), *(Counter[float]() for _ in range(now))]
     for error in errors:
         for number in range(now, 0, -1):
             for total, count in ways[number - 1].items():
-                ways[number][total + error] += count
+                ways[number][round(total + error, _DIGITS)] += count
     before, everything = len(errors) - now, sum(errors)
-    counts: Counter[int] = Counter()
-    for total in sorted(ways[now]):
-        counts[_rise(everything - total, total, before, now, unit)] += ways[now][total]
-    everyone = math.comb(len(errors), now)
-    shares = [count / everyone for count in counts.values()]
-    return _Exchanges(np.array(list(counts)), np.array(shares))
+    rises: Counter[float] = Counter()
+    for total, count in ways[now].items():
+        rises[round(total / now - (everything - total) / before, _DIGITS)] += count
+    values = sorted(rises)
+    return np.array(values), np.array([rises[value] for value in values]) / rises.total()
 
 
-def _sums(exchanges: Sequence[_Exchanges]) -> _Exchanges:
-    """What the rises of several cases may add up to, in equal steps: all exchanges convolved, those
-    that are alike by squaring.
-    """
+def _counted(weights: Numbers, moves: Sequence[_Moves]) -> tuple[Numbers, Numbers]:
+    """The rise of each set in each exchange, a row a set, and how likely each exchange is."""
     import numpy as np
 
-    alike = Counter(map(id, exchanges))
-    distinct = {id(exchange): exchange for exchange in exchanges}
-    gaps = [np.diff(exchange.rises) for exchange in distinct.values()]
-    step = math.gcd(*(int(gap) for of_case in gaps for gap in of_case)) or 1
-    shares = np.ones(1)
-    lowest = 0
-    for key, number in alike.items():
-        rises, probabilities = distinct[key]
-        lowest += number * int(rises[0])
-        table = np.zeros((int(rises[-1]) - int(rises[0])) // step + 1)
-        table[(rises - rises[0]) // step] = probabilities
-        shares = np.convolve(shares, _power(table, number))
-    return _Exchanges(lowest + step * np.arange(len(shares)), shares)
+    sums, shares = np.zeros((len(weights), 1)), np.ones(1)
+    for move, of_move in zip(moves, weights.T, strict=True):
+        for _ in range(move.number):
+            added = of_move[:, None, None] * move.values
+            sums = (sums[:, :, None] + added).reshape(len(weights), -1)
+            shares = (shares[:, None] * move.shares).ravel()
+    return sums, shares
 
 
-class _Tail(NamedTuple):
-    """The probability of a sum or more, for each sum from the lowest on, in steps."""
-
-    lowest: int
-    step: int
-    shares: Numbers
-
-    @classmethod
-    def of(cls, sums: _Exchanges) -> _Tail:
-        """Add up how likely each sum in equal steps is, from the highest on."""
-        import numpy as np
-
-        rises, shares = sums
-        step = int(rises[1] - rises[0]) if len(rises) > 1 else 1
-        return cls(int(rises[0]), step, np.minimum(1.0, np.cumsum(shares[::-1])[::-1]))
-
-    def at(self, sums: Integers) -> Numbers:
-        """The probability of each sum, or of more."""
-        tails: Numbers = self.shares[(sums - self.lowest) // self.step]
-        return tails
-
-
-def _power(table: Numbers, number: int) -> Numbers:
+def _drawn(weights: Numbers, moves: Sequence[_Moves], seed: int) -> Numbers:
+    """The rise of each set in exchanges drawn at random, a row a set."""
     import numpy as np
 
-    result = np.ones(1)
-    while number:
-        if number % 2:
-            result = np.convolve(result, table)
-        number //= 2
-        table = np.convolve(table, table) if number else table
-    return result
-
-
-def _smallest_p_values(
-    exchanges: Sequence[_Exchanges],
-    rows: Sequence[Sequence[int]],
-    tails: Sequence[_Tail],
-    seed: int,
-) -> tuple[Numbers, Numbers]:
-    """The smallest p of all sets, for each way of exchanging verdicts, and how likely each is.
-
-    What counts of cases that are in the same sets is their sum alone, so that it is exchanged.
-    """
-    import numpy as np
-
-    sets_of_row: dict[int, list[int]] = {}
-    for number, of_set in enumerate(rows):
-        for row in of_set:
-            sets_of_row.setdefault(row, []).append(number)
-    groups: dict[tuple[int, ...], list[_Exchanges]] = {}
-    for row, numbers in sets_of_row.items():
-        groups.setdefault(tuple(numbers), []).append(exchanges[row])
-    # Sums of integers are exact in floats, whose products are much faster.
-    members = np.zeros((len(rows), len(groups)))
-    for group, of_group in enumerate(groups):
-        members[list(of_group), group] = 1
-    smallest, weights = [], []
-    for rises, shares in _ways([_sums(alike) for alike in groups.values()], seed):
-        sums = np.rint(members @ rises).astype(np.int64)
-        p_values = [tail.at(of_set) for tail, of_set in zip(tails, sums, strict=True)]
-        smallest.append(np.min(p_values, axis=0))
-        weights.append(shares)
-    return np.concatenate(smallest), np.concatenate(weights)
-
-
-def _ways(exchanges: Sequence[_Exchanges], seed: int) -> Iterator[tuple[Numbers, Numbers]]:
-    """Ways of exchanging verdicts, a column each with every rise, and their shares."""
-    import numpy as np
-
-    if math.prod(len(exchange.rises) for exchange in exchanges) <= _MOST_COUNTED:
-        grids = np.meshgrid(*(exchange.rises for exchange in exchanges), indexing="ij")
-        shares = np.meshgrid(*(exchange.shares for exchange in exchanges), indexing="ij")
-        yield (
-            np.stack([grid.ravel() for grid in grids]).astype(float),
-            np.prod([share.ravel() for share in shares], axis=0),
-        )
-        return
     # Of all of numpy's generators this one gives the same numbers with every version.
     rng = np.random.RandomState(seed)
-    equal = np.full(_DRAWN_AT_ONCE, 1 / _DRAWS)
-    up_to = [np.cumsum(exchange.shares)[:-1] for exchange in exchanges]
-    for _ in range(_DRAWS // _DRAWN_AT_ONCE):
-        drawn = np.empty((len(exchanges), _DRAWN_AT_ONCE))
-        for row, (exchange, bounds) in enumerate(zip(exchanges, up_to, strict=True)):
-            uniform = rng.random_sample(_DRAWN_AT_ONCE)
-            drawn[row] = exchange.rises[np.searchsorted(bounds, uniform)]
-        yield drawn, equal
+    if all(len(move.values) == len(_SIGNS) and move.number == 1 for move in moves):
+        # As of whole runs: all at once, since there may be thousands.
+        low, high = np.array([move.values for move in moves]).T
+        shares = np.array([move.shares[0] for move in moves])
+        parts = []
+        at_once = max(1, _DRAWN_AT_ONCE // len(moves))
+        for start in range(0, _DRAWS, at_once):
+            uniform = rng.random_sample((min(at_once, _DRAWS - start), len(moves)))
+            parts.append(np.where(uniform < shares, low, high) @ weights.T)
+        return np.concatenate(parts).T
+    drawn = np.empty((len(moves), _DRAWS))
+    for row, move in enumerate(moves):
+        drawn[row] = rng.multinomial(move.number, move.shares, _DRAWS) @ move.values
+    return weights @ drawn
+
+
+_HALVINGS = 40
+
+
+def largest_drop(losses: Sequence[float], sizes: Sequence[int], level: float = 0.95) -> float:
+    """The smallest drop that other runs exclude, one-sided; infinite of a single run.
+
+    `losses` are by how much the errors of each run have risen in sum, of `sizes` cases. By
+    Student's t over runs. As no loss that was seen says nothing of those that were not, a drop has
+    at least the variance of one that breaks whole runs; the smallest one is as large as its bound.
+    """
+    runs, n = len(sizes), sum(sizes)
+    if runs < 2:  # noqa: PLR2004 - one run has no variance
+        return math.inf
+    drop = math.fsum(losses) / n
+    squares = math.fsum((loss - drop * size) ** 2 for loss, size in zip(losses, sizes, strict=True))
+    whole = sum(size**2 for size in sizes)
+    quantile = t_quantile(level, runs - 1)
+
+    def bound(supposed: float) -> float:
+        """The upper bound of the drop, where one of this size is to be excluded."""
+        unseen = max(0.0, supposed * (1 - supposed)) * whole
+        return drop + quantile * math.sqrt((squares + unseen) * runs / (runs - 1)) / n
+
+    low, high = max(0.0, drop), max(1.0, bound(1.0))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(middle) < middle else (middle, high)
+    return high if high > _ROUNDING else 0.0
+
+
+_POWER = 0.8
+_MOST_RUNS = 100_000
+
+
+def runs_to_prove(
+    cases_a_run: float, repeats: int, flip: float, max_drop: float, classes: int
+) -> int | None:
+    """The runs of which an unchanged judge passes a proof in 80% of sessions, by the normal
+    distribution around `largest_drop`; None where no number of runs would.
+    """
+    if not max_drop:
+        return None
+    by_chance = 2 * flip * (1 - flip) / repeats / cases_a_run
+    power = NormalDist().inv_cdf(_POWER ** (1 / classes))
+    runs = 2
+    while runs < _MOST_RUNS:
+        bound = math.sqrt((by_chance + max_drop * (1 - max_drop)) / (runs - 1))
+        if t_quantile(0.95, runs - 1) * bound + power * math.sqrt(by_chance / runs) < max_drop:
+            return runs
+        runs += 1 + runs // 100
+    return None

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 Pair: TypeAlias = tuple[int, int]
 
-Verdict: TypeAlias = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 """What a rule of the gate comes to."""
 
 SIGNIFICANCE = 0.05

@@ -15,9 +15,8 @@ from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.columns import answer_of
-from pytest_jrh.stats.formulas import NO_VERDICT, SIGNIFICANCE, Estimate, binomial_tail
+from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
-    LEVEL,
     NOT_ASKED_TWICE,
     RepeatedCase,
     cluster_codes,
@@ -29,7 +28,6 @@ from pytest_jrh.stats.statistics import share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.stats.formulas import Verdict
 
 
 SUPPOSED_FLICKER = 0.02
@@ -160,37 +158,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
         reached = min(1.0, max(reached, (len(order) - rank) * p_values[number]))
         adjusted[number] = reached
     return adjusted
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeDecision:
-    """What the share of turned verdicts, with its bounds, each one-sided at 95%, comes to.
-
-    The verdicts are those of so many `clusters`.
-    """
-
-    verdict: Verdict
-    rate: Estimate
-    adjusted: float = 1.0
-    clusters: int = 0
-
-
-def decide_probe(table: ProbeTable | None, limit: float, *, proof: bool) -> ProbeDecision:
-    """FAIL where more verdicts turn than is allowed, and more than flicker explains; PASS else,
-    with `proof` only where the upper bound of the share is no higher.
-
-    INCONCLUSIVE also where there is no verdict at all.
-    """
-    if table is None or not table.judged:
-        return ProbeDecision("INCONCLUSIVE", Estimate(why=NO_VERDICT))
-    rate = share_of(table.judged, is_turned, 1 - 2 * (1 - LEVEL))
-    verdict: Verdict = "INCONCLUSIVE"
-    if rate.value is not None and rate.value > limit and table.is_finding:
-        verdict = "FAIL"
-    elif not proof or (rate.upper is not None and rate.upper <= limit):
-        verdict = "PASS"
-    clusters = {result.spec.cluster_id for result in table.judged}
-    return ProbeDecision(verdict, rate, table.adjusted, len(clusters))
 
 
 def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:

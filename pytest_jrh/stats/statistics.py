@@ -327,6 +327,14 @@ def kappa_of(statistics: Statistics, mode: Mode, level: float) -> Estimate:
     return _of_two_labels(statistics.matrices[mode], _kappa(_with_answer(judged), level))
 
 
+def kappa_by_case(pairs: Sequence[tuple[int, int]]) -> Estimate:
+    """Agreement beyond chance of these labels and answers, as if no two cases shared a run."""
+    import numpy as np
+
+    columns = np.array(pairs, dtype=float)
+    return estimate_kappa(columns[:, 0], columns[:, 1], np.arange(len(pairs)))
+
+
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:
     """Replaces kappa by a reason where all labels are the same: it would be 0 for every judge."""
     labels = [label for label, row in zip(matrix.labels, matrix.rows, strict=True) if row]

@@ -31,8 +31,8 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
-from pytest_jrh.stats import gate
 from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
+from pytest_jrh.stats.decision import tolerated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -422,7 +422,7 @@ class BaselineFile:
 
     def tolerated(self, result: CaseResult, rules: GateRules) -> str | None:
         """Why a disagreement does not fail its item, or None where it does."""
-        return gate.tolerated(result, self.content, rules, accepts=self.updating)
+        return tolerated(result, self.content, rules, accepts=self.updating)
 
     def accept(
         self,

@@ -22,6 +22,9 @@ LAX = "lax/tiny.yml"
 FILE = "baseline.json"
 BASELINE = f"--jrh-baseline={FILE}"
 UPDATE = "--jrh-update-baseline"
+LIMIT = "{min_recall: 0.5}"
+"""The laxer judge breaks it, and fails."""
+BROKEN = "the new prompt misses 4 of 4 violations; min_recall 50% allows 2"
 LENIENCE = "Overlook whatever can be overlooked."
 REGRESSED = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 3, 4)]
 WORKERS = pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
@@ -33,7 +36,8 @@ class Project:
     prompt.
 
     The first judge lets the violation in run 2 pass, which the baseline has; the laxer one, those
-    of all runs. Both have recorded their verdicts.
+    of all runs: three more, which are too few to tell from chance. Both have recorded their
+    verdicts.
     """
 
     suite: SuiteFiles

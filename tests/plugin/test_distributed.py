@@ -110,8 +110,11 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
     # The suites share a folder, and the later ones move the records of the first in its file.
     assert not [line for line in tables[0] if "was not written" in line]
     assert any(line.startswith("Misses 1 of 2 violations (50%, ") for line in tables[0])
-    assert any(line.startswith("scale: The judge agrees with all ") for line in tables[0])
-    assert "panel: 2 judges compared" in tables[0]
+    assert any(
+        line.startswith("! scale: UNCLEAR: the judge is not shown to be better")
+        for line in tables[0]
+    )
+    assert any(line.startswith("panel: ") for line in tables[0])
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["alone", "-n 2"])
@@ -214,7 +217,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(
     done = run_pytest(tmp_path, "-n", "2")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
-    assert "The judge agrees with all 4 labels of its own model" in done.lines
+    assert "! UNCLEAR: the judge is not shown to be better than chance" in done.lines
     made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
     assert (
         made.read_text("utf-8").count("\n") == 4
@@ -230,7 +233,10 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer)
     )
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["The judge agrees with all 2 labels of its own model", "*2 passed*1 rerun*"]
+        [
+            "! UNCLEAR: every label is 0, so that a judge that always says 0 is right",
+            "*2 passed*1 rerun*",
+        ]
     )
     result.stdout.no_fnmatch_line("*unscored*")
     assert_told_once(Path("junit.xml"), cases=2)
@@ -283,7 +289,8 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     assert done.code == pytest.ExitCode.OK, done.stdout
     # What litellm warns of is listed, too.
     assert re.search(r"4 passed, (\d+ warnings?, )?1 rerun", done.stdout)
-    assert "The judge agrees with all 4 labels of its own model" in done.lines
+    told = "! UNCLEAR: every label is 0, so that a judge that always says 0 is right"
+    assert told in done.lines
     assert done.stdout.count("does not accept temperature") == 1
     assert_told_once(tmp_path / "junit.xml", cases=4)
 

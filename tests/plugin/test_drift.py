@@ -214,7 +214,9 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
     assert text.startswith(
         "<!-- pytest-jrh: judge drift -->\nhttps://github.com/o/r/actions/runs/7"
     )
-    assert re.search(r"## ❌ FAIL: The judge misses \d+ violations, more than before \(\d+\)", text)
+    assert re.search(
+        r"## ❌ FAIL: the judge misses \d+ of \d+ violations that it found before", text
+    )
     assert (
         "judge: gpt-4.1-mini answered as gpt-4.1-mini-2025-09-09; the recordings have "
         "gpt-4.1-mini-2025-04-14." in text
@@ -238,13 +240,14 @@ def test_a_week_in_which_nothing_was_asked_is_not_green(repository: Repository) 
     assert NOT_DECIDED in week.printed
 
 
-@pytest.mark.parametrize("reason", ["nothing compared", "inconclusive"])
+@pytest.mark.parametrize("reason", ["nothing compared", "unclear"])
 def test_a_gate_that_decides_nothing_is_an_error_and_no_drift(
     repository: Repository, reason: str
 ) -> None:
     file, old, new = BASELINE, r'(?<="case_digest": ")\w+', "0" * 16
-    if reason == "inconclusive":
-        file, old, new = CONFIG.partition("=")[2], "max_drop: 0", "max_drop: 0.05\n  proof: true"
+    if reason == "unclear":
+        file, old = CONFIG.partition("=")[2], r"max_drop: 0\b"
+        new = "max_drop: 0.05\n  proof: true\n  unclear: fail"
     path = repository.folder / file
     text, number = re.subn(old, new, path.read_text("utf-8"))
     assert number
@@ -254,7 +257,7 @@ def test_a_gate_that_decides_nothing_is_an_error_and_no_drift(
     assert server.count() == ASKED
     assert (week.code, week.calls) == (1, []), week.printed
     assert NOT_DECIDED in week.printed
-    words = {"nothing compared": "No case can be compared", "inconclusive": "INCONCLUSIVE: "}
+    words = {"nothing compared": "FAIL: nothing could be compared", "unclear": "UNCLEAR: "}
     assert words[reason] in week.printed
 
 
@@ -282,8 +285,9 @@ def test_the_page_shows_the_demo_with_another_model_behind_the_name(tmp_path: Pa
     replayed = run_pytest(demo.folder, *replay[1:])
     assert replayed.code == 1
     assert "0 calls made, 260 replayed" in replayed.stdout
-    assert "FAIL: The judge misses 6 violations, more than before (0)" in replayed.lines
+    assert "FAIL: the judge misses 6 of 25 violations that it found before" in replayed.lines
     updated = run_pytest(demo.folder, *update[1:])
-    assert updated.code == 1
+    assert updated.code == 0
+    assert "this update accepts a loss: 6 cases newly wrong" in " ".join(updated.stdout.split())
     assert "6 changed, 0 removed." in updated.stdout
     assert run_pytest(demo.folder, *replay[1:]).code == 0

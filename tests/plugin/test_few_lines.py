@@ -19,7 +19,7 @@ def printed(name: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "limit"),
-    [("demo", 38), ("prompt_change", 66), ("probes", 90), ("merge", 40), ("conversations", 28)],
+    [("demo", 39), ("prompt_change", 66), ("probes", 90), ("merge", 40), ("conversations", 28)],
 )
 def test_a_session_prints_few_lines(name: str, limit: int) -> None:
     assert len(printed(name)) <= limit
@@ -28,7 +28,7 @@ def test_a_session_prints_few_lines(name: str, limit: int) -> None:
 def test_the_last_lines_answer_a_stranger() -> None:
     last = " ".join(printed("prompt_change")[-18:])
     for answer in (
-        "FAIL: The new prompt misses 6 violations, more than before (0)",
+        "FAIL: the new prompt misses 6 of 25 violations that it found before",
         "Misses 6 of 25 violations (24%, 10-47), before 0.",
         "No false alarm on 29 clean runs",
         "54 confirmed by the judge's own model; 12 checked blind by the authors of pytest-jrh,",

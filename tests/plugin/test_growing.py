@@ -190,7 +190,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) 
         write_runs(log, range(1, 8))
         plan = run_pytest(tmp_path, suite.option, RECORD, "--jrh-plan", env=env).stdout
         assert server.requests == first
-        grown = run_pytest(tmp_path, suite.option, RECORD, baseline, *workers, env=env)
+        grown = run_pytest(tmp_path, suite.option, RECORD, baseline, "-v", *workers, env=env)
         asked = server.requests[len(first) :]
         after = committed(suite)
         replayed = run_pytest(tmp_path, suite.option, baseline, *workers, env=env)

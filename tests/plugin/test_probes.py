@@ -225,12 +225,16 @@ def test_a_baseline_and_a_gate_know_the_cases(pytester: pytest.Pytester, probed:
     done = pytester.runpytest(probed.probed.option)
     done.assert_outcomes(passed=23, xfailed=1)
     assert done.ret == 0
-    passed = "Gate passed: format_invariance turns 1 of 6 verdicts: too few to tell from chance."
+    passed = "PASS: the judge agrees with all 6 labels"
     assert passed in " ".join(done.outlines)
     config.write_text(f"{text}gate:\n  proof: true\n  probes: {{{PROBE}: {{}}}}\n", "utf-8")
     done = pytester.runpytest(probed.probed.option)
-    assert done.ret == 1
-    assert "not proven that no more than 0.0% turn" in " ".join(done.outlines)
+    assert done.ret == 0
+    told = (
+        f"UNCLEAR: {PROBE} turns 1 of 6 verdicts; max_rate 0% allows 0, and other runs are not "
+        "proven to keep to it"
+    )
+    assert told in " ".join(done.outlines)
 
 
 def test_results_of_earlier_sessions_are_kept_and_shards_merge(

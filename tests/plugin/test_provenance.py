@@ -22,7 +22,7 @@ def test_every_report_names_the_judge_and_that_its_prompt_has_changed(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *REPORTS, *workers)
-    result.assert_outcomes(failed=3, passed=4, xfailed=1)
+    result.assert_outcomes(passed=4, xfailed=4)
     assert (
         f"jrh: judge {JUDGE}, not the baseline's prompt; cases made by openai/gpt-4.1-mini, "
         "verified by openai/gpt-4.1-mini"

@@ -56,13 +56,13 @@ def test_the_answer_is_the_last_that_is_printed_and_figures_are_for_v(
         number for number, line in enumerate(result.outlines) if "judge reliability" in line
     )
     assert any("short test summary" in line for line in result.outlines[:start])
-    assert result.outlines[start + 1 : start + 3] == [
-        "! Not in these figures: 2 without a case, 1 unscored.",
-        "Not green: 1 case unscored.",
-    ]
+    told = "! Not in these figures: 2 without a case, 1 unscored."
+    assert result.outlines[start + 1] == told
     blank = result.outlines.index("", start)
     assert result.outlines[blank + 1 : -1] == [
-        "FAIL: The judge misses violations",
+        "FAIL: 1 case has no verdict (1 unrecorded)",
+        "The judge misses 1 of 2 violations.",
+        "UNCLEAR: the judge is not shown to be better than chance.",
         "Misses 1 of 2 violations (50%, 9-91).",
         "No false alarm on 3 clean runs (0%, 0-56).",
         "! Labels: 5 confirmed by the judge's own model.",
@@ -114,8 +114,8 @@ def test_the_section_is_coloured_as_pytest_is(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
     result = pytester.runpytest_inprocess(recorded.tiny.option, "--color=yes")
-    assert "\x1b[31mNot green: 1 case unscored." in result.stdout.str()
-    assert "\x1b[1m\x1b[31mFAIL: The judge misses violations" in result.stdout.str()
+    assert "\x1b[33m! Not in these figures: " in result.stdout.str()
+    assert "\x1b[1m\x1b[31mFAIL: 1 case has no verdict" in result.stdout.str()
 
 
 def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
@@ -126,7 +126,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     start = next(n for n, line in enumerate(result.outlines) if "judge reliability" in line)
     assert result.outlines[start + 1 : -1] == [
         "tiny: 5 verdicts, accuracy 80.0% (13.9-99.0), 1 wrong, 2 without a case, 1 unscored",
-        "Not green: 1 case unscored.",
+        "FAIL: 1 case has no verdict (1 unrecorded)",
         "1 case unrecorded. With an API key, this records only what is missing:",
         "  pytest --jrh-config=inputs/configs/tiny.yml --jrh-record-mode=none "
         "--jrh-judge-record-mode=new_episodes",

@@ -43,8 +43,8 @@ def files_below(folder: Path) -> dict[str, bytes]:
 def test_the_same_cases_of_both_classes_run_each_time(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    option = project.rules(TINY, "{max_regressions: 0}\nsubset: {smoke: 4}")
-    project.rules(LAX, "{max_regressions: 0}\nsubset: {smoke: 4}")
+    option = project.rules(TINY, "{max_drop: 0}\nsubset: {smoke: 4}")
+    project.rules(LAX, "{min_recall: 0.5}\nsubset: {smoke: 4}")
     first = pytester.runpytest(option, BASELINE, SMOKE, "-rA", "-v", *workers)
     cases = selected(first)
     assert sorted(case.split("::")[0] for case in cases) == [
@@ -61,33 +61,23 @@ def test_the_same_cases_of_both_classes_run_each_time(
 def test_a_baseline_of_all_cases_is_compared_on_these_alone(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    rules = "{min_compared: 1, min_cases: 9, max_drop: 0.1, proof: true}"
-    option = project.rules(TINY, f"{rules}\nsubset: {{smoke: 4}}")
+    option = project.rules(TINY, "{max_drop: 0.1, unclear: fail}\nsubset: {smoke: 4}")
     before = (project.folder / FILE).read_bytes()
-    result = pytester.runpytest(option, BASELINE, SMOKE, "--jrh-report=part.md")
+    result = pytester.runpytest(option, BASELINE, SMOKE, "-v", "--jrh-report=part.md")
     assert result.ret == pytest.ExitCode.OK
     assert "(subset smoke)" in (project.folder / "part.md").read_text("utf-8")
-    text = " ".join(result.stdout.str().split())
-    assert (
-        "4 of 8 cases (subset smoke): on 4 cases max_drop hardly tells any drop from chance; "
-        "gate.proof, gate.min_cases decide about all cases alone." in text
-    )
-    assert "4 of 4 cases compared with the baseline" in text
-    assert "not comparable" not in text
+    assert "PASS: the judge is as good as before on 4 cases (subset smoke)" in result.outlines
+    assert "4 of 4 cases of the baseline compared" in result.stdout.str()
+    assert "not comparable" not in result.stdout.str()
     assert (project.folder / FILE).read_bytes() == before
-    # Of all cases the same rules ask for more.
-    assert pytester.runpytest(option, BASELINE).ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_without_max_drop_one_wrong_case_is_seen(
+def test_a_subset_is_named_and_decided_by_the_limits(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     option = project.rules(TINY, "{min_accuracy: 0.5}\nsubset: {smoke: 5}")
     result = pytester.runpytest(option, SMOKE)
-    # Where a share of 28% breaks, none of five is broken in 0.72 to the fifth, a fifth of sessions.
-    text = "! 5 of 8 cases (subset smoke): a drop of less than 28 points may go unseen."
-    assert text in result.outlines
-    assert "Few cases for a gate" not in result.stdout.str()
+    assert "! 5 of 8 cases in this session." in result.outlines
     assert "--jrh-update-baseline" not in result.stdout.str()
     assert session_of(project.folder / RESULTS) == {
         "cases": 5,
@@ -199,7 +189,7 @@ def test_a_panel_judges_the_same_cases_and_a_scale_has_its_levels(
         suite.config.write_text(f"{text}\nsubset: {{smoke: 1}}\n", encoding="utf-8")
     options = [recorded.panel.option, recorded.scale.option]
     result = pytester.runpytest(*options, SMOKE, "-rA", "-v")
-    text = "! 2 of 4 cases of suite panel (subset smoke, 2 judges): a drop of less than 80 points"
+    text = "! 2 of 4 cases of suite panel in this session."
     assert text in " ".join(result.stdout.str().split())
     [level, kind, strict] = selected(result)
     assert "score_" in level or "score_" in kind or "score_" in strict

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.plugin.gated import BASELINE, LAX, REGRESSED, WORKERS, Project
+from tests.plugin.gated import BASELINE, LAX, WORKERS, Project
+from tests.plugin.recorded import PERTURBATION
 
 HEADLINE = "The judge gave 0 (satisfied); the right answer is 1 (violated)."
+WRONG = [f"{LAX}::{PERTURBATION}run-{number}[e1]" for number in (1, 2, 3, 4)]
 RUBRIC = "    Demand 1: the assistant answers kindly and clearly."
 
 
@@ -22,8 +24,8 @@ def section(lines: Sequence[str], title: str) -> list[str]:
 
 
 def failures(pytester: pytest.Pytester, *arguments: str) -> list[str]:
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *arguments)
-    result.assert_outcomes(failed=3, passed=4, xfailed=1)
+    result = pytester.runpytest(f"--jrh-config={LAX}", *arguments)
+    result.assert_outcomes(failed=4, passed=4)
     return section(result.outlines, "FAILURES")
 
 
@@ -33,9 +35,9 @@ def test_a_rubric_is_printed_once_and_each_case_in_order(
 ) -> None:
     lines = failures(pytester, "-v", *workers)
     assert lines.count(RUBRIC) == 1
-    assert lines.count(HEADLINE) == 3
+    assert lines.count(HEADLINE) == 4
     headings = [line.strip("_ ") for line in lines if line.startswith("__")]
-    assert headings == [name.partition("::")[2] for name in REGRESSED]
+    assert headings == [name.partition("::")[2] for name in WRONG]
     assert not [line for line in lines if line.startswith("[gw")]
 
 
@@ -46,7 +48,7 @@ def test_one_case_is_explained_and_the_others_are_listed(
     lines = failures(pytester, *workers)
     headings = [line.strip("_ ") for line in lines if line.startswith("__")]
     assert headings == ["rubric-1: As planned (run-1)"]
-    assert "2 more, whole with -v." in lines
+    assert "3 more, whole with -v." in lines
     assert RUBRIC not in lines
     assert lines.count(HEADLINE) == 1
     assert sum(line.startswith("run it again: pytest --jrh-config=") for line in lines) == 1
@@ -54,28 +56,26 @@ def test_one_case_is_explained_and_the_others_are_listed(
 
 
 def test_long_is_whole(pytester: pytest.Pytester, project: Project) -> None:
-    assert failures(pytester, "--tb=long").count(HEADLINE) == 3
+    assert failures(pytester, "--tb=long").count(HEADLINE) == 4
 
 
 @WORKERS
 def test_line_is_one_line_a_case(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    assert failures(pytester, "--tb=line", *workers) == [
-        f"{name}: {HEADLINE}" for name in REGRESSED
-    ]
+    assert failures(pytester, "--tb=line", *workers) == [f"{name}: {HEADLINE}" for name in WRONG]
 
 
 def test_short_has_neither_rubric_nor_reasons(pytester: pytest.Pytester, project: Project) -> None:
     lines = failures(pytester, "--tb=short")
     assert RUBRIC not in lines
     assert not [line for line in lines if line.startswith(("expected:", "given:"))]
-    assert sum(line.startswith("run it again: ") for line in lines) == 3
+    assert sum(line.startswith("run it again: ") for line in lines) == 4
 
 
 def test_no_prints_no_section(pytester: pytest.Pytester, project: Project) -> None:
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "--tb=no")
-    result.assert_outcomes(failed=3, passed=4, xfailed=1)
+    result = pytester.runpytest(f"--jrh-config={LAX}", "--tb=no")
+    result.assert_outcomes(failed=4, passed=4)
     result.stdout.no_fnmatch_line("*= FAILURES =*")
 
 
@@ -113,9 +113,9 @@ def test_what_other_tests_fail_with_is_left_as_it_is(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     pytester.makepyfile(test_own="def test_it():\n    assert 1 == 2, 'own words'\n")
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "test_own.py", "--tb=line")
-    result.assert_outcomes(failed=4, passed=4, xfailed=1)
+    result = pytester.runpytest(f"--jrh-config={LAX}", "test_own.py", "--tb=line")
+    result.assert_outcomes(failed=5, passed=4)
     lines = section(result.outlines, "FAILURES")
     assert len(lines) >= 4
     assert any("own words" in line for line in lines)
-    assert lines[-3:] == [f"{name}: {HEADLINE}" for name in REGRESSED]
+    assert lines[-4:] == [f"{name}: {HEADLINE}" for name in WRONG]

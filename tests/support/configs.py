@@ -75,8 +75,7 @@ test_agent_perturbation_config:
   sample_num_from_orig: 5
   sampling_seed: 87
 judge: {temperature: 0, show_reasoning: true}
-gate:
-  {min_accuracy: {agent_perturbation: 0.85}, lower_bound: true, max_regressions: 1, min_cases: 2}
+gate: {max_drop: 0.1, min_accuracy: 0.8, max_error: 0.5, unclear: fail, proof: true}
 replay: {cassette_dir: tapes, record_mode: none, judge_record_mode: all, frozen: false}
 """
 """Every key that a config may have."""

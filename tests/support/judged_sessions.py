@@ -16,7 +16,7 @@ from pytest_jrh.reports.gate import gate_blocks
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.stats.baseline import Baseline, Scope, short, update
-from pytest_jrh.stats.gate import decide
+from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.baseline import JudgePrompt, KeptVerdict, KeptVerdicts
 from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
 from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.core.model import Case, Message, Rubric
-    from pytest_jrh.stats.gate import GateDecision
+    from pytest_jrh.stats.decision import Decision
 
 Answer: TypeAlias = "Callable[[CaseSpec, int], int]"
 
@@ -50,7 +50,7 @@ def right(spec: CaseSpec, expected: int) -> int:
     return expected
 
 
-def gate_texts(decision: GateDecision, nodes: Mapping[str, str] | None = None) -> list[str]:
+def gate_texts(decision: Decision, nodes: Mapping[str, str] | None = None) -> list[str]:
     """What the terminal says of a decision, in lines of any length; `nodes` name cases by id."""
     session = Session([], nodes=nodes or {})
     return [line.text for line in block_lines(gate_blocks(decision, session), 10_000)]
@@ -182,7 +182,7 @@ def session_of(
             if old is None
             else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
         )
-        decisions[suite] = decide(own, baseline, GateRules(**rules), scope)  # type: ignore[arg-type]
+        decisions[suite] = decide(own, GateRules(**rules), Held(baseline, scope))  # type: ignore[arg-type]
     nodes = {
         result.case_id: f"suites/{result.spec.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given

@@ -21,6 +21,7 @@ from tests.support.judged_sessions import (
     EARLIER_JUDGE,
     HOSTILE,
     judged,
+    misses,
     right,
     session_of,
     wrong_on,
@@ -52,9 +53,9 @@ def regressed(results: list[CaseResult], **rules: Any) -> Session:
 
 
 def test_regression_is_an_error_at_its_rubrics_line() -> None:
-    lines = annotation_lines(regressed(judged(wrong_on("run-003"), rubrics=("tone",))), BASE)
-    assert len(lines) == 2
-    kind, properties, message = read(lines[0])
+    lines = annotation_lines(regressed(judged(misses(6), rubrics=("tone",))), BASE)
+    assert len(lines) == 6
+    kind, properties, message = read(lines[3])
     assert kind == "error"
     assert properties == {
         "file": "suites/rubrics.yml",
@@ -69,7 +70,7 @@ def test_regression_is_an_error_at_its_rubrics_line() -> None:
 
 
 def test_regressions_that_the_gate_lets_through_are_warnings() -> None:
-    session = regressed(judged(wrong_on("run-003"), rubrics=("tone",)), max_regressions=3)
+    session = regressed(judged(wrong_on("run-003"), rubrics=("tone",)))
     assert {read(line)[0] for line in annotation_lines(session, BASE)} == {"warning"}
 
 
@@ -187,7 +188,7 @@ def test_old_disagreements_and_sessions_without_a_baseline_have_none() -> None:
 def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
     wrong = [
         result_with(result, rubric_id=f"a,file=x:{HOSTILE}", reasoning=HOSTILE, judge=HOSTILE)
-        for result in judged(wrong_on("run-003"), rubrics=("tone",))
+        for result in judged(misses(6), rubrics=("tone",))
     ]
     for line in annotation_lines(regressed(wrong), BASE):
         kind, properties, message = read(line)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import pytest
 
 from pytest_jrh.reports.answer import (
     agreement_sentence,
@@ -18,7 +15,6 @@ from pytest_jrh.reports.blocks import Cases, Sentence, Table
 from pytest_jrh.reports.card import judge_cards
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.store.labels import Grounds, Kinship
 from tests.support.judged_sessions import (
     always,
     judged,
@@ -28,10 +24,9 @@ from tests.support.judged_sessions import (
     session_of,
     wrong_on,
 )
-from tests.support.made_cases import make_result
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, CaseSpec
+    from pytest_jrh.core.model import CaseSpec
 
 
 def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:
@@ -46,38 +41,14 @@ def test_a_card_says_what_is_missed_and_what_is_a_false_alarm() -> None:
     )
     assert [row.name for row in card.rows] == ["tone", "refund_policy"]
     assert card.rows[0].found.text == "9/12"
-    assert card.title == "The judge is wrong in 3 of 48 cases"
+    assert session_title(session) == "FAIL: the judge misses 3 of 24 violations"
 
 
 def test_the_baseline_stands_beside() -> None:
     session = session_of(judged(misses(6), runs=12), before=judged(right, runs=12))
     (card,) = judge_cards(session)
-    assert (card.word, card.title) == (
-        "FAIL",
-        "The judge misses 6 violations, more than before (0)",
-    )
     assert card.sentences[0].endswith(", before 0.")
     assert card.rows[0].found.text == "6/12 (was 12/12)"
-
-
-def test_a_gate_that_fails_for_a_missing_verdict_alone_is_not_titled_by_flicker() -> None:
-    results = judged(wrong_on("run-001"), runs=30)
-    results[-1] = make_result(results[-1].spec, "model_error")
-    before = judged(right, runs=30)
-    (card,) = judge_cards(session_of(results, before=before, max_drop=0.3))
-    assert (card.word, card.title) == ("FAIL", "1 case without a verdict")
-
-
-def test_the_same_verdicts_are_as_good_as_before() -> None:
-    results = judged(wrong_on("run-003"), runs=12)
-    (card,) = judge_cards(session_of(results, before=results))
-    assert (card.word, card.title) == ("PASS", "The judge is as good as before")
-
-
-@pytest.mark.parametrize("score", [0, 1])
-def test_a_judge_that_always_says_the_same_is_named_so_whatever_its_accuracy(score: int) -> None:
-    (card,) = judge_cards(session_of(judged(always(score), runs=12)))
-    assert card.title == card.flaw == "The judge always gives the same verdict"
 
 
 def test_an_ordinal_card_has_a_row_for_each_level() -> None:
@@ -91,7 +62,7 @@ def test_an_ordinal_card_has_a_row_for_each_level() -> None:
 def test_new_mistakes_are_read_before_old_ones() -> None:
     before = judged(wrong_on("run-001"), runs=6)
     now = judged(wrong_on("run-001", "run-004"), runs=6)
-    worst = worst_results(session_of(now, before=before, max_regressions=0))
+    worst = worst_results(session_of(now, before=before))
     assert {result.spec.run_id for result in worst[: len(worst) // 2]} == {"run-004"}
 
 
@@ -99,7 +70,7 @@ def test_the_answer_is_decision_figures_labels_cases_and_next_step() -> None:
     session = session_of(judged(misses(6), runs=12), before=judged(right, runs=12))
     blocks = answer_blocks(session)
     sentences = [block.text for block in blocks if isinstance(block, Sentence)]
-    assert sentences[0] == "FAIL: The judge misses 6 violations, more than before (0)"
+    assert sentences[0] == ("FAIL: the judge misses 6 of 24 violations that it found before")
     assert sentences[-1].startswith("Next: read the 6 cases;")
     (cases,) = (block for block in blocks if isinstance(block, Cases))
     assert len(cases.cases) == 6
@@ -118,19 +89,6 @@ def test_of_many_mistakes_the_rubric_with_the_most_is_read_first() -> None:
     assert {result.spec.rubric_id for result in worst_results(session)[:40]} == {"tone"}
 
 
-def test_the_title_says_where_the_judges_own_model_gave_the_labels() -> None:
-    kin = Kinship("", "openai/x", "openai/x", same=True)
-    session = replace(
-        session_of(judged(right)), grounds={"refunds": Grounds(verifier="openai/x", kin=(kin,))}
-    )
-    (card,) = judge_cards(session)
-    assert card.title == "The judge agrees with all 48 labels of its own model"
-    other = kin._replace(same=False)
-    session = replace(session, grounds={"refunds": Grounds(verifier="openai/x", kin=(other,))})
-    (card,) = judge_cards(session)
-    assert card.title == "The judge agrees with all 48 labels"
-
-
 def test_a_case_says_whose_reason_stands_under_it() -> None:
     for results, judge in ((judged(misses(1)), "Judge"), (judged(misses(1), judge="a"), "Judge a")):
         (cases,) = (
@@ -144,23 +102,7 @@ def test_of_several_judges_the_best_one_is_named_first() -> None:
     cards = judge_cards(session)
     assert [card.judge for card in cards] == ["b", "a"]
     assert agreement_sentence(cards).startswith("b agrees best with the labels: kappa 1.00 (")
-    assert session_title(session) == "2 judges compared"
-
-
-@pytest.mark.parametrize(
-    ("before", "title"),
-    [
-        ([], "Judge a misses 8 violations"),
-        (judged(right, judge="b"), "Judge a misses 8 violations"),
-        (judged(right, judge="a"), "Judge a misses 8 more violations"),
-    ],
-    ids=["nothing", "the other judge", "this judge"],
-)
-def test_more_than_before_is_said_of_a_judge_that_was_compared(
-    before: list[CaseResult], title: str
-) -> None:
-    session = session_of([*judged(misses(8), judge="a"), *judged(right, judge="b")], before=before)
-    assert session_title(session) == f"FAIL: {title}"
+    assert session_title(session) == "FAIL: judge a misses 8 of 24 violations"
 
 
 def test_judges_that_are_all_right_agree_equally() -> None:

@@ -55,7 +55,7 @@ def test_a_table_of_an_agent_judge_has_the_known_figures_clustered_by_task() -> 
         ("vanilla_norules", 0.05, False, "FAIL"),
         ("cot", 0.0, False, "FAIL"),
         ("cot", 0.05, False, "PASS"),
-        ("cot", 0.05, True, "INCONCLUSIVE"),
+        ("cot", 0.05, True, "UNCLEAR"),
         ("swap", 0.05, True, "PASS"),
     ],
 )
@@ -73,11 +73,8 @@ def test_the_decision_about_a_prompt_is_that_of_the_documentation(
         proof=proof,
     )
     assert checked.decision is not None
-    [found] = [
-        threshold.drop for threshold in checked.decision.thresholds if threshold.drop is not None
-    ]
-    assert found.verdict == verdict
-    assert checked.passed == (verdict == "PASS")
+    assert checked.decision.word == verdict
+    assert checked.passed == (verdict != "FAIL")
 
 
 def test_the_command_prints_figures_and_writes_what_it_is_told(
@@ -107,14 +104,14 @@ def test_a_baseline_decides_and_its_failure_is_exit_code_1(
     path = written(tmp_path, f"case,label,verdict,old\n{lost}b,1,1,1\nc,0,0,0\n", "lost.csv")
     assert main(["check", ONE, str(path), "--baseline", "old"]) == 1
     printed = capsys.readouterr().out
-    assert "FAIL: The judge misses 8 violations, more than before (0)" in printed
+    assert "FAIL: the judge misses 8 of 9 violations that it found before" in printed
     # Nothing is called a rubric in a table without rubrics.
     assert "\n  lost0 - missed\n" in printed
     assert "Misses 8 of 9 violations" in printed
     assert "baseline: old\n" in printed
     path = written(tmp_path, "case,label,verdict,old\na,1,0,1\nb,1,1,1\nc,0,0,0\n")
     assert main(["check", ONE, str(path), "--baseline", "old"]) == 0
-    assert "1 regression" in capsys.readouterr().out
+    assert "Misses 1 of 2 violations" in capsys.readouterr().out
     earlier = written(tmp_path, "case,verdict\nc,0\na,0\nb,1\n", "old.csv")
     assert main(["check", ONE, str(path), "--verdict", "verdict", "--baseline", str(earlier)]) == 0
     capsys.readouterr()
@@ -131,7 +128,7 @@ def test_a_case_with_another_label_in_the_baseline_is_not_compared(tmp_path: Pat
     assert decision is not None
     assert decision.comparison is not None
     assert len(decision.comparison.pairs) == 35
-    reasons = set(decision.not_comparable.values())
+    reasons = set(decision.comparison.not_comparable.values())
     assert reasons == {"the case has changed: another rubric text, transcript or label"}
 
 
@@ -150,7 +147,7 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
     old, new = results("old.jsonl", 0), results("new.jsonl", 20)
     assert main(["check", ONE, new, "--baseline", old]) == 1
     printed = capsys.readouterr().out
-    assert "FAIL: The judge misses 10 violations, more than before (0)" in printed
+    assert "FAIL: the judge misses 10 of 20 violations that it found before" in printed
 
 
 def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_asked_for(
@@ -160,7 +157,7 @@ def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_a
     path = written(tmp_path, "case,label,verdict\n" + "".join(rows[:33]))
     old = written(tmp_path, "case,label,verdict\n" + "".join(rows), "old.csv")
     assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1
-    assert "7 cases never reported" in " ".join(capsys.readouterr().out.split())
+    assert "7 cases have no verdict (7 never reported)" in " ".join(capsys.readouterr().out.split())
     assert main(["check", ONE, str(path), "--baseline", str(old), "--common"]) == 0
     path.write_text("case,label,verdict\n" + "".join(rows[:39]) + "c39,1,\n", "utf-8")
     assert main(["check", ONE, str(path), "--baseline", str(old)]) == 1

@@ -186,15 +186,13 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("replay.record_mode", "new", "must be none, once, new_episodes or all", None),
         ("replay.frozen", 1, "got 1; must be true", None),
         ("gate.min_accuracy", 90, "got 90; must be a number from 0 to 1", None),
-        ("gate.min_accuracy", {"x": 0.9}, 'got a threshold for "x"', None),
-        ("gate.lower_bound", "no", 'got "no"; must be true or false', None),
-        ("gate.lower_bound", True, "has no effect without min_accuracy", "or remove lower_bound"),
-        ("gate.inconclusive", "pass", "has no effect without max_drop", "add gate.max_drop"),
+        ("gate.min_accuracy", {"agent_positives": 0.9}, "limits by test were removed: set", None),
+        ("gate.lower_bound", True, "was removed: set gate.proof: true", None),
+        ("gate.max_regressions", 3, "was removed: set gate.max_drop: 0", None),
+        ("gate.unclear", "fial", 'got "fial"; must be pass or fail', "fail is the nearest"),
         ("gate.max_drop", 5, "got 5; must be a number from 0 and below 1 (0.05: 5 points)", None),
         ("gate.max_drop", -1, "got -1; must be a number from 0 and below 1", None),
-        ("gate.proof", True, "has no effect without max_drop", "add gate.max_drop"),
-        ("gate.inconclusive", "fial", 'got "fial"; must be fail or pass', "fail is the nearest"),
-        ("gate.max_regressions", -1, "got -1; must be an integer >= 0", None),
+        ("gate.max_error", -1, "got -1; must be a number from 0 on", None),
         ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
         ("planer", {}, "unknown key; the sections of a config are admin", None),
     ],
@@ -211,7 +209,7 @@ def test_a_bad_value_says_what_was_there_and_what_may_be_there(
 
 
 def test_a_limit_of_a_drop_that_is_no_number_is_one_problem(folder: Folder) -> None:
-    data = changed("gate", {"max_drop": "abc", "proof": True, "inconclusive": "pass"})
+    data = changed("gate", {"max_drop": "abc", "proof": True})
     [problem] = folder.problems(data)
     assert problem.key == "gate.max_drop"
     assert 'got "abc"; must be a number from 0 and below 1' in problem.message
@@ -289,23 +287,3 @@ def test_values_are_shortened_and_stripped_of_escapes(folder: Folder) -> None:
     assert "\x07" not in problem.message
     assert '"red' in problem.message
     assert len(problem.message) < 130
-
-
-@pytest.mark.parametrize(
-    "judged",
-    [{"tests_to_run": ["agent_perturbation"]}, {"tests_to_evaluate": ["agent_perturbation"]}],
-)
-def test_a_minimal_accuracy_for_a_test_without_verdicts_is_refused(
-    folder: Folder, judged: dict[str, list[str]]
-) -> None:
-    (name, tests), *_ = judged.items()
-    section = "perturbation_config" if name == "tests_to_run" else "evaluation_config"
-    config = changed("gate.min_accuracy", {"agent_positives": 0.9})
-    config["admin"]["perturbation_config"]["tests_to_run"] = [
-        "agent_perturbation",
-        "agent_positives",
-    ]
-    config["admin"].setdefault(section, {})[name] = tests
-    (problem,) = folder.problems(config)
-    assert problem.key == "gate.min_accuracy.agent_positives"
-    assert "the suite has no verdicts; it judges agent_perturbation" in problem.message

@@ -48,10 +48,10 @@ def test_the_page_about_strong_judges_is_current() -> None:
     """Where this fails: python -m tools.strong_judges"""
     assert strong_judges.PAGE.read_text("utf-8") == strong_judges.page()
     assert {prompt: cells for prompt, *cells in strong_judges.decisions()} == {
-        "vanilla_norules": ["FAIL"] * 4,
-        "cot": ["FAIL", "PASS", "FAIL", "INCONCLUSIVE"],
-        "metrics_reference": ["PASS", "PASS", "INCONCLUSIVE", "PASS"],
-        "swap": ["PASS", "PASS", "INCONCLUSIVE", "PASS"],
+        "vanilla_norules": ["FAIL"] * 3,
+        "cot": ["FAIL", "PASS", "UNCLEAR"],
+        "metrics_reference": ["PASS", "PASS", "PASS"],
+        "swap": ["PASS", "PASS", "PASS"],
     }
 
 
@@ -62,7 +62,7 @@ def test_the_readme_shows_what_is_printed_of_a_strong_judge(
     monkeypatch.setenv("COLUMNS", "80")
     readme = (ROOT / "README.md").read_text("utf-8")
     [(command, decision)] = re.findall(
-        r"^    python -m pytest_jrh (check .+)\n\n```text\n(Gate failed: [^`]+)```",
+        r"^    python -m pytest_jrh (check .+)\n\n```text\n(FAIL: [^`]+)```",
         readme,
         re.MULTILINE,
     )

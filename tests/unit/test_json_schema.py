@@ -108,7 +108,6 @@ GOOD: dict[str, dict[str, Any]] = {
     "one preprocessor": {
         "test_agent_perturbation_config": {"transcript_preprocessors": "drop_tool_messages"}
     },
-    "a threshold for each test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
     "one judge for a panel": {"admin": {"evaluation_config": {"judges": {"name": "strict"}}}},
     "a panel": {
         "admin": {"evaluation_config": {"judges": [{"name": "strict", "temperature": 0.5}]}}
@@ -122,7 +121,7 @@ BAD: dict[str, dict[str, Any]] = {
     },
     "a misspelled section": {"judges": {"model": "x"}},
     "another template": {"admin": {"evaluation_config": {"template": "agent_judges"}}},
-    "true in quotes": {"gate": {"lower_bound": "true"}},
+    "true in quotes": {"gate": {"proof": "true"}},
     "a number in quotes": {"admin": {"evaluation_config": {"max_workers": "8"}}},
     "no workers": {"admin": {"evaluation_config": {"max_workers": 0}}},
     "an unknown test": {"admin": {"perturbation_config": {"tests_to_run": ["agent_negatives"]}}},
@@ -130,7 +129,7 @@ BAD: dict[str, dict[str, Any]] = {
         "admin": {"perturbation_config": {"tests_to_run": "agent_positives"}}
     },
     "a percentage for a share": {"gate": {"min_accuracy": 90}},
-    "a threshold for another test": {"gate": {"min_accuracy": {"agent_negatives": 0.9}}},
+    "a limit of one test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
     "a negative temperature": {"judge": {"temperature": -1}},
     "a server without a scheme": {"judge": {"api_base": "localhost:8000"}},
     "a model for a stage": {"test_agent_perturbation_config": {"planner": "openai/gpt-4.1-mini"}},

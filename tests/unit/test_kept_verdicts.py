@@ -202,7 +202,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
 
     annotations = annotation_lines(session, Files(Path("/repo")))
     assert annotations[0] == (
-        "::error file=judge.md,line=1,title=The judge's prompt changed::With this prompt: 4 "
+        "::warning file=judge.md,line=1,title=The judge's prompt changed::With this prompt: 4 "
         "regressions, 0 fixes in 16 cases compared with the baseline."
     )
 

@@ -90,7 +90,7 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
         for result in judged(always(0), runs=2, rubrics=rubrics)
     ]
     page = report(session_of(now, before))
-    title = "❌ FAIL: The judge misses 600 violations, more than before (0)"
+    title = "❌ FAIL: the judge misses 600 of 600 violations that it found before"
     assert page.all("h2")[0].text == title
     assert any("The worst 8 of 300 rubrics:" in element.text for element in page.all("p"))
     assert cells(page)[-1] == ["all", "0/600 (was 600/600)", "0/600 (was 0/600)"]

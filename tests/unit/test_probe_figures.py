@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Cell
-from pytest_jrh.reports.gate import change_sentences, decision_sentence
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report, prose
 from pytest_jrh.reports.probes import (
@@ -23,18 +21,12 @@ from pytest_jrh.reports.probes import (
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.stats.baseline import Baseline, Scope, update
-from pytest_jrh.stats.gate import LEFT_TO_THE_GATE, decide, tolerated
 from pytest_jrh.stats.probes import (
     SUPPOSED_FLICKER,
-    ProbeRow,
     ProbeTable,
     chance_of,
-    decide_probe,
-    is_turned,
     probe_tables,
 )
-from pytest_jrh.stats.statistics import share_of
 from tests.support.judged_sessions import (
     HOSTILE,
     INJECTION,
@@ -166,124 +158,6 @@ def test_no_verdict_that_turned_is_certain_and_none_at_all_is_chance() -> None:
     assert chance_of(turned_of((1, 1), (1, 1)), 0.02) == pytest.approx(0.02**2)
     # Of cases that come in clusters there are fewer.
     assert chance_of(turned_of(*[(4, 4)] * 3), 0.02) > chance_of(turned_of(*[(1, 1)] * 12), 0.02)
-
-
-def table_with(turned: int, n: int, flicker: float = SUPPOSED_FLICKER) -> ProbeTable:
-    results = turned_of(*[(1, 1)] * turned, *[(0, 1)] * (n - turned))
-    p_value = chance_of(results, flicker)
-    return ProbeTable(
-        "s",
-        "",
-        LAYOUT,
-        ProbeRow("", share_of(results, is_turned)),
-        (),
-        ordinal=False,
-        p_value=p_value,
-        adjusted=p_value,
-        judged=tuple(results),
-    )
-
-
-@pytest.mark.parametrize(
-    ("turned", "n", "limit", "verdict", "proven"),
-    [
-        (0, 60, 0.05, "PASS", "PASS"),
-        (0, 20, 0.05, "PASS", "INCONCLUSIVE"),
-        (0, 20, 0.0, "PASS", "INCONCLUSIVE"),
-        (1, 19, 0.0, "PASS", "INCONCLUSIVE"),
-        (10, 20, 0.05, "FAIL", "FAIL"),
-        (10, 20, 0.6, "PASS", "INCONCLUSIVE"),
-        (1, 40, 0.05, "PASS", "INCONCLUSIVE"),
-    ],
-)
-def test_a_rate_is_held_against_flicker_and_against_the_limit(
-    turned: int, n: int, limit: float, verdict: str, proven: str
-) -> None:
-    table = table_with(turned, n)
-    assert decide_probe(table, limit, proof=False).verdict == verdict
-    assert decide_probe(table, limit, proof=True).verdict == proven
-
-
-def test_a_rate_within_the_flicker_does_not_fail() -> None:
-    assert decide_probe(table_with(3, 20), 0.05, proof=False).verdict == "FAIL"
-    assert decide_probe(table_with(3, 20, 0.1), 0.05, proof=False).verdict == "PASS"
-
-
-def test_a_gate_decides_about_a_probe_and_its_cases_are_left_to_it() -> None:
-    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
-    results = [*judged(right), *derived(["json_layout"])]
-    scope = Scope.of(result.case_id for result in results)
-    decision = decide(results, None, rules, scope)
-    assert not decision.passed
-    assert decision.new_disagreements == ()
-    assert (
-        f"{LAYOUT} turns 10 of 20 verdicts: more than flicker explains, and than max_rate 5.0%"
-        in decision_sentence(decision)
-    )
-    turned = next(result for result in results if result.outcome == "disagree")
-    assert tolerated(turned, None, rules) == LEFT_TO_THE_GATE
-
-
-def test_other_rules_do_not_answer_for_a_probe() -> None:
-    turned = derived(["json_layout"])[0]
-    rules = GateRules(min_accuracy=0.5, max_drop=0.05)
-    assert tolerated(turned, Baseline(), rules) is None
-    results = [*judged(right), turned]
-    scope = Scope.of(result.case_id for result in results)
-    decision = decide(results, None, rules, scope)
-    assert decision.new_disagreements == (turned.case_id,)
-    assert next(each.n for each in decision.thresholds if each.rule == "min_accuracy") == 48
-
-
-def test_a_rule_is_left_out_where_no_case_of_its_probe_was_selected() -> None:
-    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
-    plain, more = judged(right), derived(["json_layout"])
-    known = [result.case_id for result in [*plain, *more]]
-    part = Scope.of(known, [result.case_id for result in plain])
-    assert decide(plain, None, rules, part).passed
-    # Of the whole suite it is missed, and of the probe alone it is held.
-    assert not decide(plain, None, rules, Scope.of(result.case_id for result in plain)).passed
-    alone = decide(more, None, rules, Scope.of(known, [result.case_id for result in more]))
-    assert [each.rule for each in alone.thresholds] == ["probe_rate"]
-    assert not alone.passed
-
-
-def test_a_probe_without_a_verdict_does_not_pass() -> None:
-    results = [replace(each, outcome="no_case", score=None) for each in derived()]
-    rules = {"probes": {LAYOUT: {"max_rate": 0.05}}}
-    for undecided in ({}, {"inconclusive": "pass"}, {"inconclusive": "pass", "proof": True}):
-        decision = decide(
-            [*judged(right), *results],
-            None,
-            GateRules.model_validate({**rules, **undecided}),
-            Scope.of(result.case_id for result in results),
-        )
-        assert not decision.passed
-
-
-def test_verdicts_of_one_run_are_not_called_few() -> None:
-    [one] = derived(["json_layout", "ids"], variants=["json_layout-ids"], runs=1)
-    wrong = replace(one, outcome="disagree", score=0)
-    turned = [replace(wrong, case_id=f"{one.case_id}{number}") for number in range(20)]
-    rules = GateRules.model_validate({"probes": {LAYOUT: {"max_rate": 0.05}}})
-    results = [*judged(right), *turned]
-    decision = decide(results, None, rules, Scope.of(result.case_id for result in results))
-    assert (
-        f"{LAYOUT} turns 20 of 20 verdicts: all of one run, which alone tells too little"
-        in decision_sentence(decision)
-    )
-
-
-def test_regressions_of_probes_are_counted_apart() -> None:
-    before = [*judged(right), *derived()]
-    scope = Scope.of(result.case_id for result in before)
-    baseline = update(Baseline(), before, scope).baseline
-    now = [*judged(right), *derived(["json_layout"])]
-    decision = decide(now, baseline, GateRules(), scope)
-    assert change_sentences(decision)[0] == (
-        "48 cases compared with the baseline: 0 regressions, 0 fixes (nothing changed). Of 20 "
-        "cases of probes: 10 regressions, 0 fixes."
-    )
 
 
 def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> None:

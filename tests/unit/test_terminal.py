@@ -17,6 +17,7 @@ from tests.support.judged_sessions import (
     always,
     coin,
     judged,
+    misses,
     right,
     scored,
     session_of,
@@ -111,16 +112,15 @@ def test_few_cases_have_no_table() -> None:
 
 
 def test_the_answer_stands_last_and_is_short() -> None:
-    results = judged(wrong_on("run-003"))
-    session = session_of(results, before=judged(right))
+    session = session_of(judged(misses(6)), before=judged(right))
     answer = list(answer_lines(session))
-    title = "FAIL: The judge misses 2 violations (was 0) and raises 2 false alarms (was 0)"
+    title = "FAIL: the judge misses 6 of 24 violations that it found before"
     assert answer[0] == (title, "bold red")
-    assert answer[1].text.startswith("Misses 2 of 24 violations (8%, ")
-    assert answer[2].text.startswith("2 false alarms on 24 clean runs (8%, ")
-    start = answer.index(Styled("wrong, worst first (4):", "bold"))
-    assert answer[start + 1].text == "  refund_policy: perturbation (run-003)"
-    assert answer[start + 5].text.startswith("Next: read the 4 cases;")
+    assert answer[1].text == "No new false alarms (0 of 24); chance does as much in 2 of 100."
+    assert answer[2].text.startswith("Misses 6 of 24 violations (25%, ")
+    start = answer.index(Styled("wrong, worst first (6):", "bold"))
+    assert answer[start + 1].text == "  tone: perturbation (run-000)"
+    assert answer[start + 5].text.startswith("Next: read the 6 cases;")
     assert len(answer) <= 12
 
 
@@ -129,10 +129,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
     lines = [line.text for line in quiet_lines(session, 80)]
     assert lines == [
         "refunds: 48 verdicts, accuracy 91.7% (62.6-98.6), 4 wrong",
-        "Gate failed: misses 2 of 24 violations that it found before (1 on refund_policy,",
-        "1 on tone; recall 100.0% before, 91.7% now), and raises 2 new false alarms on 24",
-        "cases that it passed before (1 on refund_policy, 1 on tone; false positives 0.0%",
-        "before, 8.3% now); 4 regressions, at most 0 allowed.",
+        "PASS: the judge is not shown to be worse than before: 4 of 48 cases newly wrong",
         "48 calls made, 96 replayed | 5,760 tokens | $0.0480",
     ]
     panel = session_of([*judged(right, judge="a"), *judged(always(1), judge="b")])
@@ -140,6 +137,7 @@ def test_a_quiet_session_has_a_line_for_each_judge_and_the_gate() -> None:
         "refunds, judge a: 48 verdicts, accuracy 100.0% (84.8-100.0), 0 wrong",
         "refunds, judge b: 48 verdicts, accuracy 50.0% (34.2-65.8), 24 wrong",
         "! Constant verdict: 1 (violated) for all 48 cases.",
+        "FAIL: judge b raises 24 false alarms on 24 satisfied cases",
     ]
 
 
@@ -148,7 +146,7 @@ def test_a_session_without_a_verdict_has_no_table() -> None:
     assert "! Not in these figures: 2 unscored." in texts(session)
     lines = short(session)
     assert not any("figures" in line for line in lines)
-    assert lines[-1] == "FAIL: No case has a verdict"
+    assert lines[-1] == "FAIL: 2 cases have no verdict (2 refused)"
 
 
 def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
@@ -158,20 +156,21 @@ def test_changes_are_named_by_node_id_in_pytests_colours() -> None:
     green = [line.text for line in styled if line.style == "green"]
     assert "  suites/refunds.jrh.yml::agent_positives::tone::run-003[e1]" in red
     assert "  suites/refunds.jrh.yml::agent_positives::tone::run-001[e1]" in green
-    assert " ".join(red).endswith("; 4 regressions, at most 0 allowed.")
-    assert any("Any regression fails: a judge" in line.text for line in styled)
+    assert any(line.text.startswith("Test by exchange") for line in styled)
     plain = short(session)
-    assert not any("Any regression fails: a judge" in line for line in plain)
+    assert not any(line.startswith("Test by exchange") for line in plain)
     assert "  refund_policy: positive (run-001)" in plain
 
 
 def test_passed_gate_is_green() -> None:
     session = session_of(judged(right), before=judged(right))
-    assert next(answer_lines(session)) == ("PASS: The judge is as good as before", "bold green")
+    assert next(answer_lines(session)) == (
+        "PASS: the judge is as good as before on 48 cases",
+        "bold green",
+    )
     styled = session_lines(session, verbosity=1)
     assert " ".join(line.text for line in styled if line.style == "green") == (
-        "Gate passed: 0 regressions, at most 0 allowed. What could have gone unseen: on other "
-        "runs, up to 23 points less recall or 23 points more false positives would look like this."
+        "PASS: the judge is as good as before on 48 cases"
     )
 
 

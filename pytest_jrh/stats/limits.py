@@ -1,0 +1,240 @@
+"""The limits that the figures of each judge and the probes are held against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats.columns import answer_of
+from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
+from pytest_jrh.stats.intervals import (
+    estimate_flicker,
+    flip_probability,
+    majority_flip,
+)
+from pytest_jrh.stats.probes import ProbeTable, is_turned, probe_tables
+from pytest_jrh.stats.statistics import accuracy_of, repeated_case, share_of
+
+if TYPE_CHECKING:
+    from pytest_jrh.config.schema import GateRules
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.stats.baseline import Pair, Scope
+
+
+# What is computed in another order is the same.
+_ROUNDING = 1e-9
+# A limit that is proposed leaves so many cases, or levels.
+_SLACK = 2
+# One-sided, at 5%.
+_FLICKER_QUANTILE = 1.645
+# Both ends of it are one-sided at 95%.
+_RATE_LEVEL = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit applied to one judge, or of `max_rate` to a probe's table: `figure` must reach
+    `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it.
+    """
+
+    rule: Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
+    judge: str
+    limit: float
+    figure: Estimate
+    broken: bool
+    by_flicker: bool = False
+    unproven: bool = False
+    probe: str = ""
+    cases: tuple[str, ...] = ()
+
+
+_LIMIT_TEXTS = {
+    "min_recall": "misses {} of {} violations",
+    "max_false_alarms": "raises {} false alarms on {} satisfied cases",
+    "min_accuracy": "is wrong on {} of {} cases",
+}
+
+
+def judge_limits(
+    judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
+) -> Iterator[Limit]:
+    """Hold the figures of each judge against the limits."""
+    if not rules.has_limits:
+        return
+    counting = [result for result in judged if not result.spec.derived]
+    for judge in dict.fromkeys(result.judge for result in counting):
+        of_judge = [result for result in counting if result.judge == judge]
+        verdict_flip, repeats = flip_of(of_judge, [p for p in pairs if p.now.judge == judge])
+        flip = majority_flip(verdict_flip, repeats)
+        violated = [result for result in of_judge if result.expected == 1]
+        satisfied = [result for result in of_judge if result.expected == 0]
+        if rules.min_recall is not None:
+            yield _share_limit("min_recall", judge, violated, rules.min_recall, rules, flip)
+        if rules.max_false_alarms is not None:
+            allowed = rules.max_false_alarms
+            yield _share_limit("max_false_alarms", judge, satisfied, allowed, rules, flip)
+        if rules.min_accuracy is not None:
+            yield _share_limit("min_accuracy", judge, of_judge, rules.min_accuracy, rules, flip)
+        if rules.max_error is not None:
+            yield _error_limit(judge, of_judge, rules.max_error, flip)
+
+
+def flip_of(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> tuple[float, int]:
+    """How likely a verdict is to flip when the judge is asked again, and how many repeats there
+    are; 0 where neither repeats nor the same judge's verdicts in the baseline tell.
+    """
+    before = {pair.now.case_id: pair.before.all_scores for pair in pairs if pair.same_judge}
+    flicker = estimate_flicker(
+        repeated_case(result, before.get(result.case_id, ())) for result in results
+    )
+    repeats = max((len(result.scores) for result in results), default=1) or 1
+    return flip_probability(flicker.value or 0.0), repeats
+
+
+def _by_flicker(short: float, n: int, flip: float) -> bool:
+    """Whether so many cases too few may be the flicker's."""
+    return short <= _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
+
+
+def _share_limit(
+    rule: Literal["min_recall", "max_false_alarms", "min_accuracy"],
+    judge: str,
+    results: Sequence[CaseResult],
+    limit: float,
+    rules: GateRules,
+    flip: float,
+) -> Limit:
+    right = accuracy_of(results)
+    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
+    n = len(results)
+    least = 1 - limit if rule == "max_false_alarms" else limit
+    broken = right.value is not None and right.value < least - _ROUNDING
+    short = math.ceil(least * n - _ROUNDING) - (n - len(wrong))
+    unproven = rules.proof and (right.lower is None or right.lower < least)
+    figure = right.complement() if rule == "max_false_alarms" else right
+    by_flicker = broken and _by_flicker(short, n, flip)
+    return Limit(rule, judge, limit, figure, broken, by_flicker, unproven, cases=wrong)
+
+
+def _error_limit(judge: str, results: Sequence[CaseResult], limit: float, flip: float) -> Limit:
+    """Hold the mean distance from the target, in levels, against a limit."""
+    errors = _errors(results)
+    n = len(errors)
+    figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
+    broken = n > 0 and sum(errors) > limit * n + _ROUNDING
+    by_flicker = broken and _by_flicker(sum(errors) - limit * n, n, flip)
+    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
+    return Limit("max_error", judge, limit, figure, broken, by_flicker, cases=wrong)
+
+
+def _errors(results: Iterable[CaseResult]) -> list[int]:
+    """How far off each verdict is, in levels."""
+    errors = []
+    for result in results:
+        answer = answer_of(result)
+        if answer is not None and result.expected is not None:
+            errors.append(abs(answer - result.expected))
+    return errors
+
+
+def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
+    """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
+    limit at the figure itself would be broken by the next flicker. None that everything keeps to.
+    """
+    judged = [result for result in results if result.outcome in JUDGED]
+    counting = [result for result in judged if not result.spec.derived]
+    worst: dict[str, float] = {}
+    for judge in dict.fromkeys(result.judge for result in counting):
+        of_judge = [result for result in counting if result.judge == judge]
+        for key, errors in _errors_by_limit(of_judge):
+            mean = (sum(errors) + _SLACK) / len(errors)
+            worst[key] = max(worst.get(key, 0.0), math.ceil(100 * mean - _ROUNDING) / 100)
+    limits = {}
+    for key, error in worst.items():
+        if key == "max_error":
+            limits[key] = error
+        elif error < 1:
+            limits[key] = round(1 - error, 2) if key == "min_recall" else error
+    return limits
+
+
+def _errors_by_limit(results: Sequence[CaseResult]) -> Iterator[tuple[str, Sequence[int]]]:
+    """The limits that a judge can have, each with the errors that count for it."""
+    if any(result.spec.target_score is not None for result in results):
+        if errors := _errors(results):
+            yield "max_error", errors
+        return
+    for key, label in (("min_recall", 1), ("max_false_alarms", 0)):
+        of_label = [result for result in results if result.expected == label]
+        if of_label:
+            yield key, [int(result.outcome == "disagree") for result in of_label]
+
+
+def probe_limits(
+    received: Sequence[CaseResult],
+    judged: Sequence[CaseResult],
+    rules: GateRules,
+    scope: Scope,
+) -> Iterator[Limit]:
+    """Hold the share of verdicts that each probe turns against its limit.
+
+    A probe without selected cases is left out, unless the session is the whole suite.
+    """
+    if not rules.probe_limits:
+        return
+    tables = {(table.probe, table.judge): table for table in probe_tables(received)}
+    judges = dict.fromkeys(result.judge for result in judged)
+    for probe, limit in rules.probe_limits.items():
+        present = [judge for name, judge in tables if name == probe]
+        for judge in present or ([] if scope.deselected else judges):
+            yield _probe_limit(probe, judge, tables.get((probe, judge)), limit, rules)
+
+
+def _probe_limit(
+    probe: str, judge: str, table: ProbeTable | None, limit: float, rules: GateRules
+) -> Limit:
+    if table is None or not table.judged:
+        nothing = Estimate(why=NO_VERDICT)
+        return Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
+    rate = share_of(table.judged, is_turned, _RATE_LEVEL)
+    is_more = rate.value is not None and rate.value > limit + _ROUNDING
+    return Limit(
+        "max_rate",
+        judge,
+        limit,
+        rate,
+        broken=is_more and table.is_finding,
+        unproven=rules.proof and (rate.upper is None or rate.upper > limit),
+        probe=probe,
+        cases=table.cases,
+    )
+
+
+def limit_text(limit: Limit, subject: str) -> str:
+    """What a limit comes to, as a clause about the judge or the probe."""
+    n, wrong = limit.figure.n, len(limit.cases)
+    if limit.rule == "max_rate":
+        of = f" by {one_line(limit.judge)}" if limit.judge else ""
+        if limit.figure.value is None:
+            return f"{limit.probe} has no verdict{of}"
+        text = f"{limit.probe} turns {wrong:,} of {counted(n, 'verdict')}{of}"
+        allowed = f"max_rate {100 * limit.limit:.4g}% allows {int(limit.limit * n + _ROUNDING):,}"
+    elif limit.figure.value is None:
+        return f"{limit.rule} of {subject} is not known: {limit.figure.why}"
+    elif limit.rule == "max_error":
+        text = f"{subject} is off by {limit.figure.value:.2f} levels on average"
+        allowed = f"max_error allows {limit.limit:.4g}"
+    else:
+        text = f"{subject} {_LIMIT_TEXTS[limit.rule].format(f'{wrong:,}', f'{n:,}')}"
+        share = limit.limit if limit.rule == "max_false_alarms" else 1 - limit.limit
+        allowed = f"{limit.rule} {100 * limit.limit:.4g}% allows {int(share * n + _ROUNDING):,}"
+    text = f"{text}; {allowed}"
+    if limit.by_flicker:
+        return f"{text}, which its flicker alone may break"
+    if limit.unproven and not limit.broken:
+        return f"{text}, and other runs are not proven to keep to it"
+    return text

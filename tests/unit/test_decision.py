@@ -1,0 +1,766 @@
+"""The decision: each reason for FAIL and UNCLEAR, each PASS, and what is said of it.
+
+Where cases are written as letters, each is one: `.` is judged right, `x` wrong, `-` has no case,
+`!` has failed, `u` has lost its label, and a digit counts the wrong verdicts of three repeats.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
+from pytest_jrh.reports.json_values import decision_data
+from pytest_jrh.stats.baseline import Baseline, Scope, update
+from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
+from pytest_jrh.store.baseline import load
+from tests.support.judged_sessions import LAYOUT, derived, judged, right
+from tests.support.made_cases import LEVELS, make_result, make_spec, result_with
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+DIGEST, OTHER = "0123456789abcdef" * 4, "fedcba9876543210" * 4
+EARLIER, NOW = "a" * 64, "b" * 64
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "trajectory-judge"
+OUTCOMES: dict[str, Outcome] = {"-": "no_case", "!": "model_error", "u": "unlabelled"}
+WIDTHS = {("refunds", "refund_policy"): 2}
+
+
+def case(letter: str, run: int = 0, *, label: int = 1, **changes: Any) -> CaseResult:
+    """One case of one run; `changes` are of its result and of its spec's judge and rubric."""
+    names = {name: changes.pop(name) for name in {"judge", "rubric_id"} & changes.keys()}
+    test = "agent_perturbation" if label else "agent_positives"
+    spec = make_spec(f"run-{run:03}", test=test, **names)
+    if letter in OUTCOMES:
+        return make_result(spec, OUTCOMES[letter], **changes)
+    wrong = {".": 0, "x": 3}.get(letter)
+    wrong = int(letter) if wrong is None else wrong
+    outcome: Outcome = "agree" if wrong <= 1 else "disagree"
+    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+    result = make_result(spec, outcome, **{**digests, **changes})
+    if not letter.isdecimal():
+        return result
+    return replace(result, scores=(1 - label,) * wrong + (label,) * (3 - wrong))
+
+
+def cases(violated: str = "", satisfied: str = "", **changes: Any) -> list[CaseResult]:
+    """A case a letter: of each run one that is violated and one that is satisfied."""
+    found = [case(letter, run, label=1, **changes) for run, letter in enumerate(violated)]
+    return found + [case(letter, run, label=0, **changes) for run, letter in enumerate(satisfied)]
+
+
+def levels(errors: str) -> list[CaseResult]:
+    """A case a digit, of a judge on a scale of three levels, by so many levels too high or low."""
+    results = []
+    for run, error in enumerate(errors):
+        target = run % len(LEVELS)
+        given = target + int(error) if target + int(error) <= 2 else target - int(error)
+        outcome: Outcome = "agree" if given == target else "disagree"
+        spec = make_spec(f"run-{run:03}", target_score=target)
+        digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+        results.append(make_result(spec, outcome, given, **digests))
+    return results
+
+
+def runs_of(number: int, wrong: Sequence[int] = (), **changes: Any) -> list[CaseResult]:
+    """Six cases of each run, of three rubrics; of the `wrong` runs all violated ones are missed."""
+    results = []
+    for place, rubric in enumerate(("honest", "polite", "safe")):
+        for run in range(number):
+            letter = "x" if run in wrong else "."
+            results.append(case(letter, run, label=1, rubric_id=rubric, **changes))
+            # One of ten is a false alarm.
+            letter = "x" if (run + 3 * place) % 10 == 0 else "."
+            results.append(case(letter, run, label=0, rubric_id=rubric, **changes))
+    return results
+
+
+def panel(*wrong: str) -> list[CaseResult]:
+    results = []
+    for number, letters in enumerate(wrong):
+        results += cases(letters, "." * len(letters), judge=f"j{number}")
+    return results
+
+
+def scope_of(results: Iterable[CaseResult]) -> Scope:
+    return Scope.of(result.case_id for result in results)
+
+
+def baseline_of(results: Iterable[CaseResult]) -> Baseline:
+    given = list(results)
+    return update(Baseline(), given, scope_of(given)).baseline
+
+
+def earlier(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The same verdicts by the judge with another prompt."""
+    return [
+        replace(result, judge_fingerprint=EARLIER) if result.judge_fingerprint else result
+        for result in results
+    ]
+
+
+def decided(
+    now: Sequence[CaseResult],
+    before: Iterable[CaseResult] | None = None,
+    rules: dict[str, Any] | None = None,
+    **held: Any,
+) -> Decision:
+    """Decide about cases now against those before; `replayed` are verdicts of the same judge."""
+    replayed = held.pop("replayed", False)
+    baseline = None
+    if before is not None:
+        baseline = baseline_of(before if replayed else earlier(before))
+    scope = held.pop("scope", None) or scope_of(now)
+    return decide(now, GateRules.model_validate(rules or {}), Held(baseline, scope, **held))
+
+
+def only(results: Iterable[CaseResult], *places: int) -> list[CaseResult]:
+    given = list(results)
+    return [given[place] for place in places]
+
+
+def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
+    """The first cases with the label that the judge gives."""
+    given = list(results)
+    for place in range(lost):
+        result = given[place]
+        label = 1 - (result.expected or 0)
+        given[place] = replace(result, expected=label, outcome="agree", case_digest=OTHER)
+    return given
+
+
+class Row(NamedTuple):
+    """What is decided of cases now and before, and what has to be said."""
+
+    name: str
+    now: list[CaseResult]
+    before: list[CaseResult] | None
+    rules: dict[str, Any]
+    headline: str
+    beside: tuple[str, ...] = ()
+    held: dict[str, Any] = {}  # noqa: RUF012 - a default that nobody changes
+
+
+GOOD = cases("." * 24, "." * 24)
+LAXER = cases("x" * 6 + "." * 18, "." * 24)
+PROBES = {"probes": {LAYOUT: {"max_rate": 0.05}}}
+FAIL = [
+    Row(
+        "a model gives no answer",
+        cases("!" + "." * 23, "." * 24),
+        GOOD,
+        {"min_recall": 0.5},
+        "1 case has no verdict (1 model_error)",
+    ),
+    Row(
+        "a case is never reported",
+        GOOD[1:],
+        None,
+        {},
+        "1 case has no verdict (1 never reported)",
+        held={"scope": scope_of(GOOD)},
+    ),
+    Row(
+        "nothing is judged",
+        cases("--", "--"),
+        None,
+        {"min_recall": 0.5},
+        "nothing was judged (4 no_case)",
+    ),
+    Row(
+        "the baseline is another suite's",
+        GOOD,
+        [],
+        {},
+        "nothing could be compared with the baseline: it has no case of this suite",
+    ),
+    Row(
+        "violations are missed",
+        LAXER,
+        GOOD,
+        {},
+        "the judge misses 6 of 24 violations that it found before",
+        ("no new false alarms (0 of 24); chance does as much in 2 of 100",),
+    ),
+    Row(
+        "false alarms are raised",
+        cases("." * 24, "x" * 9 + "." * 15),
+        GOOD,
+        {},
+        "the judge raises 9 new false alarms on 24 cases that it passed before",
+        ("misses none of 24 violations that it found before; chance does as much in fewer than 1",),
+    ),
+    Row(
+        "a laxer judge with as many mistakes",
+        cases("x" * 10 + "." * 14, "." * 24),
+        cases("." * 24, "x" * 10 + "." * 14),
+        {},
+        "the judge misses 10 of 24 violations that it found before",
+        ("10 the other way; of all 48 cases as many are wrong",),
+    ),
+    Row(
+        "one rubric of three is lost by twice as much",
+        [*runs_of(30), *cases("x" * 12 + "." * 48, rubric_id="sold")],
+        [*runs_of(30), *cases("." * 60, rubric_id="sold")],
+        {"max_drop": 0.09},
+        "the judge is newly wrong on 12 of 60 of sold",
+    ),
+    Row(
+        "repeats turn, majorities do not",
+        cases("1" * 24, "0" * 24),
+        cases("0" * 24, "0" * 24),
+        {},
+        "the judge is wrong in 24 of 72 verdicts (before 0) on violated cases",
+    ),
+    Row(
+        "scores on a scale are further off",
+        levels("111111110000" * 2),
+        levels("0" * 24),
+        {},
+        "the judge is off by 0.67 levels on average, before by 0.00",
+        held={"widths": WIDTHS},
+    ),
+    Row(
+        "another judge, by whole runs",
+        runs_of(24, wrong=range(6)),
+        runs_of(24),
+        {},
+        "the judge misses 18 of 72 violations that it found before",
+        ("no new false alarms (0 of 65); chance does as much in 2 of 100 (24 runs exchanged)",),
+        held={"others": ("",)},
+    ),
+    Row(
+        "min_recall",
+        LAXER,
+        None,
+        {"min_recall": 0.9},
+        "the judge misses 6 of 24 violations; min_recall 90% allows 2",
+    ),
+    Row(
+        "max_false_alarms",
+        cases("." * 24, "x" * 6 + "." * 18),
+        None,
+        {"max_false_alarms": 0.1},
+        "the judge raises 6 false alarms on 24 satisfied cases; max_false_alarms 10% allows 2",
+    ),
+    Row(
+        "min_accuracy, although nothing was lost",
+        LAXER,
+        LAXER,
+        {"min_accuracy": 0.9},
+        "the judge is wrong on 6 of 48 cases; min_accuracy 90% allows 4",
+    ),
+    Row(
+        "max_error",
+        levels("110000" * 4),
+        None,
+        {"max_error": 0.3},
+        "the judge is off by 0.33 levels on average; max_error allows 0.3",
+    ),
+    Row(
+        "a limit of what has no case",
+        cases("." * 24),
+        None,
+        {"max_false_alarms": 0.1},
+        "max_false_alarms of the judge is not known: no verdict was given",
+    ),
+    Row(
+        "nothing decides, and a case is wrong",
+        cases("x" * 12, "x" + "." * 11),
+        None,
+        {},
+        "judge words misses 12 of 12 violations and raises 1 false alarm on 12 satisfied cases",
+        held={"subjects": {"": "judge words"}},
+    ),
+    Row(
+        "a wrong level",
+        levels("100000"),
+        None,
+        {},
+        "the judge gives 1 wrong level in 6 cases",
+    ),
+    Row(
+        "a probe turns verdicts",
+        [*judged(right), *derived(["json_layout"])],
+        None,
+        PROBES,
+        f"{LAYOUT} turns 10 of 20 verdicts; max_rate 5% allows 1",
+    ),
+    Row(
+        "a probe has no verdict",
+        judged(right),
+        None,
+        PROBES,
+        f"{LAYOUT} has no verdict",
+    ),
+    Row(
+        "two of a panel",
+        panel("x" * 8 + "." * 16, "x" * 9 + "." * 15, "." * 24),
+        panel("." * 24, "." * 24, "." * 24),
+        {},
+        "judge j0 misses 8 of 24 violations that it found before; likewise 1 more judge",
+        ("judge j1 misses 9 of 24 violations that it found before",),
+    ),
+]
+UNCLEAR = [
+    Row(
+        "four of 24 lost",
+        cases("x" * 5 + "." * 19, "." * 24),
+        cases("x" + "." * 23, "." * 24),
+        {},
+        "the judge misses 4 of 23 violations that it found before; chance does as much in 6 of 100",
+    ),
+    Row(
+        "another judge on four runs cannot fail",
+        runs_of(4, wrong=range(4)),
+        runs_of(4),
+        {"max_drop": 0.05},
+        "the judge misses 12 of 12 violations that it found before; chance does as much in fewer",
+        held={"others": ("",)},
+    ),
+    Row(
+        "proof needs more runs",
+        GOOD,
+        GOOD,
+        {"proof": True},
+        "the judge is not proven to lose less than 5 points on other runs",
+    ),
+    Row(
+        "proof of a limit",
+        GOOD,
+        None,
+        {"proof": True, "min_recall": 0.9},
+        "the judge misses 0 of 24 violations; min_recall 90% allows 2, and other runs are not prov",
+    ),
+    Row(
+        "a limit that flicker breaks",
+        cases("2" + "1" * 23, "0" * 24),
+        None,
+        {"min_recall": 1},
+        "the judge misses 1 of 24 violations; min_recall 100% allows 0, which its flicker alone ",
+    ),
+    Row(
+        "labels have changed",
+        relabelled(LAXER, 6),
+        GOOD,
+        {},
+        "42 of 48 cases compared: 6 have other labels",
+    ),
+    Row(
+        "texts have changed",
+        [replace(GOOD[0], case_digest=OTHER), *GOOD[1:]],
+        GOOD,
+        {},
+        "47 of 48 cases compared: 1 has other texts",
+    ),
+    Row(
+        "what both have alone",
+        GOOD[4:],
+        GOOD,
+        {},
+        "44 of 48 cases compared: 4 left the suite, only what both have",
+        held={"common": True},
+    ),
+    Row(
+        "repeats are fewer",
+        GOOD,
+        cases("0" * 24, "0" * 24),
+        {},
+        "48 of 48 cases compared: 48 cases with 1 repeat instead of 3",
+    ),
+    Row(
+        "judge, rubric and test have left",
+        [case(".", run, judge="kind") for run in range(4)],
+        [
+            *(case(".", run, judge=judge) for run in range(4) for judge in ("kind", "strict-2")),
+            case(".", judge="kind", label=0),
+            case(".", judge="kind", rubric_id="tone"),
+        ],
+        {},
+        "4 of 10 cases compared: 6 left the suite, nothing of judge strict-2, nothing of rubric "
+        "tone, nothing of test agent_positives",
+    ),
+    Row(
+        "nothing was compared, but a limit holds",
+        GOOD,
+        [],
+        {"min_recall": 0.9},
+        "nothing could be compared with the baseline: it has no case of this suite",
+    ),
+    Row(
+        "one verdict for all",
+        cases("." * 5, "x" * 5),
+        cases("." * 5, "x" * 5),
+        {},
+        "the judge always says 1",
+    ),
+    Row(
+        "labels of one class",
+        cases("." * 30),
+        cases("." * 30),
+        {},
+        "every label is 1, so that a judge that always says 1 is right",
+    ),
+    Row(
+        "scores of one level",
+        [each for each in levels("0" * 24) if each.spec.target_score == 2],
+        None,
+        {"max_error": 1},
+        "every label is 2, so that a judge that always says 2 is right",
+    ),
+    Row(
+        "no better than chance",
+        cases("x." * 12, ".x" * 12),
+        cases("x." * 12, ".x" * 12),
+        {},
+        "the judge is not shown to be better than chance",
+    ),
+]
+PASS = [
+    Row(
+        "nothing has changed",
+        GOOD,
+        GOOD,
+        {},
+        "the judge is as good as before on 48 cases",
+        ("on other runs up to 12 points less recall and 12 points more false alarms could go uns",),
+    ),
+    Row(
+        "lost within what is allowed",
+        cases("x" * 6 + "." * 294, "." * 300),
+        cases("." * 300, "." * 300),
+        {},
+        "the judge misses 6 of 300 violations that it found before; 5 points may be lost",
+    ),
+    Row(
+        "lost by chance",
+        cases("xx" + "." * 22, "." * 24),
+        cases("." * 22 + "xx", "." * 24),
+        {},
+        "the judge is not shown to be worse than before: 2 of 48 cases newly wrong",
+        ("2 the other way; of all 48 cases as many are wrong",),
+    ),
+    Row(
+        "better",
+        GOOD,
+        LAXER,
+        {},
+        "the judge is better than before on 48 cases",
+    ),
+    Row(
+        "wrong in the baseline too",
+        LAXER,
+        LAXER,
+        {},
+        "the judge is as good as before on 48 cases",
+    ),
+    Row(
+        "the same verdicts are proof",
+        cases("....x", "....."),
+        cases("....x", "....."),
+        {"proof": True},
+        "the judge is as good as before on 10 cases",
+        held={"replayed": True},
+    ),
+    Row(
+        "proven on a hundred runs",
+        cases("." * 100, "." * 100),
+        cases("." * 100, "." * 100),
+        {"proof": True},
+        "the judge is as good as before on 200 cases",
+        ("on other runs up to 3 points less recall and 3 points more false alarms could go ",),
+    ),
+    Row(
+        "limits hold",
+        cases("xx" + "." * 22, "." * 24),
+        None,
+        {"min_recall": 0.9, "max_false_alarms": 0, "min_accuracy": 0.9},
+        "the judge is wrong on 2 of 48 cases, as the limits allow",
+    ),
+    Row(
+        "all agree, and nothing decides",
+        GOOD,
+        None,
+        {},
+        "the judge agrees with all 48 labels",
+    ),
+    Row(
+        "the suite has grown by runs",
+        cases("." * 24, "." * 24),
+        cases("." * 10, "." * 10),
+        {},
+        "the judge is as good as before on 20 cases",
+    ),
+    Row(
+        "more repeats than before",
+        cases("0" * 24, "0" * 24),
+        GOOD,
+        {},
+        "the judge is as good as before on 48 cases",
+    ),
+    Row(
+        "a part was selected",
+        only(GOOD, 0, 1, 24),
+        GOOD,
+        {},
+        "the judge is as good as before on 3 cases (45 cases deselected)",
+        held={
+            "scope": Scope.of(
+                (result.case_id for result in GOOD),
+                (result.case_id for result in only(GOOD, 0, 1, 24)),
+            ),
+        },
+    ),
+    Row(
+        "an update accepts a loss",
+        LAXER,
+        GOOD,
+        {},
+        "the baseline takes these verdicts over; this update accepts a loss: 6 cases newly wrong",
+        held={"accepts": True},
+    ),
+    Row(
+        "an update accepts new cases",
+        LAXER,
+        [],
+        {},
+        "the baseline takes these verdicts over",
+        ("6 wrong verdicts accepted into the baseline",),
+        held={"accepts": True},
+    ),
+    Row(
+        "a probe turns no more than chance explains",
+        [*judged(right), *derived(["a", "b"], variants="abcdefghijklmnopqrst")],
+        None,
+        PROBES,
+        "the judge agrees with all 48 labels",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("word", "row"),
+    [
+        pytest.param(word, row, id=f"{word}, {row.name}")
+        for word, rows in (("FAIL", FAIL), ("UNCLEAR", UNCLEAR), ("PASS", PASS))
+        for row in rows
+    ],
+)
+def test_what_is_decided_and_what_is_said(word: str, row: Row) -> None:
+    decision = decided(row.now, row.before, row.rules, **row.held)
+    assert (decision.word, decision.headline[: len(row.headline)]) == (word, row.headline)
+    said = "\n".join(decision.beside)
+    for sentence in row.beside:
+        assert sentence in said
+    assert decision.passed is (word != "FAIL")
+    strict = decided(row.now, row.before, {**row.rules, "unclear": "fail"}, **row.held)
+    assert (strict.word, strict.passed) == (word, word == "PASS")
+
+
+class TestItems:
+    """A wrong verdict fails its item where nothing else decides, and else is left to the gate."""
+
+    @pytest.mark.parametrize(
+        ("before", "rules", "why"),
+        [
+            (None, {}, None),
+            (None, {"min_recall": 0.9}, "left to the gate"),
+            ([], {}, "left to the gate"),
+            (cases("."), {}, "left to the gate"),
+            (cases("x"), {}, "wrong in the baseline too"),
+            ([case("x", case_digest=OTHER)], {}, "left to the gate"),
+        ],
+    )
+    def test_why_a_wrong_verdict_is_let_through(
+        self, before: list[CaseResult] | None, rules: dict[str, Any], why: str | None
+    ) -> None:
+        baseline = None if before is None else baseline_of(before)
+        assert tolerated(case("x"), baseline, GateRules(**rules)) == why
+
+    def test_a_known_mistake_says_its_reason_and_an_update_accepts_a_new_one(self) -> None:
+        [line] = baseline_of(cases("x")).cases.values()
+        known = Baseline({line.case_id: replace(line, reason="sarcasm, see issue 12")})
+        why = tolerated(case("x"), known, GateRules())
+        assert why == "wrong in the baseline too: sarcasm, see issue 12"
+        new = tolerated(case("x", 9), known, GateRules(), accepts=True)
+        assert new == "accepted into the baseline"
+
+    @pytest.mark.parametrize("letter", ".-!u")
+    def test_only_wrong_verdicts_are_tolerated(self, letter: str) -> None:
+        assert tolerated(case(letter), Baseline(), GateRules(min_accuracy=0.0)) is None
+
+
+class TestCases:
+    """Which cases a decision names."""
+
+    def test_what_the_headline_rests_on_is_read_first(self) -> None:
+        before = cases("." * 24, "." * 23 + "x")
+        now = cases("." * 12 + "x" * 12, "x" + "." * 22 + "x")
+        decision = decided(now, before)
+        lost = [result.case_id for result in now[12:24]]
+        assert list(decision.reasons[0].cases) == lost
+        assert list(decision.read_first) == [*lost, now[24].case_id, now[-1].case_id]
+        assert list(decision.regressions) == [*lost, now[24].case_id]
+
+    def test_what_the_same_judge_loses_by_chance_is_flicker(self) -> None:
+        before, now = cases("." * 22 + "xx", "." * 24), cases("x" + "." * 22 + "x", "." * 24)
+        turned = {now[0].case_id, now[22].case_id}
+        assert decided(now, before, replayed=True).flickered == turned
+        assert decided(now, before).flickered == frozenset()
+        # What is more than chance explains is no flicker.
+        assert decided(LAXER, GOOD, replayed=True).flickered == frozenset()
+
+    def test_each_judge_of_a_panel_has_its_own_word(self) -> None:
+        before = panel("." * 24, "." * 24, "." * 24)
+        decision = decided(panel("x" * 8 + "." * 16, "x" * 4 + "." * 20, "." * 24), before)
+        words = [decision.word_of(judge) for judge in ("j0", "j1", "j2")]
+        assert (decision.word, words) == ("FAIL", ["FAIL", "UNCLEAR", "PASS"])
+        assert decision.beside[0].startswith("UNCLEAR: judge j1 misses 4 of 24 violations")
+
+    def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:
+        other = make_result(
+            make_spec("run-9", suite="other"), case_digest=DIGEST, judge_fingerprint=NOW
+        )
+        scope = Scope.of([result.case_id for result in GOOD], [GOOD[0].case_id, GOOD[1].case_id])
+        decision = decided(GOOD[:2], [*GOOD, other], scope=scope)
+        assert (decision.word, decision.compared, decision.never_reported) == ("PASS", 2, ())
+        assert decision.comparison is not None
+        assert not decision.comparison.not_comparable
+
+    def test_a_rate_of_a_probe_without_selected_cases_is_left_out(self) -> None:
+        plain, more = judged(right), derived(["json_layout"])
+        known = [result.case_id for result in [*plain, *more]]
+        part = Scope.of(known, [result.case_id for result in plain])
+        assert decided(plain, None, PROBES, scope=part).limits == ()
+        alone = Scope.of(known, [result.case_id for result in more])
+        assert decided(more, None, PROBES, scope=alone).word == "FAIL"
+
+    def test_probes_count_in_no_figure(self) -> None:
+        decision = decided([*judged(right), *derived(["json_layout"])], None, {"min_accuracy": 1})
+        assert [limit.figure.n for limit in decision.limits] == [48]
+
+
+LETTERS = st.text(".x-!u0123", min_size=1, max_size=6)
+RULES = st.fixed_dictionaries(
+    {"max_drop": st.sampled_from([0, 0.05, 0.5]), "proof": st.booleans()},
+    optional={"min_recall": st.floats(0, 1), "min_accuracy": st.floats(0, 1)},
+)
+
+
+@given(LETTERS, LETTERS, st.none() | st.tuples(LETTERS, LETTERS), RULES)
+@settings(max_examples=150, deadline=None)
+def test_items_and_decision_give_one_answer(
+    violated: str, satisfied: str, before: tuple[str, str] | None, rules: dict[str, Any]
+) -> None:
+    """No item is red where the decision is green, and every wrong verdict is named by it."""
+    now = cases(violated, satisfied)
+    baseline = None if before is None else baseline_of(earlier(cases(*before)))
+    gate = GateRules.model_validate(rules)
+    decision = decide(now, gate, Held(baseline, scope_of(now)))
+    wrong = [result for result in now if result.outcome == "disagree"]
+    failing = [result for result in wrong if tolerated(result, baseline, gate) is None]
+    assert not (failing and decision.passed)
+    assert {*decision.read_first} == {result.case_id for result in wrong}
+    assert json.dumps(decision_data(decision))
+
+
+ANY_SCORES = st.lists(st.sampled_from([0, 1, 2, 3, -7, 10**30]), min_size=1, max_size=4).map(tuple)
+
+
+@st.composite
+def any_session(draw: st.DrawFn) -> list[CaseResult]:
+    """Cases of one or three judges, binary or on a scale, with repeats of any numbers and scores of
+    any scale.
+    """
+    ordinal = draw(st.booleans())
+    results = []
+    panels: list[tuple[str | None, ...]] = [(None,), ("j0", "j1", "j2")]
+    for judge in draw(st.sampled_from(panels)):
+        for place, scores in enumerate(draw(st.lists(ANY_SCORES, min_size=1, max_size=6))):
+            label = place % 4 if ordinal else place % 2
+            spec = make_spec(
+                f"run-{place // 2}",
+                rubric_id=f"rubric-{place % 3}",
+                test="agent_perturbation" if ordinal or label else "agent_positives",
+                target_score=label if ordinal else None,
+                judge=judge,
+            )
+            score = most_frequent(scores)
+            outcome: Outcome = "agree" if score == label else "disagree"
+            digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+            result = make_result(spec, outcome, expected=label, **digests)
+            results.append(replace(result, score=score, scores=scores if len(scores) > 1 else ()))
+    return results
+
+
+@given(any_session(), any_session(), st.sampled_from([0, 0.05]))
+@settings(max_examples=60, deadline=None)
+def test_the_same_verdicts_never_fail_and_any_others_come_to_a_decision(
+    now: list[CaseResult], accepted: list[CaseResult], allowed: float
+) -> None:
+    same = decided(now, now, {"max_drop": allowed})
+    assert same.word != "FAIL"
+    assert not same.regressions
+    other = decided(accepted, now, {"max_drop": allowed})
+    assert other.headline
+    assert json.dumps(decision_data(other))
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the trajectory-judge data are not there")
+def test_a_judge_that_always_says_faulty_fails_after_a_good_one() -> None:
+    def verdicts(judge: str) -> list[CaseResult]:
+        runs = map(json.loads, (DATA / "trajectories.jsonl").read_text("utf-8").splitlines())
+        clusters = {run["trajectory_id"]: run["instance_id"] for run in runs}
+        found = []
+        for text in (DATA / "verdicts.jsonl").read_text("utf-8").splitlines():
+            line = json.loads(text)
+            if line["judge_id"] == judge:
+                name = line["trajectory_id"]
+                test = "agent_positives" if name.endswith("-clean") else "agent_perturbation"
+                label, score = int(test == "agent_perturbation"), int(line["faulty"])
+                outcome: Outcome = "agree" if label == score else "disagree"
+                spec = make_spec(name, test=test, rubric_id="faulty")
+                digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+                made = make_result(spec, outcome, score, **digests)
+                found.append(result_with(made, cluster=clusters[name]))
+        return found
+
+    now = verdicts("step:llama3.1:8b")
+    for judge in ("step:qwen2.5:14b", "programmatic"):
+        decision = decided(now, verdicts(judge), others=("",))
+        assert decision.word == "FAIL"
+        assert re.search(r"raises \d+ new false alarms on \d+ cases", decision.headline)
+        assert "runs exchanged)" in " ".join(decision.beside)
+    same = verdicts("step:qwen2.5:14b")
+    assert decided(same, same, {"max_drop": 0}).word == "PASS"
+
+
+def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
+    """The file was written by the package of commit 596c9c9, in two updates of which the second
+    accepted a miss in run 1: 3 repeats, single verdicts and a panel.
+    """
+    baseline = load(Path(__file__).parents[1] / "support" / "baseline_of_596c9c9.json")
+    digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
+    for missed, lost in ((0, 0), (1, 0), (4, 3)):
+        results = []
+        for run in range(1, 6):
+            spec = make_spec(f"run-{run}")
+            result = make_result(spec, "disagree" if run <= missed else "agree", **digests)
+            results.append(replace(result, scores=(int(run > missed),) * 3))
+            spec = make_spec(f"run-{run}", test="agent_positives", rubric_id="tone")
+            results.append(make_result(spec, "agree", **digests))
+        for judge in ("kind", "strict"):
+            spec = make_spec("run-1", rubric_id="tone", judge=judge)
+            results.append(replace(make_result(spec, "agree", **digests), scores=(1, 1, 0)))
+        decision = decide(results, GateRules(), Held(baseline, scope_of(results)))
+        assert (decision.compared, len(decision.regressions)) == (12, lost)
+        assert (decision.word == "FAIL") is (lost > 0)
