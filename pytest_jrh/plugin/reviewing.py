@@ -162,16 +162,12 @@ class Reviewing:
             return
         board, keyboard = self.desk.page, self._keyboard
         key = board.finish_name if keyboard is None else "Enter"
-        outlook = ""
         try:
             with contextlib.nullcontext() if keyboard is None else keyboard.quiet():
                 while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
                     progress = board.progress()
                     if progress.is_empty or is_refused():
                         return
-                    if self._labels is not None and not outlook:
-                        outlook = self._labels.outlook()
-                        self._say(outlook)
                     if keyboard is not None and keyboard.entered():
                         board.finalize()
                     elif line is not None:
@@ -185,14 +181,6 @@ class Reviewing:
                 self._suites.read_people_again()
             except InputError as error:
                 raise pytest.UsageError(str(error)) from None
-
-    def _say(self, sentence: str) -> None:
-        """Write a sentence to the terminal; nothing where there is none."""
-        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
-        if terminal is not None and sentence:
-            terminal.ensure_newline()
-            terminal.write_line(f"jrh: {sentence}")
-            terminal.flush()
 
     def close(self) -> None:
         """End the page; doing it twice is fine."""

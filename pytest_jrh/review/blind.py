@@ -20,7 +20,6 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.text import alike, counted, name_problem, nearest
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
-from pytest_jrh.stats.people import FEWEST_LABELS
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -188,24 +187,6 @@ class Assigned:
         return "verdict" if any(score != self.answer for score in scores) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Reviewer:
-    """A name, and the browser that it was given in, where that is known."""
-
-    name: str
-    browser: str
-
-    @property
-    def mark(self) -> str:
-        """The reviewer by name."""
-        return f"name {self.name}"
-
-    @property
-    def marks(self) -> frozenset[str]:
-        """What tells a person: he or she may have two names, or two browsers."""
-        return frozenset({self.mark, f"browser {self.browser}"} if self.browser else {self.mark})
-
-
 class LabelBoard(Board):
     """The cases of some suites on their way to people's labels.
 
@@ -236,16 +217,14 @@ class LabelBoard(Board):
         self._entries: dict[str, ReviewCase] = {}
         self._drawn: frozenset[str] | None = None
         self._shared: frozenset[str] = frozenset()
-        self._reviewers: dict[str, _Reviewer] = {}
+        self._reviewers: dict[str, str] = {}
         self._open: dict[str, str] = {}
-        # Digests with the name of a reviewer who labelled them blind in this session, and with the
-        # marks of one to whom they were revealed.
+        # Digests with the name of a reviewer who labelled them blind in this session, and of one to
+        # whom they were revealed.
         self._given: set[tuple[str, str]] = set()
         self._revealed: set[tuple[str, str]] = set()
-        # The marks of those to whom all that they labelled is revealed.
+        # Those to whom all that they labelled is revealed, and those who have left.
         self._finished: set[str] = set()
-        # Who labels in which browser, and who has left.
-        self._present: dict[str, str] = {}
         self._left: set[str] = set()
 
     @property
@@ -290,35 +269,8 @@ class LabelBoard(Board):
                 reviewers=len(frozenset[str]().union(*names)),
             )
 
-    def outlook(self) -> str:
-        """That the sample is too small to tell of a judge, or could be larger, in a sentence."""
-        with self._lock:
-            if self._drawn is None:
-                return ""
-            judged = [
-                (digest, entry.case.spec.cluster_id)
-                for digest, entry in self._entries.items()
-                if not entry.rejected
-            ]
-            drawn = [digest for digest, _ in judged if digest in self._drawn]
-            has_more = len(drawn) < len(judged) and all(map(self._book.has_blind, drawn))
-        sentences = []
-        runs = {cluster for _, cluster in judged}
-        if len(drawn) < FEWEST_LABELS or len(runs) == 1:
-            sentences.append(
-                f"{counted(len(drawn), 'label')} of judged cases give no accuracy against people: "
-                f"at least {FEWEST_LABELS}, of several runs, are needed (review.sample)."
-            )
-        if drawn and has_more:
-            sentences.append(
-                f"All {len(drawn):,} are labelled; of {len(judged):,} cases a larger review.sample "
-                "draws more."
-            )
-        return " ".join(sentences)
-
-    def enter(self, name: str, browser: str = "") -> tuple[str, str]:
-        """Let a reviewer in: the key that he or she goes by in this browser, and the name as it is
-        kept.
+    def enter(self, name: str) -> tuple[str, str]:
+        """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
 
         Raises `InputError` for a name that cannot be one, or that the config does not have.
         """
@@ -331,21 +283,19 @@ class LabelBoard(Board):
             reason = f"this suite is labelled by {', '.join(allowed)}"
             raise InputError(Problem(reason, hint=nearest(name, allowed)))
         with self._lock:
-            reviewer = _Reviewer(name, browser)
-            keys = [key for key, entered in self._reviewers.items() if entered == reviewer]
+            keys = [key for key, entered in self._reviewers.items() if entered == name]
             if not keys:
                 if len(self._reviewers) >= _MOST_REVIEWERS:
                     raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
                 keys.append(secrets.token_hex(10))
-                self._reviewers[keys[0]] = reviewer
-            self._present[browser or name] = name
+                self._reviewers[keys[0]] = name
             self._left.discard(name)
             return keys[0], name
 
     def alike(self, name: str) -> list[str]:
         """Who labels here, or has, under a name that may be meant by one that nobody has."""
         with self._lock:
-            names = {entered.name for entered in self._reviewers.values()} | self._book.reviewers
+            names = {*self._reviewers.values(), *self._book.reviewers}
         name = name.strip()
         return [] if name in names or name in self.known_reviewers else alike(name, names)
 
@@ -357,18 +307,17 @@ class LabelBoard(Board):
         cannot be noted; then nothing is revealed.
         """
         with self._changing():
-            entered = self._reviewers[reviewer]
+            name = self._reviewers[reviewer]
             if not self.reveals_each:
-                self._note_finish(entered)
-            self._finished |= entered.marks
+                self._note_finish(name)
+            self._finished.add(name)
             self._version += 1
 
-    def _note_finish(self, entered: _Reviewer) -> None:
+    def _note_finish(self, name: str) -> None:
         """Keep for later sessions which cases of a reviewer had no label at the reveal; of those in
         the part of others nothing is said but that he or she has finished, in each suite.
         """
-        name = entered.name
-        numbered = list(self._numbered(entered))
+        numbered = list(self._numbered(name))
         has_others_part = any(assigned.of_others for assigned in numbered)
         unnoted_suites = set(self._settings)
         if self._book.has_finished(name) or not has_others_part:
@@ -391,11 +340,7 @@ class LabelBoard(Board):
 
     def has_finished(self, reviewer: str) -> bool:
         """Whether all that a reviewer has labelled is revealed; raises `LookupError`."""
-        return self._reviewers[reviewer].mark in self._finished
-
-    def is_in(self, reviewer: str, browser: str) -> bool:
-        """Whether a reviewer was let in with this browser."""
-        return reviewer in self._reviewers and self._reviewers[reviewer].browser == browser
+        return self._reviewers[reviewer] in self._finished
 
     def leave(self, reviewer: str) -> tuple[str, ...]:
         """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
@@ -403,8 +348,8 @@ class LabelBoard(Board):
         Raises `LookupError` for an unknown reviewer.
         """
         with self._lock:
-            self._left.add(self._reviewers[reviewer].name)
-            others = sorted(set(self._present.values()) - self._left)
+            self._left.add(self._reviewers[reviewer])
+            others = sorted(set(self._reviewers.values()) - self._left)
         if not others:
             self.finalize()
         return tuple(others)
@@ -424,8 +369,6 @@ class LabelBoard(Board):
                 if is_anyones or not assigned.is_open:
                     cases.append(assigned)
             if self.has_finished(reviewer):
-                # Who looks at it in another browser has seen it there.
-                self._finished |= self._reviewers[reviewer].marks
                 cases.sort(
                     key=lambda assigned: (
                         not assigned.may_reveal,
@@ -485,15 +428,12 @@ class LabelBoard(Board):
         before `finish` where nothing is revealed before.
         """
         with self._lock:
-            assigned, _ = self._find(reviewer, key)
+            assigned, name = self._find(reviewer, key)
             if assigned.is_open:
                 raise InputError(Problem("label the case first"))
             if not assigned.may_reveal:
                 raise InputError(Problem("nothing is revealed before you finish"))
-            for mark in self._reviewers[reviewer].marks:
-                self._revealed.add((assigned.entry.digest, mark))
-                if not self.reveals_each:
-                    self._finished.add(mark)
+            self._revealed.add((assigned.entry.digest, name))
             return assigned
 
     def revealed(self, reviewer: str) -> list[Assigned]:
@@ -528,9 +468,8 @@ class LabelBoard(Board):
         """The name of a case in a reviewer's addresses, so that two people cannot compare them."""
         return hmac.digest(self._secret, f"{digest} {name}".encode(), "sha256").hex()[:20]
 
-    def _numbered(self, reviewer: _Reviewer) -> Iterator[Assigned]:
+    def _numbered(self, name: str) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
-        name = reviewer.name
         seed = sum(settings.seed for settings in self._settings.values())
         mine, of_others = [], []
         for digest in self._drawn or ():
@@ -544,8 +483,7 @@ class LabelBoard(Board):
                 of_others.append(digest)
         digests = [*in_order(mine, seed, name), *in_order(of_others, seed, name)]
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
-        has_finished = reviewer.mark in self._finished
-        has_seen = not self._finished.isdisjoint(reviewer.marks)
+        has_finished = name in self._finished
         for number, digest in enumerate(digests, 1):
             label = self._book.of(digest, name)
             is_labelled = label is not None and not label.withdrawn
@@ -554,7 +492,6 @@ class LabelBoard(Board):
             is_of_others = number > len(mine)
             has_seen_alike = is_of_others and self._book.has_finished(name)
             is_unseen = (digest, name) in self._given or (label is None and not has_seen_alike)
-            was_revealed = any((digest, mark) in self._revealed for mark in reviewer.marks)
             yield Assigned(
                 key=self._key(name, digest),
                 number=number,
@@ -563,15 +500,15 @@ class LabelBoard(Board):
                 busy=digest in opened,
                 of_others=is_of_others,
                 may_reveal=is_labelled and (self.reveals_each or has_finished),
-                is_blind=is_unseen and not was_revealed and not has_seen,
+                is_blind=is_unseen and not has_finished and (digest, name) not in self._revealed,
             )
 
     def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:
         """A case of a reviewer, and the reviewer's name; raises `LookupError`."""
-        entered = self._reviewers[reviewer]
-        for assigned in self._numbered(entered):
+        name = self._reviewers[reviewer]
+        for assigned in self._numbered(name):
             if assigned.key == key:
-                return assigned, entered.name
+                return assigned, name
         raise LookupError(key)
 
 

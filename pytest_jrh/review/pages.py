@@ -42,7 +42,7 @@ from pytest_jrh.store.decisions import CallEdit, holds_acts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_jrh.core.model import Case, Message
+    from pytest_jrh.core.model import Message
     from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import Reviewed
@@ -78,7 +78,6 @@ class _Expected(RequestBody):
 
 class _Draft(RequestBody):
     text: str
-    case: str = ""
 
 
 class DecidePage(Page[ReviewBoard]):
@@ -104,7 +103,7 @@ class DecidePage(Page[ReviewBoard]):
             ("GET", "/templates", self._list_templates),
             ("GET", template, self._template),
             ("POST", template, self._save_template),
-            ("POST", f"{template}/preview", self._preview_template),
+            ("POST", f"{template}/check", self._check_template),
             ("POST", f"{template}/revert", self._revert_template),
         )
 
@@ -165,40 +164,18 @@ class DecidePage(Page[ReviewBoard]):
     def _template(self, request: PageRequest) -> PageReply:
         return json_reply(_template_values(self._templates.get(request.names["key"])))
 
-    def _preview_template(self, request: PageRequest) -> PageReply:
+    def _check_template(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Draft), request.names["key"]
-        case = self._case_for(key, body.case)
-        preview = self._templates.preview(key, body.text, case)
-        return json_reply(
-            {
-                "messages": preview.messages,
-                "difference": preview.difference,
-                "problems": [described(problem) for problem in preview.problems],
-                "case": case.spec.run_id if case else None,
-            }
-        )
+        problems = [described(problem) for problem in self._templates.problems(key, body.text)]
+        difference = self._templates.difference(key, body.text)
+        return json_reply({"difference": difference, "problems": problems})
 
     def _save_template(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Draft), request.names["key"]
-        saved = self._templates.save(key, body.text, self._case_for(key, body.case))
-        return json_reply(_template_values(saved))
+        return json_reply(_template_values(self._templates.save(key, body.text)))
 
     def _revert_template(self, request: PageRequest) -> PageReply:
         return json_reply(_template_values(self._templates.revert(request.names["key"])))
-
-    def _case_for(self, template_key: str, case_key: str) -> Case | None:
-        """The case to try a template on: the one that is open if it is of the same test, else the
-        first of it.
-        """
-        template = self._templates.get(template_key)
-        first: Case | None = None
-        for reviewed in self.board.changes()[1]:
-            case = reviewed.entry.case
-            if (case.spec.suite, case.spec.test) == (template.suite, template.test):
-                if reviewed.entry.key == case_key:
-                    return case
-                first = first or case
-        return first
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -252,7 +229,7 @@ class LabelPage(Page[LabelBoard]):
         )
 
     def news(self, _since: int) -> tuple[int, dict[str, object]]:
-        return self.board.version, {"outlook": self.board.outlook()}
+        return self.board.version, {}
 
     def values(self) -> dict[str, object]:
         return {
@@ -266,36 +243,27 @@ class LabelPage(Page[LabelBoard]):
         others = self.board.alike(body.name)
         if others and self.board.reviewer is None and not body.is_another:
             return json_reply({"alike": others})
-        key, name = self.board.enter(body.name, request.browser)
+        key, name = self.board.enter(body.name)
         return json_reply({"reviewer": key, "name": name})
 
-    def _reviewer(self, request: PageRequest) -> str:
-        """The key of the reviewer; raises `LookupError` where another browser was given it, so that
-        it is known who has seen what.
-        """
-        reviewer = request.names["reviewer"]
-        if not self.board.is_in(reviewer, request.browser):
-            raise LookupError(reviewer)
-        return reviewer
-
     def _keys(self, request: PageRequest) -> tuple[str, str]:
-        return self._reviewer(request), request.names["key"]
+        return request.names["reviewer"], request.names["key"]
 
     def _cases(self, request: PageRequest) -> PageReply:
-        reviewer = self._reviewer(request)
+        reviewer = request.names["reviewer"]
         rows = [label_row(case) for case in self.board.assigned(reviewer)]
         return json_reply({"cases": rows, "finished": self.board.has_finished(reviewer)})
 
     def _finish(self, request: PageRequest) -> PageReply:
-        self.board.finish(self._reviewer(request))
+        self.board.finish(request.names["reviewer"])
         return self._cases(request)
 
     def _leave(self, request: PageRequest) -> PageReply:
-        others = self.board.leave(self._reviewer(request))
+        others = self.board.leave(request.names["reviewer"])
         return json_reply({"others": others, "progress": self.progress()})
 
     def _all_revealed(self, request: PageRequest) -> PageReply:
-        revealed = self.board.revealed(self._reviewer(request))
+        revealed = self.board.revealed(request.names["reviewer"])
         return html_reply("revealed.html", {"rows": [revealed_row(case) for case in revealed]})
 
     def _case(self, request: PageRequest) -> PageReply:

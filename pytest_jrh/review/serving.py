@@ -21,7 +21,6 @@ from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
 from importlib.util import find_spec
 from pathlib import Path
-from string import hexdigits
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import parse_qs
 
@@ -32,7 +31,7 @@ from pytest_jrh.core.files import encoded
 from pytest_jrh.core.templates import render_page
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, MutableMapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, MutableMapping
 
     import uvicorn
     from starlette.requests import Request
@@ -151,7 +150,6 @@ _ENTRY = """<!doctype html>
 <link rel="icon" href="/static/icon.svg"><title>Review</title></head>
 <body><p><a href="/">Open the review</a></p></body></html>
 """
-_BROWSER_BYTES = 10
 _STRANGER = "This page needs the token of its session: open the address that pytest printed."
 
 
@@ -165,7 +163,6 @@ class Guard:
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         # Cookies are shared by all ports of a host, sessions are not.
         self._cookie = f"jrh_review_{port}"
-        self._browser_cookie = f"jrh_browser_{port}"
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -176,14 +173,10 @@ class Guard:
         if refused is not None:
             await _reply(safe, HTTPStatus.FORBIDDEN, refused)
         elif self._enters(scope):
-            cookies = [f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"]
-            if not _browser(_cookie(headers, self._browser_cookie)):
-                browser = secrets.token_hex(_BROWSER_BYTES)
-                # Lax, so that a browser that comes again from another page keeps its name.
-                cookies.append(f"{self._browser_cookie}={browser}; HttpOnly; SameSite=Lax; Path=/")
+            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
             # Not a redirect: after a click in another page, a browser would follow it without the
             # strict cookie.
-            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", cookies=cookies)
+            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", cookie=cookie)
         elif not self._is_token(_cookie(headers, self._cookie)):
             await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
         else:
@@ -194,7 +187,6 @@ class Guard:
                 limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
                 await _reply(safe, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
             else:
-                scope["jrh.browser"] = _browser(_cookie(headers, self._browser_cookie))
                 await self._app(scope, _replayed(body, receive), safe)
 
     def _refused(self, scope: Event, headers: dict[str, str]) -> str | None:
@@ -224,12 +216,6 @@ def _cookie(headers: dict[str, str], name: str) -> str:
     except CookieError:
         return ""
     return cookies[name].value if name in cookies else ""
-
-
-def _browser(text: str) -> str:
-    """The name of a browser, as a session gives it; empty for any other text."""
-    is_name = len(text) == 2 * _BROWSER_BYTES and all(char in hexdigits for char in text)
-    return text if is_name else ""
 
 
 def _headers(scope: Event) -> dict[str, str]:
@@ -285,14 +271,15 @@ async def _reply(
     text: str,
     *,
     kind: str = "text/plain",
-    cookies: Sequence[str] = (),
+    cookie: str = "",
 ) -> None:
     body = text.encode()
     pairs = [
         (b"content-type", f"{kind}; charset=utf-8".encode()),
         (b"content-length", str(len(body)).encode()),
-        *((b"set-cookie", cookie.encode()) for cookie in cookies),
     ]
+    if cookie:
+        pairs.append((b"set-cookie", cookie.encode()))
     await send({"type": "http.response.start", "status": int(status), "headers": pairs})
     await send({"type": "http.response.body", "body": body})
 
@@ -322,8 +309,6 @@ class PageRequest:
     names: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-    browser: str = ""
-    """A name that the browser was given with its first page of this session."""
 
     def number(self, name: str) -> int:
         """A number in the address; raises `LookupError` where it is none."""
@@ -516,8 +501,7 @@ def _endpoint(page: Page[Any], answer: Answer) -> Callable[[Request], Awaitable[
         from starlette.responses import Response
 
         names = {name: str(value) for name, value in request.path_params.items()}
-        browser: str = request.scope.get("jrh.browser", "")
-        asking = PageRequest(names, dict(request.query_params), await request.body(), browser)
+        asking = PageRequest(names, dict(request.query_params), await request.body())
         # In a thread: answers wait for locks and for the disk.
         reply = await asyncio.to_thread(page.answer, answer, asking)
         return Response(reply.body, reply.status, media_type=reply.kind)

@@ -42,15 +42,11 @@ _KEPT_BESIDE_CHANGES = 400
 _NEIGHBOURS = 2
 _FEW_TURNS = 3
 _LONGEST_HINT = 140
-_FENCES = ("```", "~~~")
-_HEADING = re.compile(r"#{1,6} ")
-_SPAN = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
 
 PartKind = Literal["text", "call", "reasoning", "media", "image", "error", "result"]
-PieceKind = Literal["text", "code", "block", "heading", "strong"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +61,6 @@ class Part:
     text: str
     number: int
     image: str = field(default="", repr=False)
-
-    @property
-    def pieces(self) -> tuple[tuple[PieceKind, str], ...]:
-        """The text as Markdown sets it."""
-        return tuple(_pieces_of_markdown(self.text))
 
     @property
     def size(self) -> int:
@@ -140,48 +131,6 @@ def visible(text: str) -> str:
 
 def _sign(match: re.Match[str]) -> str:
     return f"\u2039U+{ord(match[0]):04X}\u203a"
-
-
-def _pieces_of_markdown(text: str) -> Iterator[tuple[PieceKind, str]]:
-    """Blocks and spans of code, headings and strong words; all else stays text as it is.
-
-    No letter is left out but the marks themselves: what is behind the three backticks of a block is
-    its first line.
-    """
-    plain: list[str] = []
-    block: list[str] = []
-    fence = ""
-    for line in text.split("\n"):
-        mark = line.strip()[:3]
-        if fence and mark == fence and not line.strip().strip(fence):
-            yield "block", "\n".join(block)
-            fence = ""
-        elif fence:
-            block.append(line)
-        elif mark in _FENCES or _HEADING.match(line):
-            yield from _spans("\n".join(plain))
-            plain = []
-            if mark in _FENCES:
-                language = line.strip().lstrip(mark[0])
-                fence, block = mark, [language] if language else []
-            else:
-                yield "heading", line.lstrip("#").strip()
-        else:
-            plain.append(line)
-    if fence:
-        yield "block", "\n".join(block)
-    yield from _spans("\n".join(plain))
-
-
-def _spans(text: str) -> Iterator[tuple[PieceKind, str]]:
-    end = 0
-    for match in _SPAN.finditer(text):
-        if match.start() > end:
-            yield "text", text[end : match.start()]
-        yield ("code", match[1]) if match[1] else ("strong", match[2])
-        end = match.end()
-    if end < len(text):
-        yield "text", text[end:]
 
 
 def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, ...]:

@@ -204,7 +204,7 @@ def test_the_review_page_has_no_fault(
     assert faults(page) == []
     page.keyboard.press("Escape")
     page.click("#open-templates")
-    page.wait_for_selector("#panel-preview .message")
+    page.wait_for_selector("#panel-difference p")
     assert faults(page) == []
     page.keyboard.press("Escape")
     page.click("#open-finish")

@@ -15,7 +15,6 @@ from pytest_jrh.core.transcript import indented_json
 from pytest_jrh.review.board import ReviewCase, Reviewed
 from pytest_jrh.review.views import (
     HUGE,
-    Part,
     Turn,
     folds,
     part_of,
@@ -162,33 +161,6 @@ def test_a_huge_part_can_be_had_whole() -> None:
     for index, number in ((1, 1), (2, 0), (-1, 0)):
         with pytest.raises(LookupError):
             part_of(case.messages, index, number)
-
-
-def test_code_and_markdown_are_set_as_such() -> None:
-    text = (
-        "# Refunds\nSee `pay(to)` and **no** more.\n\n"
-        "```python\npay(1)\n  # so\n```\nThen\n~~~\n```\n~~~"
-    )
-    assert Part("text", "", text, 0).pieces == (
-        ("heading", "Refunds"),
-        ("text", "See "),
-        ("code", "pay(to)"),
-        ("text", " and "),
-        ("strong", "no"),
-        ("text", " more.\n"),
-        # What an agent writes behind the backticks is shown, too.
-        ("block", "python\npay(1)\n  # so"),
-        ("text", "Then"),
-        ("block", "```"),
-    )
-    assert Part("text", "", "```\nnever ended", 0).pieces == (("block", "never ended"),)
-    assert Part("text", "", "a\n 2 ** 3 ** 4", 0).pieces[0] == ("text", "a\n 2 ")
-
-
-@given(text=st.text(alphabet="a#*`~ \n"))
-def test_nothing_but_marks_is_left_out_of_markdown(text: str) -> None:
-    pieces = Part("text", "", text, 0).pieces
-    assert "".join(piece for _, piece in pieces).count("a") == text.count("a")
 
 
 def test_results_of_tools_are_indented_with_all_their_characters() -> None:

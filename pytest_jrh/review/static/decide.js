@@ -112,7 +112,7 @@ $("rows").addEventListener("click", (event) => {
   document.body.dataset.view = "case";
   current.first();
 });
-$("open-templates").addEventListener("click", () => openTemplates(list.currentKey() ?? ""));
+$("open-templates").addEventListener("click", () => openTemplates());
 finishing(() => {
   const left = progress.made - progress.decided;
   const unmade = progress.total - progress.missed - progress.made;

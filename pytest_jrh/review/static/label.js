@@ -32,7 +32,6 @@ async function heard(news) {
   const anew = session !== news.session;
   session = news.session;
   progress = news.progress;
-  for (const place of document.querySelectorAll(".outlook")) place.textContent = news.outlook;
   banner(notice());
   if (progress.finalized) finished("Finished");
   if (anew) {

@@ -1,15 +1,13 @@
-// The dialog of the agent templates: draft on the left; preview, difference, default beside it.
+// The dialog of the agent templates: draft on the left; difference and default beside it.
 
 import { $, complain, get, later, element, post } from "./page.js";
 
 let template = null;
-let caseKey = "";
 let asked = 0;
 let chosen = 0;
 let names = [];
 
-export async function openTemplates(key) {
-  caseKey = key;
+export async function openTemplates() {
   $("templates").showModal();
   try {
     names = (await get("/templates")).templates;
@@ -75,7 +73,7 @@ function draw(shown) {
     ),
   );
   $("template-revert").disabled = !shown.overridden;
-  preview();
+  check();
 }
 
 const variableTitle = (name) => `${template.required.includes(name) ? "required; " : ""}puts {{ ${name} }} where the cursor is`;
@@ -89,12 +87,11 @@ function insert(name) {
   typed();
 }
 
-async function preview() {
+async function check() {
   const ours = ++asked;
-  const key = template.key;
   let shown;
   try {
-    shown = await post(`/templates/${key}/preview`, { text: $("template-text").value, case: caseKey });
+    shown = await post(`/templates/${template.key}/check`, { text: $("template-text").value });
   } catch (error) {
     return complain(error);
   }
@@ -102,17 +99,7 @@ async function preview() {
   if (ours !== asked) return;
   problems(shown.problems);
   $("panel-difference").replaceChildren(...difference(shown.difference));
-  // What is shown is then of an earlier draft.
-  $("panel-preview").classList.toggle("stale", shown.problems.length > 0);
-  if (shown.problems.length) return;
-  const intro = shown.case === null ? "No case of this test has been made yet, so there is nothing to try it on." : "As it is sent for the case ";
-  $("panel-preview").replaceChildren(
-    element("p", { className: "quiet" }, intro, ...(shown.case === null ? [] : [element("bdi", {}, shown.case)])),
-    ...shown.messages.map((message) =>
-      element("section", { className: "message" }, element("h3", {}, message.role), element("pre", { dir: "auto" }, message.content)),
-    ),
-  );
-  $("template-save").disabled = !unsaved();
+  if (!shown.problems.length) $("template-save").disabled = !unsaved();
 }
 
 function difference(lines) {
@@ -122,7 +109,7 @@ function difference(lines) {
     element(
       "pre",
       { className: "lines" },
-      ...lines.slice(2).map((line) => element({ "+": "ins", "-": "del" }[line[0]] ?? "span", { className: kinds[line[0]] ?? "" }, `${line}\n`)),
+      ...lines.map((line) => element({ "+": "ins", "-": "del" }[line[0]] ?? "span", { className: kinds[line[0]] ?? "" }, `${line}\n`)),
     ),
   ];
 }
@@ -138,7 +125,7 @@ function problems(found) {
 }
 
 const typed = (() => {
-  const soon = later(preview, 250);
+  const soon = later(check, 250);
   return () => {
     $("template-save").disabled = true;
     $("template-says").textContent = unsaved() ? "not saved" : "";
@@ -158,7 +145,7 @@ async function done(work, said) {
 }
 
 $("template-save").addEventListener("click", () =>
-  done(() => post(`/templates/${template.key}`, { text: $("template-text").value, case: caseKey }), "Saved: used from the next run on."),
+  done(() => post(`/templates/${template.key}`, { text: $("template-text").value }), "Saved: used from the next run on."),
 );
 $("template-revert").addEventListener("click", () => {
   if (confirm("Delete the override and go back to the default?")) done(() => post(`/templates/${template.key}/revert`), "Reverted.");
@@ -176,7 +163,7 @@ $("templates").addEventListener("close", () => {
   $("template-says").textContent = "";
 });
 
-const tabs = ["preview", "difference", "default"];
+const tabs = ["difference", "default"];
 function choosePanel(name, focus) {
   for (const one of tabs) {
     const tab = $(`tab-${one}`);
