@@ -23,7 +23,9 @@ def lines() -> list[Line]:
             _write(folder / "verdicts.csv", rows)
             command = [sys.executable, "-m", "pytest_jrh", "check", "verdicts.csv"]
             # The judge is the better one, so that the gate passes.
-            cost = run([*command, "--baseline=old", "--report=report.html"], folder)
+            cost = run(
+                [*command, "--one=violated", "--baseline=old", "--report=report.html"], folder
+            )
             what = f"check of {rows:,} rows with a baseline, to the HTML report"
             seconds = cost.seconds / limit
             figure = f"{cost.seconds:.1f} s"

@@ -156,7 +156,10 @@ def _check_file(options: argparse.Namespace) -> int:
         reports = _report_paths(options.report, inputs)
         checked = check_table(options.table, **settings)
         if not checked.session.table.overall.counts.n:
-            raise InputError(Problem(_nothing_to_count(checked), options.table))
+            cases, without = checked.table.cases, checked.unlabelled
+            message = "no row has both a label and a verdict"
+            count = f"{len(without):,} of {counted(len(cases), 'case')} have no label"
+            raise InputError(Problem(f"{message}: {count}", options.table))
     except InputError as error:
         return _refuse(error, options.words)
     written, problems = _write_files(reports, checked)
@@ -182,12 +185,6 @@ def _refuse(error: InputError, words: Sequence[str]) -> int:
             lines.append(f"  {command}")
     sys.stderr.write(escape_commands("".join(f"{visible(line)}\n" for line in lines)))
     return 4
-
-
-def _nothing_to_count(checked: CheckedTable) -> str:
-    cases = counted(len(checked.table.cases), "case")
-    unlabelled = f"{len(checked.unlabelled):,} of {cases} have no label"
-    return f"no row has both a label and a verdict: {unlabelled}"
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -268,7 +265,7 @@ def _check_data(checked: CheckedTable) -> dict[str, Any]:
     from pytest_jrh.reports.session import scales
     from pytest_jrh.stats.statistics import tabulate
 
-    session = checked.session
+    session, meanings = checked.session, checked.table.values.meanings
     [grounds] = session.grounds.values()
     by_judge: dict[str, list[Any]] = {}
     for result in session.results:
@@ -278,8 +275,8 @@ def _check_data(checked: CheckedTable) -> dict[str, Any]:
         "format": 1,
         "table": checked.table.file,
         "columns": checked.columns.taken(),
-        "scale": list(checked.values.scale) or [0, 1],
-        "words": {str(score): list(words) for score, words in checked.values.meanings.items()},
+        "scale": list(checked.table.values.scale) or [0, 1],
+        "words": {str(score): list(words) for score, words in meanings.items()},
         "cases": len(checked.table.cases),
         "unlabelled": len(checked.unlabelled),
         "judges": {
@@ -296,7 +293,7 @@ def _check_data(checked: CheckedTable) -> dict[str, Any]:
 
 def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str]:
     """What was taken for what."""
-    table, scale = checked.table, checked.values.scale
+    table, scale = checked.table, checked.table.values.scale
     parts = []
     for role, column in checked.columns.taken().items():
         parts.append(f"{role}: {column}")
@@ -319,7 +316,7 @@ def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str
 def _words(checked: CheckedTable) -> Iterator[str]:
     """Which words were taken for which score."""
     for score, meaning in ((0, "satisfied"), (1, "violated")):
-        words = [*checked.values.meanings[score]]
+        words = [*checked.table.values.meanings[score]]
         more = f" and {len(words) - _MOST_WORDS} more" if len(words) > _MOST_WORDS else ""
         if words:
             yield f"{', '.join(words[:_MOST_WORDS])}{more} = {meaning}"
@@ -329,34 +326,19 @@ _MOST_WORDS = 6
 
 
 def _next_step(checked: CheckedTable) -> str:
-    """How the table becomes a suite that asks the judge anew."""
-    from pytest_jrh.sources.label_files import COLUMNS
+    """How the table becomes a suite that asks the judge anew; `init` says what it needs beside."""
     from pytest_jrh.sources.log_tables import is_in_log
-    from pytest_jrh.sources.tables import WORDS
 
-    columns, values, file = checked.columns, checked.values, checked.table.file
-    if any(map(is_in_log, columns.verdicts)):
-        kind, _, label = columns.label.partition(":")
-        section = f"labels: {{{kind}: {label}}}" if label else "labels of your own"
+    file = checked.table.file
+    if any(map(is_in_log, checked.columns.verdicts)):
         return log_line(
-            f"A suite that asks a judge anew about these runs: agent_labels with {section} and "
-            f"input_log_path: {file} in its config (docs/labels.md)."
+            f"To judge the runs anew: a suite with input_log_path: {file} and labels of the log in "
+            "its config (docs/labels.md)."
         )
-    words = {word.casefold() for texts in values.meanings.values() for word in texts}
-    is_label_file = (
-        columns.case.casefold() in COLUMNS["run_id"]
-        and columns.label.casefold() in COLUMNS["label"]
-        and (bool(values.scale) or words <= {*WORDS})
-    )
-    if not is_label_file:
-        return (
-            "To judge the runs anew, save their labels with the columns run_id and label: "
-            "python -m pytest_jrh init --help"
-        )
-    ordinal = ["--ordinal"] if values.scale else []
-    rubric = [] if columns.rubric.casefold() in COLUMNS["rubric_id"] else ["--rubric-id", "RUBRIC"]
-    init = ["init", file_name_part(Path(file).stem), *ordinal, *rubric, "--labels", file]
+    init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]
+    init += ["--ordinal"] if checked.table.values.scale else []
     return log_line(
-        "To judge the runs anew, where RUNS is their Inspect log or conversations: "
-        f"{shlex.join(['python', '-m', 'pytest_jrh', *init])} --log RUNS"
+        "To judge the runs anew, where RUNS is their Inspect log or conversations and the table "
+        f"has the columns run_id and label: {shlex.join(init)} --labels {shlex.quote(file)} "
+        "--log RUNS"
     )

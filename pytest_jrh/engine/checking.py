@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,9 +29,8 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.log_tables import log_table, names_log
-from pytest_jrh.sources.tables import first_problems, read_table, table_of
+from pytest_jrh.sources.tables import read_table, table_of
 from pytest_jrh.sources.verdict_tables import (
-    MAX_TABLE_BYTES,
     OPTIONS,
     TableCase,
     Values,
@@ -93,12 +92,11 @@ class CheckSettings:
 class CheckedTable:
     """What a table of verdicts came to.
 
-    `values` say how the values were read; `session` is what reports are made of; `judge_names` are
-    the judges, without that of the baseline.
+    `session` is what reports are made of; `judge_names` are the judges, without that of the
+    baseline.
     """
 
     table: VerdictTable
-    values: Values
     session: Session
     judge_names: tuple[str, ...]
 
@@ -156,13 +154,8 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     return check(_read(file), how)
 
 
-def _read(name: str) -> Table:
-    table = read_table(Path(name), name, MAX_TABLE_BYTES)
-    if table.problems:
-        raise InputError(first_problems(table.problems, name))
-    if not table.lines:
-        raise InputError(table.problem("has no row below the names of the columns", 1))
-    return table
+def _read(name: str | Path) -> Table:
+    return read_table(Path(name), str(name))
 
 
 def check(table: Table, settings: CheckSettings) -> CheckedTable:
@@ -170,7 +163,7 @@ def check(table: Table, settings: CheckSettings) -> CheckedTable:
     name = settings.baseline
     tables: list[tuple[Table, tuple[str, ...]]] = [(table, ("label", "verdict"))]
     if settings.labels:
-        tables = [(table, ("verdict",)), (_read(str(settings.labels)), ("label",))]
+        tables = [(table, ("verdict",)), (_read(settings.labels), ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
@@ -192,7 +185,7 @@ def check(table: Table, settings: CheckSettings) -> CheckedTable:
         close = nearest_hint(name, [*table.columns, *read.judges], "column")
         message = f"{name!r} is no column, and no such file"
         raise InputError(table.problem(message, key="--baseline", hint=close))
-    return _checked(read, earlier, "" if is_file else name, values, settings)
+    return _checked(read, earlier, "" if is_file else name, settings)
 
 
 def _cases(
@@ -212,11 +205,7 @@ def _cases(
 
 
 def _checked(
-    table: VerdictTable,
-    earlier: VerdictTable,
-    baseline: str,
-    values: Values,
-    settings: CheckSettings,
+    table: VerdictTable, earlier: VerdictTable, baseline: str, settings: CheckSettings
 ) -> CheckedTable:
     """The table held against an earlier one, of which `baseline` names the judge; empty where it is
     called as now.
@@ -226,7 +215,7 @@ def _checked(
     if baseline in judges:
         message = f"{baseline} is held against itself"
         raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
-    made = _Maker(suite, table, values.scale, several=len(judges) > 1)
+    made = _Maker(suite, table, several=len(judges) > 1)
     for judge in judges:
         made.add(judge)
     decisions = {}
@@ -244,11 +233,11 @@ def _checked(
         decisions=decisions,
         nodes=made.nodes,
         rubrics=made.rubrics,
-        grounds={suite: Grounds(ordinal=bool(values.scale))},
+        grounds={suite: Grounds(ordinal=bool(table.values.scale))},
         earlier=made.earlier,
         is_table=True,
     )
-    return CheckedTable(table, values, session, judges)
+    return CheckedTable(table, session, judges)
 
 
 def _decision(made: _Maker, settings: CheckSettings, others: Collection[str]) -> Decision:
@@ -283,9 +272,7 @@ class _Maker:
     name.
     """
 
-    def __init__(
-        self, suite: str, table: VerdictTable, scale: Sequence[int], *, several: bool
-    ) -> None:
+    def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
         self.results: dict[tuple[CaseKey, str], CaseResult] = {}
         self.lines: dict[str, BaselineCase] = {}
         self.earlier: dict[str, KeptVerdict] = {}
@@ -293,7 +280,7 @@ class _Maker:
         self.rubrics: dict[tuple[str, str], Rubric] = {}
         self._suite = suite
         self._table = table
-        self._scale = scale
+        self._scale = table.values.scale
         self._several = several
 
     def add(self, judge: str) -> None:
@@ -304,12 +291,9 @@ class _Maker:
         for case in self._table.cases.values():
             scores, label = case.scores(judge), case.label
             if judge in case.verdicts and (label is not None or (scores and not self._scale)):
-                place = f"{self._table.file}:{case.line}"
                 result = self._result(case, label, judge, judge, _NOW)
-                if result.outcome == "invalid_response":
-                    result = replace(result, detail=f"{place}: the verdict of {judge} is empty")
                 self.results[case.key, judge] = result
-                name = f"{place}: {case.key.case}"
+                name = f"{self._table.file}:{case.line}: {case.key.case}"
                 self.nodes[result.case_id] = f"{name} [{judge}]" if self._several else name
 
     def add_earlier(self, judge: str, earlier: VerdictTable, its_judge: str) -> None:
@@ -348,6 +332,7 @@ class _Maker:
             score=score,
             reasoning=case.reasonings.get(its_judge, ""),
             verified=None if label is None else True,
+            detail="" if scores else "the verdict is empty",
             case_digest="" if label is None else _digest(label),
             judge_fingerprint=fingerprint,
             scores=scores if len(scores) > 1 else (),

@@ -340,7 +340,7 @@ def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[
 
 _NOT_DRAWN = (
     "Nothing says that the runs with a label were drawn at random from all, and the corrected rate "
-    "holds only if they were: write drawn in the column split of those that were (docs: labels)."
+    "holds only if they were (docs: labels)."
 )
 
 

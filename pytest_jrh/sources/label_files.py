@@ -6,18 +6,17 @@ mean nothing here are named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import nearest
-from pytest_jrh.sources.tables import read_table, whole_number
+from pytest_jrh.sources.tables import first_problems, read_table, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from pytest_jrh.core.errors import Problem
 
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
@@ -47,38 +46,32 @@ class LabelRow:
     line: int = 1
 
 
-@dataclass(slots=True)
-class LabelFile:
-    """The rows of a file, what is wrong with others, and the columns that mean nothing here."""
+class LabelFile(NamedTuple):
+    """The rows of a file, and the columns that mean nothing here."""
 
-    rows: list[LabelRow] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    unused: list[str] = field(default_factory=list)
+    rows: list[LabelRow]
+    unused: list[str]
 
 
 def read_rows(path: Path, file: str) -> LabelFile:
-    """Read a label file. What is wrong with a line is in `problems`; raises `InputError` for a file
-    that cannot be read at all.
-    """
+    """Read a label file; raises `InputError` with the lines that cannot be read."""
     table = read_table(path, file)
-    read = LabelFile(problems=table.problems)
     columns: dict[str, str] = {}
     for role, names in COLUMNS.items():
         there = [column for name in names for column in table.named((name,))]
         columns[role] = there[0] if there else ""
-    read.unused = [name for name in table.columns if name not in columns.values()]
-    for role in () if read.problems else _NEEDED:
+    unused = [name for name in table.columns if name not in columns.values()]
+    problems = []
+    for role in _NEEDED:
         if not columns[role]:
-            close = nearest(role, read.unused)
+            close = nearest(role, unused)
             hint = f"rename {close} to {role}" if close else None
             either = " or ".join(COLUMNS[role])
             message = f"has no column {either}; its columns are {listed(table.columns)}"
-            read.problems.append(table.problem(message, 1, hint=hint))
-    if not table.lines and not read.problems:
-        message = "has no label: there is no line below the names of the columns"
-        read.problems.append(table.problem(message, 1))
-    if read.problems:
-        return read
+            problems.append(table.problem(message, 1, hint=hint))
+    if problems:
+        raise InputError(problems)
+    rows = []
     labels = table.columns[columns["label"]]
     texts = {role: table.texts(name) for role, name in columns.items() if role != "label"}
     for row, line in enumerate(table.lines):
@@ -87,7 +80,8 @@ def read_rows(path: Path, file: str) -> LabelFile:
         number = whole_number(epoch)
         if epoch and number is None:
             message = f"got {shown(epoch)}; must be an integer"
-            read.problems.append(table.problem(message, line, "epoch"))
-        else:
-            read.rows.append(LabelRow(label=labels[row], epoch=number, line=line, **of_row))
-    return read
+            problems.append(table.problem(message, line, "epoch"))
+        rows.append(LabelRow(label=labels[row], epoch=number, line=line, **of_row))
+    if problems:
+        raise InputError(first_problems(problems, file))
+    return LabelFile(rows, unused)

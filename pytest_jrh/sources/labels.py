@@ -122,7 +122,7 @@ class Joiner:
         joined.notices += _counts(left_out, reading.file)
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        joined.problems = first_problems(joined.problems, reading.file, "the labels")
+        joined.problems = first_problems(joined.problems, reading.file)
         return joined
 
     def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
@@ -296,7 +296,6 @@ def _from_file(
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
     reading = replace(_reading(settings, suite, file), kept_file=kept_file)
     joined = joiner.join(read.rows, reading)
-    joined.problems = [*read.problems, *joined.problems]
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined

@@ -8,19 +8,11 @@ import csv
 import io
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import (
-    MAX_BYTES,
-    DamagedError,
-    listed,
-    parsed,
-    printable,
-    read_text,
-    shown,
-)
+from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, read_text, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -30,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _BLANKS = re.compile(r"[\s-]+")
 _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
@@ -38,13 +31,12 @@ _WHOLE = re.compile(r"([+-]?\d{1,18})(\.0*)?", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table as it was read, column by column, with the line of each row; a cell that is not there
-    is None. `problems` are the lines that are no rows.
+    is None.
     """
 
     file: str
     lines: Sequence[int]
     columns: Mapping[str, Sequence[Any]]
-    problems: list[Problem] = field(default_factory=list)
 
     def texts(self, column: str) -> list[str]:
         """The values of a column as texts; empty ones where there is no such column."""
@@ -63,27 +55,32 @@ class Table:
         return Problem(message, self.file, line, key, hint)
 
 
-def read_table(path: Path, file: str, limit: int = MAX_BYTES) -> Table:
+def read_table(path: Path, file: str) -> Table:
     """Read CSV (commas, semicolons or tabs), or JSON lines where it begins with `{`.
 
-    `file` is how messages name it. Raises `InputError` for a file that cannot be read at all.
+    `file` is how messages name it. Raises `InputError` for lines that are no rows, and where there
+    is none.
     """
-    text = read_text(path, file, limit)
+    text = read_text(path, file, _MOST_BYTES)
     if not text.strip():
         raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))
     if "\x00" in text:
         line = text.count("\n", 0, text.index("\x00")) + 1
         raise InputError(Problem("has a NUL character; must be CSV or JSON lines", file, line))
     text = storable(text)[0]
-    if not text.lstrip().startswith("{"):
-        return _csv_table(text, file)
     problems: list[Problem] = []
-    return table_of(read_objects(text, file, problems), file, problems)
+    if text.lstrip().startswith("{"):
+        table = table_of(read_objects(text, file, problems), file)
+    else:
+        table = _csv_table(text, file, problems)
+    if not table.lines and not problems:
+        problems.append(table.problem("has no row below the names of the columns", 1))
+    if problems:
+        raise InputError(first_problems(problems, file))
+    return table
 
 
-def table_of(
-    rows: Iterable[tuple[int, Mapping[str, Any]]], file: str, problems: list[Problem] | None = None
-) -> Table:
+def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:
     """The table of rows with their numbers."""
     numbered = list(rows)
     names = dict.fromkeys(chain.from_iterable(row for _, row in numbered))
@@ -91,22 +88,19 @@ def table_of(
     for name in names:
         cells = [storable(row[name])[0] if name in row else None for _, row in numbered]
         columns[storable(name)[0].strip()] = cells
-    return Table(file, [line for line, _ in numbered], columns, problems or [])
+    return Table(file, [line for line, _ in numbered], columns)
 
 
-def first_problems(problems: Sequence[Problem], file: str, where: str = "") -> list[Problem]:
-    """The first problems of a file, as many as a person reads, and how many more there are; `where`
-    says in what.
-    """
+def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
+    """The first problems of a file, as many as a person reads, and how many more there are."""
     left_out = len(problems) - MOST_PROBLEMS
     if left_out <= 0:
         return list(problems)
     more = f"and {counted(left_out, 'more problem')}"
-    last = Problem(f"{more} in {where}" if where else more, file)
-    return [*problems[:MOST_PROBLEMS], last]
+    return [*problems[:MOST_PROBLEMS], Problem(more, file)]
 
 
-def _csv_table(text: str, file: str) -> Table:
+def _csv_table(text: str, file: str, problems: list[Problem]) -> Table:
     opened = io.StringIO(text, newline="")
     first, start = opened.readline(), 0
     if first.strip().casefold().startswith("sep="):
@@ -117,7 +111,6 @@ def _csv_table(text: str, file: str) -> Table:
     names: list[str] = []
     lines: list[int] = []
     rows: list[list[str]] = []
-    problems: list[Problem] = []
     line = start + 1
     try:
         for cells in reader:
@@ -138,7 +131,7 @@ def _csv_table(text: str, file: str) -> Table:
         if count > 1:
             problems.append(Problem(f"duplicate column {shown(name)}", file, start + 1))
     columns = {name: cells for name, *cells in zip_longest(names, *rows) if name}
-    return Table(file, lines, columns, problems)
+    return Table(file, lines, columns)
 
 
 def read_objects(
@@ -159,15 +152,10 @@ def read_objects(
             problems.append(Problem(f"got {shown(value)}; must be a JSON object", file, line))
 
 
-_ANSWERS, _SCORES = ("correct", "incorrect"), ("c", "i")
-KNOWN: Mapping[str, int] = {
-    word: score
-    for words in (("pass", "fail"), ("satisfied", "violated"), ("good", "bad"), _ANSWERS, _SCORES)
-    for score, word in enumerate(words)
-}
-"""Words whose meaning is known in any column, whatever their case; C and I are Inspect's."""
-WORDS: Mapping[str, int] = {"0": 0, "1": 1, "false": 0, "true": 1, **KNOWN}
-"""What a binary label of a suite may be: 1 is violated, 0 is satisfied."""
+_PAIRS = "0 1 false true pass fail satisfied violated good bad correct incorrect c i"
+WORDS: Mapping[str, int] = {word: index % 2 for index, word in enumerate(_PAIRS.split())}
+"""What a binary label may be, whatever its case: 1 is violated, 0 is satisfied; C and I are
+Inspect's."""
 
 
 class NoLabelError(ValueError):

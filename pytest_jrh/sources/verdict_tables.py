@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.sources.tables import (
-    KNOWN,
+    WORDS,
     NoLabelError,
     Table,
     as_text,
@@ -46,12 +46,11 @@ ROLES: Mapping[str, str] = {
 """What columns are taken for, and the names that they may have, whatever their case."""
 OPTIONS = ("label", "verdict", "case", "rubric", "cluster", "repeat", "judge")
 """The roles that an option of the command names a column for."""
-MAX_TABLE_BYTES = 128 * 2**20
 _LOOKED_AT = 50
 _MOST_WAYS = 5
 _TELL_APART = "name the column that tells its rows apart: --repeat, --rubric, --judge or --case"
 _BARE = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-_WORDS = {**_BARE, **KNOWN}
+_WORDS = {**_BARE, **WORDS}
 _ONE: Mapping[str, tuple[str, ...]] = {
     "violated": ("violated", "violation", "failed"),
     "passed": ("passed", "correct", "success"),
@@ -207,7 +206,6 @@ class Values:
         self.meanings: dict[int, dict[str, None]] = {score: {} for score in self.scale or (0, 1)}
         self._mapping = {as_text(word): value for word, value in mapping.items()}
         self._one = one
-        self._met: set[str] = set()
         self._unclear: dict[str, None] = {}
 
     def scores(self, table: Table, column: str, problems: list[Problem]) -> list[int | None]:
@@ -231,9 +229,7 @@ class Values:
 
     def _score(self, text: str, column: str) -> int | None:
         """What a text means; raises `NoLabelError` where it means nothing."""
-        word = as_word(text)
-        self._met.add(word)
-        bare = None if self.scale else _BARE.get(word)
+        bare = None if self.scale else _BARE.get(as_word(text))
         try:
             value, bare = mapped(text, self._mapping), None
         except NoLabelError:
@@ -265,13 +261,7 @@ class Values:
         return f"say what it means: {meanings}; {way}= counts it as missing"
 
     def refuse_unclear(self, table: Table) -> None:
-        """Refuse what is known once all columns are read: words of the mapping that no value is,
-        and columns of which nothing says what 1 means.
-        """
-        for word in self._mapping:
-            if as_word(word) not in self._met:
-                message = f"got {shown(word)}, which no label and no verdict is"
-                raise InputError(table.problem(message, key="--map"))
+        """Refuse columns of which nothing says what 1 means, once all are read."""
         if self._unclear:
             names = listed(self._unclear)
             message = f"{names}: the values are 0 and 1 (or no and yes), and nothing says"
@@ -307,12 +297,13 @@ class TableCase:
 
 @dataclass(frozen=True, slots=True)
 class VerdictTable:
-    """The cases of a table, in its order, and the columns that are not `unused`."""
+    """The cases of a table, in its order; which columns are `unused`, and how `values` are read."""
 
     file: str
     columns: Columns
     unused: tuple[str, ...]
     cases: Mapping[CaseKey, TableCase]
+    values: Values
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -363,7 +354,7 @@ def cases_of(table: Table, columns: Columns, values: Values) -> VerdictTable:
         raise InputError(first_problems(problems, table.file))
     used = {*columns.taken().values(), *columns.verdicts, *columns.parts}
     unused = tuple(column for column in table.columns if column not in used)
-    return VerdictTable(table.file, columns, unused, cases)
+    return VerdictTable(table.file, columns, unused, cases, values)
 
 
 def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:

@@ -275,17 +275,15 @@ def test_it_ends_with_the_command_that_makes_a_suite_of_the_table(
     # The answer is last, and says what is next.
     assert lines[-1].startswith("Next: read the case")
     [line] = [line for line in lines if line.startswith("To judge the runs anew")]
-    command = line.partition("conversations: ")[2]
-    init = "python -m pytest_jrh init verdicts --rubric-id RUBRIC"
-    assert command == f"{init} --labels verdicts.csv --log RUNS"
+    command = line.partition("run_id and label: ")[2]
+    assert command == "python -m pytest_jrh init verdicts --labels verdicts.csv --log RUNS"
     turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     runs = [json.dumps({"id": name, "messages": turns}) for name in "abcd"]
     written(tmp_path, "\n".join(runs) + "\n", "runs.jsonl")
     words = command.replace("RUNS", "runs.jsonl").split()
-    assert main(words[3:]) == 0
-    written(tmp_path, ROWS)
-    assert main(["check", ONE, "verdicts.csv"]) == 0
-    assert "columns run_id and label" in capsys.readouterr().out
+    assert main(words[3:]) == 4
+    assert "--rubric-id" in capsys.readouterr().err
+    assert main([*words[3:], "--rubric-id=kind"]) == 0
 
 
 def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
@@ -308,7 +306,7 @@ def test_judges_in_rows_of_their_own_are_checked_beside_each_other() -> None:
 def test_scores_are_read_on_the_scale_that_is_given(tmp_path: Path) -> None:
     path = written(tmp_path, "case,gold,score\na,1,2\nb,4,4\nc,3,3.0\n")
     checked = check_table(path, scale=(1, 5))
-    assert checked.values.scale == (1, 2, 3, 4, 5)
+    assert checked.table.values.scale == (1, 2, 3, 4, 5)
     assert "weighted_kappa" in checked.judges["score"].figures
     with pytest.raises(InputError, match="on what scale: --scale 1-4"):
         check_table(path)

@@ -79,7 +79,6 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     "no_verdict_given": (HEAD + "a,1,\n", [], "no row has both a label and a verdict"),
     "no_such_column": (HEAD + "a,1,1\n", ["--verdict=verdikt"], "verdict is the nearest column"),
     "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
-    "no_such_word": (HEAD + "a,1,1\n", ["--map=good=0"], "which no label and no verdict is"),
     "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
     "no_scale": (HEAD + "a,1,1\n", ["--scale=5"], "--scale: got"),
     "no_drop": (HEAD + "a,1,1\n", ["--baseline=label", "--max-drop=nan"], "--max-drop: got"),

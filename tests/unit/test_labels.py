@@ -32,9 +32,7 @@ def join(
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     read = read_rows(path, file="labels.csv")
     joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)})
-    joined = joiner.join(read.rows, Reading("labels.csv", **reading))
-    joined.problems = [*read.problems, *joined.problems]
-    return joined
+    return joiner.join(read.rows, Reading("labels.csv", **reading))
 
 
 @pytest.fixture
@@ -173,7 +171,7 @@ WRONG = {
     ),
     "no line": (
         "run_id,label\n",
-        "labels.csv:1: has no label: there is no line below the names of the columns",
+        "labels.csv:1: has no row below the names of the columns",
     ),
     "two splits": (
         "run_id,label,annotator,split\na,1,x,dev\na,1,y,test\n",
@@ -197,7 +195,11 @@ WRONG = {
 
 @pytest.mark.parametrize(("content", "said"), WRONG.values(), ids=WRONG)
 def test_what_is_wrong_is_said_with_its_line(path: Path, content: str, said: str) -> None:
-    assert "\n".join(map(str, join(path, content).problems)) == said
+    try:
+        problems = join(path, content).problems
+    except InputError as error:
+        problems = [*error.problems]
+    assert "\n".join(map(str, problems)) == said
 
 
 def test_several_rubrics_need_a_name(path: Path) -> None:
@@ -295,7 +297,7 @@ def test_a_label_file_of_another_log_is_compared_for_the_lines_that_are_shown(
     path.write_text("run_id,label\n" + "".join(f"{line.format(n)}\n" for n in range(600)), "utf-8")
     runs = [RunSummary(f"run-{number}", 1) for number in range(600)]
     joined = Joiner(runs, [KIND]).join(read_rows(path, file="labels.csv").rows, Reading("labels"))
-    assert joined.problems[-1].message == "and 590 more problems in the labels"
+    assert joined.problems[-1].message == "and 590 more problems"
     assert len(comparisons) <= 10 * 101
 
 
@@ -304,7 +306,9 @@ def test_a_misspelled_column_of_json_lines_is_looked_for_once(
 ) -> None:
     rows = ({"runid": "a", "lable": 1, "anotator": "x"} for _ in range(500))
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    problems = read_rows(path, file="labels.csv").problems
+    with pytest.raises(InputError) as raised:
+        read_rows(path, file="labels.csv")
+    problems = raised.value.problems
     hints = ["rename runid to run_id", "rename lable to label"]
     assert [problem.hint for problem in problems] == hints
     assert len(comparisons) < 100
