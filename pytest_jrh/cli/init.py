@@ -204,7 +204,7 @@ def _about_fields(source: Source) -> Iterator[str]:
     for fields in source.fields():
         _count_values(values, fields)
     scores: dict[str, Counter[Scalar]] = {}
-    for _, scores_of_run in source.score_values():
+    for _, scores_of_run in source.scores():
         _count_values(scores, scores_of_run)
     metadata = _with_counts(values, _could_be_label)
     for key, names in (("metadata", metadata), ("scorer", _with_counts(scores, _could_be_label))):

@@ -83,7 +83,11 @@ class EvalLog(Source):
 
     def scores(self) -> Iterator[tuple[Key, dict[str, Any]]]:
         for key, scores in self._parts("scores"):
-            yield key, {k: v for k, v in scores.items() if isinstance(v, dict) and "value" in v}
+            values = {}
+            for name, score in scores.items():
+                if isinstance(score, dict) and "value" in score:
+                    values[name] = score["value"]
+            yield key, values
 
     def _parts(self, name: str) -> Iterator[tuple[Key, dict[str, Any]]]:
         """A mapping of each sample; empty where it is damaged, as its cases will say."""

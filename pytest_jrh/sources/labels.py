@@ -332,7 +332,7 @@ def _from_log(
 def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], object]:
     """What the log has of each run; None where it has nothing."""
     if settings.scorer:
-        name, values = settings.scorer, source.score_values()
+        name, values = settings.scorer, source.scores()
     else:
         name = settings.metadata
         values = source.metadata()
@@ -359,7 +359,7 @@ def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
     if settings.scorer:
-        names = _names_in(source.score_values())
+        names = _names_in(source.scores())
         names_text = f"the scorers are {listed(names)}" if names else "the log has no scores"
     else:
         names = _names_in(source.metadata())

@@ -43,7 +43,7 @@ def log_table(path: Path, file: str, named: Sequence[str]) -> Table:
     columns: dict[str, list[Any]] = {}
     with open_sources((path,)) as source:
         keys = [(run.run_id, run.epoch) for run in source.summaries()]
-        for prefix, values in ((SCORER, source.score_values()), (METADATA, source.metadata())):
+        for prefix, values in ((SCORER, source.scores()), (METADATA, source.metadata())):
             by_run = dict(values)
             names = [f"{prefix}{name}" for of_run in by_run.values() for name in of_run]
             names += [name for name in named if name.startswith(f"{prefix}/")]

@@ -158,17 +158,12 @@ class Source(ABC):
         """How many files of each form there are."""
         return Counter([self.form])
 
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Mapping[str, Any]]]]:
-        """The key (id, epoch) of each run with what scorers gave it, by their names: all that the
-        source has of a score, with its `value`. Here none have any.
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """The key (id, epoch) of each run with the values that scorers gave it, by their names;
+        here none have any.
         """
         for run in self.summaries():
             yield (run.run_id, run.epoch), {}
-
-    def score_values(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """The key (id, epoch) of each run with the values that scorers gave it, by their names."""
-        for key, scores in self.scores():
-            yield key, {name: score["value"] for name, score in scores.items()}
 
     def aliases(self) -> Mapping[str, tuple[str, int]]:
         """Other names that label files may know runs by, each with the run's key; here none."""

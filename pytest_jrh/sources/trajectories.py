@@ -168,8 +168,7 @@ class Trajectories(Source):
     def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: the rewards that Harbor's verifier gave."""
         for run in self.summaries():
-            scores = {name: {"value": value} for name, value in self._scores.items()}
-            yield (run.run_id, run.epoch), scores
+            yield (run.run_id, run.epoch), self._scores
 
     def created(self) -> datetime | None:
         """See `Source`: when the trial was begun, or the first step taken."""

@@ -369,6 +369,6 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
         samples = [sample(1, scores=scores, uuid=f"u-{name}"), sample(name, uuid="same")]
         write_log(tmp_path / f"{name}.eval", samples)
     source = opened(tmp_path)
-    found = {key: values for key, values in source.score_values() if values}
+    found = {key: values for key, values in source.scores() if values}
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
     assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1)}
