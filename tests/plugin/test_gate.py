@@ -127,6 +127,21 @@ def test_the_rules_decide_and_say_why(
     assert said in " ".join(result.outlines)
 
 
+@WORKERS
+def test_what_a_decision_fails_for_failed_last(
+    pytester: pytest.Pytester, project: Project, workers: list[str]
+) -> None:
+    option = project.rules(LAX, LIMIT)
+    pytester.runpytest(option, *workers).assert_outcomes(passed=4, xfailed=4)
+    again = pytester.runpytest(option, "--lf", *workers)
+    again.assert_outcomes(xfailed=4)
+    assert again.ret == pytest.ExitCode.TESTS_FAILED
+    pytester.runpytest(f"--jrh-config={TINY}", BASELINE, *workers)
+    assert project.rules(LAX, "{min_recall: 0}")
+    pytester.runpytest(option, "--lf", *workers).assert_outcomes(xfailed=4)
+    pytester.runpytest(option, "--lf", *workers).assert_outcomes(passed=4, xfailed=4)
+
+
 @pytest.mark.parametrize(
     ("rules", "told"),
     [
