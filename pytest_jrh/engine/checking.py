@@ -4,11 +4,10 @@ config, model or recording.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,6 @@ from pytest_jrh.core.model import (
     ScoreLevel,
     most_frequent,
 )
-from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.log_tables import log_table, names_log
 from pytest_jrh.sources.tables import read_table, table_of
@@ -172,8 +170,7 @@ def check(table: Table, settings: CheckSettings) -> CheckedTable:
     for role, column in settings.named():
         if column not in there:
             message = f"has no column {shown(column)}; its columns are {listed(there)}"
-            hint = nearest_hint(column, there, "column")
-            raise InputError(table.problem(message, key=f"--{role}", hint=hint))
+            raise InputError(table.problem(message, key=f"--{role}"))
     low, high = settings.scale or (0, -1)
     values = Values(settings.map, range(low, high + 1), settings.one)
     read, *others = [_cases(one, needed, settings, values, len(tables)) for one, needed in tables]
@@ -182,9 +179,8 @@ def check(table: Table, settings: CheckSettings) -> CheckedTable:
         read = add_labels(read, others[0])
     earlier = others[-1] if is_file else read
     if name and not is_file and name not in (read.columns.baseline, *read.judges):
-        close = nearest_hint(name, [*table.columns, *read.judges], "column")
-        message = f"{name!r} is no column, and no such file"
-        raise InputError(table.problem(message, key="--baseline", hint=close))
+        message = f"{shown(name)} is no column, and no such file"
+        raise InputError(table.problem(message, key="--baseline"))
     return _checked(read, earlier, "" if is_file else name, settings)
 
 
@@ -263,7 +259,7 @@ def _decision(made: _Maker, settings: CheckSettings, others: Collection[str]) ->
     return decide(results, rules, held)
 
 
-_NOW, _EARLIER = "a" * 64, "e" * 64
+_NOW, _EARLIER = "now", "earlier"
 
 
 class _Maker:
@@ -333,7 +329,8 @@ class _Maker:
             reasoning=case.reasonings.get(its_judge, ""),
             verified=None if label is None else True,
             detail="" if scores else "the verdict is empty",
-            case_digest="" if label is None else _digest(label),
+            # What changes with a case: of a table, its label is all that is known of it.
+            case_digest="" if label is None else f"label {label}",
             judge_fingerprint=fingerprint,
             scores=scores if len(scores) > 1 else (),
             labelled_by=None if label is None else "people",
@@ -357,9 +354,3 @@ class _Maker:
             judge=judge if self._several else None,
             cluster=case.cluster,
         )
-
-
-@lru_cache
-def _digest(label: int) -> str:
-    """What changes with a case: of a table, its label is all that is known of it."""
-    return hashlib.sha256(f"label {label}".encode()).hexdigest()

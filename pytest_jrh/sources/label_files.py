@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import nearest
 from pytest_jrh.sources.tables import first_problems, read_table, whole_number
 
 if TYPE_CHECKING:
@@ -64,11 +63,9 @@ def read_rows(path: Path, file: str) -> LabelFile:
     problems = []
     for role in _NEEDED:
         if not columns[role]:
-            close = nearest(role, unused)
-            hint = f"rename {close} to {role}" if close else None
             either = " or ".join(COLUMNS[role])
             message = f"has no column {either}; its columns are {listed(table.columns)}"
-            problems.append(table.problem(message, 1, hint=hint))
+            problems.append(table.problem(message, 1))
     if problems:
         raise InputError(problems)
     rows = []

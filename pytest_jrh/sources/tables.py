@@ -101,17 +101,12 @@ def first_problems(problems: Sequence[Problem], file: str) -> list[Problem]:
 
 
 def _csv_table(text: str, file: str, problems: list[Problem]) -> Table:
-    opened = io.StringIO(text, newline="")
-    first, start = opened.readline(), 0
-    if first.strip().casefold().startswith("sep="):
-        # What Excel puts before the names of the columns.
-        first, start = opened.readline(), 1
-    separator = max(_SEPARATORS, key=first.count)
-    reader = csv.reader(chain([first], opened), delimiter=separator, strict=True)
+    separator = max(_SEPARATORS, key=text.partition("\n")[0].count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []
     lines: list[int] = []
     rows: list[list[str]] = []
-    line = start + 1
+    line = 1
     try:
         for cells in reader:
             if not names:
@@ -123,13 +118,13 @@ def _csv_table(text: str, file: str, problems: list[Problem]) -> Table:
             elif any(map(str.strip, cells)):
                 lines.append(line)
                 rows.append(cells)
-            line = start + reader.line_num + 1
+            line = reader.line_num + 1
     except csv.Error as error:
         message = f"is not valid CSV: {printable(str(error))}"
-        problems.append(Problem(message, file, start + reader.line_num))
+        problems.append(Problem(message, file, reader.line_num))
     for name, count in Counter(filter(None, names)).items():
         if count > 1:
-            problems.append(Problem(f"duplicate column {shown(name)}", file, start + 1))
+            problems.append(Problem(f"duplicate column {shown(name)}", file, 1))
     columns = {name: cells for name, *cells in zip_longest(names, *rows) if name}
     return Table(file, lines, columns)
 

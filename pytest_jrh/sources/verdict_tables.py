@@ -363,15 +363,10 @@ def add_labels(table: VerdictTable, labels: VerdictTable) -> VerdictTable:
     A label of another case counts for nothing; raises `InputError` where all are.
     """
     if not table.cases.keys() & labels.cases.keys():
-        here, there = _some_cases(labels), _some_cases(table)
-        message = f"has no label of a case of {table.file}: here they are {here}, there {there}"
+        message = f"has no label of a case (with its rubric and epoch) of {table.file}"
         hint = "name the column that both have: --case COL"
         raise InputError(Problem(message, labels.file, hint=hint))
     for key, case in table.cases.items():
         if key in labels.cases:
             case.label = labels.cases[key].label
     return replace(table, columns=table.columns._replace(label=labels.columns.label))
-
-
-def _some_cases(table: VerdictTable) -> str:
-    return listed((" ".join(map(str, key)) for key in table.cases), 3)

@@ -77,7 +77,11 @@ BROKEN: dict[str, tuple[str | bytes, list[str], str]] = {
     ),
     "utf_16_cut": (HEAD.encode("utf-16")[:-1], [], ":1: is not UTF-16 text"),
     "no_verdict_given": (HEAD + "a,1,\n", [], "no row has both a label and a verdict"),
-    "no_such_column": (HEAD + "a,1,1\n", ["--verdict=verdikt"], "verdict is the nearest column"),
+    "no_such_column": (
+        HEAD + "a,1,1\n",
+        ["--verdict=verdikt"],
+        "; its columns are case",
+    ),
     "no_such_baseline": (HEAD + "a,1,1\n", ["--baseline=verdit"], "is no column, and no such"),
     "no_mapping": (HEAD + "a,1,1\n", ["--map=good"], "must be WORD=VALUE"),
     "no_scale": (HEAD + "a,1,1\n", ["--scale=5"], "--scale: got"),

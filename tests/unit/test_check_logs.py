@@ -54,7 +54,7 @@ def test_a_log_alone_is_checked(log: Path, capsys: pytest.CaptureFixture[str]) -
     [
         ((), "no column of verdicts; scorer:judge, metadata:human, metadata:a/b look like some"),
         ((JUDGE,), "--label metadata:human or --label metadata:a/b"),
-        ((JUDGE, "--label=metadata:humen"), "metadata:human is the nearest"),
+        ((JUDGE, "--label=metadata:humen"), "scorer:number, metadata:human"),
         (("--verdict=scorer:jud",), 'has no column "scorer:jud"; its columns are'),
         (
             ("--verdict=scorer:number", "--label=metadata:human"),
@@ -117,9 +117,13 @@ def test_labels_stand_in_a_table_of_their_own(
     ("table", "labels", "expected"),
     [
         (("id,verdict", "a,0"), ("id,target", "a,0", "a,1"), "labels.csv:3: target: the label of"),
-        (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a case of"),
+        (("id,verdict", "a,0"), ("id,target", "b,0"), "has no label of a case"),
         (("name,verdict", "a,0"), ("id,target", "a,0"), "name the column of their ids: --case COL"),
-        (("id,rubric,verdict", "a,x,0", "a,y,0"), ("id,target", "a,0"), "there a x 1, a y 1"),
+        (
+            ("id,rubric,verdict", "a,x,0", "a,y,0"),
+            ("id,target", "a,0"),
+            "with its rubric",
+        ),
         (("id,verdict", "a,0"), ("id,people", "a,x"), "no column of labels"),
         (("id,verdict", "a,0"), ("",), "labels.csv:1: is empty"),
     ],
