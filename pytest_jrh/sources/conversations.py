@@ -21,7 +21,7 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import ROLES, is_role, message_text, storable
 from pytest_jrh.sources.json_items import (
@@ -564,14 +564,11 @@ class Conversations(Source):
             check_depth(value)
             return self._run(run_id, epoch, row, value), value if with_raw else None
         except DamagedError as error:
-            where = f", {self._file.place(row.item)}," if row is not None else ""
-            raise Unscored(
-                "input_error",
-                stage="input",
-                cause=f"The run {printable(run_id)} (epoch {epoch}) of {self.path}{where} cannot "
-                f"be read: {printable(str(error), 300)}.",
-                advice="Mend the conversation, or leave it out.",
-            ) from error
+            why = printable(str(error), 300)
+            if row is not None:
+                why = f"{self._file.place(row.item)}: {why}"
+            advice = "Mend the conversation, or leave it out."
+            raise self._unreadable(run_id, epoch, why, advice) from error
 
     def _run(self, run_id: str, epoch: int, row: _Row, value: Any) -> AgentRun:
         if identity(value, self._places) != row.identity:

@@ -57,7 +57,6 @@ _OTHER_FORMATS = {
 }
 _START = 4096
 _BOM = b"\xef\xbb\xbf"
-_CHUNK = 1_000_000
 _LONGEST_FIRST = 2**20
 # All up to the next bracket that is in no string.
 _BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([{}\[\]])', re.DOTALL)
@@ -173,11 +172,7 @@ class ItemFile:
     def _line_of(self, offset: int) -> int | None:
         try:
             with self.path.open("rb") as file:
-                lines, bytes_left = 1, offset
-                while bytes_left > 0 and (chunk := file.read(min(bytes_left, _CHUNK))):
-                    lines += chunk.count(b"\n")
-                    bytes_left -= len(chunk)
-                return lines
+                return file.read(offset).count(b"\n") + 1
         except OSError:
             return None
 

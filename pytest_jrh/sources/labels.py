@@ -12,7 +12,7 @@ from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
-from pytest_jrh.core.text import counted, nearest_hint, shortened
+from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.sources.label_files import LabelRow, read_rows
 from pytest_jrh.sources.tables import (
     NoLabelError,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
 _LONGEST_WORD = 40
-_LONGEST_NOTE = 2_000
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
 
@@ -132,13 +131,10 @@ class Joiner:
         if not rubric_id and len(self._rubrics) == 1:
             return next(iter(self._rubrics))
         ids = listed(self._rubrics)
-        hint: str | None
+        message, hint = f"got {shown(rubric_id)}; the suite's rubrics are {ids}", None
         if not rubric_id:
             message = f"names no rubric; the suite's rubrics are {ids}"
             hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
-        else:
-            message = f"got {shown(rubric_id)}; the suite's rubrics are {ids}"
-            hint = _nearest_id(rubric_id, self._rubrics, joined)
         joined.problems.append(Problem(message, reading.file, row.line, "rubric_id", hint))
         return None
 
@@ -160,7 +156,9 @@ class Joiner:
         epochs = self._epochs.get(run_id)
         key, hint = "run_id", None
         if epochs is None:
-            hint = _nearest_id(row.run_id, self._epochs, joined)
+            # Of a problem that is shown; of others it would take the time for nothing.
+            if len(joined.problems) < MOST_PROBLEMS:
+                hint = nearest_hint(row.run_id, self._epochs, "id")
             message = (
                 f"got {shown(row.run_id)}, and there is no such run; the runs are {self.some_runs}"
             )
@@ -206,19 +204,9 @@ def _about_word(raw: object, reading: Reading) -> str | None:
     return f"say what its words mean: {mapping} if that is violated, else 0"
 
 
-def _nearest_id(text: str, ids: Iterable[str], joined: JoinedLabels) -> str | None:
-    """The hint of a problem that is shown; of others it would take the time for nothing."""
-    return nearest_hint(text, ids, "id") if len(joined.problems) < MOST_PROBLEMS else None
-
-
 def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
     """Add a vote; whether it only repeats another row."""
     vote = votes.get(row.annotator)
-    first = vote or next(iter(votes.values()), None)
-    if first is not None and first[1].split != row.split:
-        message = f"the split differs from line {first[1].line} about the same run"
-        joined.problems.append(Problem(message, reading.file, row.line, "split"))
-        return False
     if vote is None:
         votes[row.annotator] = (value, row)
         return False
@@ -241,8 +229,7 @@ def _label(votes: _Votes, reading: Reading) -> Label:
     for value, row in votes.values():
         place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
         values.append(value)
-        note = shortened(row.note, _LONGEST_NOTE)
-        sources.append(VoteSource(place, row.annotator, note))
+        sources.append(VoteSource(place, row.annotator, row.note))
     split = next(iter(votes.values()))[1].split
     return Label(tuple(values), reading.by, split, tuple(sources))
 
@@ -322,7 +309,11 @@ def _from_log(
     if problem := _not_a_label(settings, suite, rows):
         return JoinedLabels(problems=[problem])
     joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
-    joined.problems = _once([_of_config(settings, problem) for problem in joined.problems])
+    section = settings.key.rpartition(".")[0]
+    of_config = [
+        Problem(one.message, key=f"{section}.map", hint=one.hint) for one in joined.problems
+    ]
+    joined.problems = list(dict.fromkeys(of_config))
     if without := len(keys) - len(rows):
         noun = "score of" if settings.scorer else "field"
         joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
@@ -358,23 +349,12 @@ def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
 def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
     """No run has the score, or the field: say what there is."""
     name = settings.scorer or settings.metadata
-    if settings.scorer:
-        names = _names_in(source.scores())
-        names_text = f"the scorers are {listed(names)}" if names else "the log has no scores"
-    else:
-        names = _names_in(source.metadata())
-        names_text = f"the fields are {listed(names)}" if names else "no run has metadata"
-    hint = nearest_hint(name, names)
-    return Problem(
-        f"got {shown(name)}, which no run has; {names_text}", key=settings.key, hint=hint
-    )
-
-
-def _names_in(values: Iterable[tuple[object, Mapping[str, object]]]) -> dict[str, None]:
     names: dict[str, None] = {}
-    for _, of_run in values:
+    for _, of_run in source.scores() if settings.scorer else source.metadata():
         names.update(dict.fromkeys(of_run))
-    return names
+    what = "scorers" if settings.scorer else "fields"
+    there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
+    return Problem(f"got {shown(name)}, which no run has; {there}", key=settings.key)
 
 
 def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]) -> Problem | None:
@@ -395,16 +375,6 @@ def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]
     )
     message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
     return Problem(message, key=settings.key, hint=hint)
-
-
-def _of_config(settings: LabelSettings, problem: Problem) -> Problem:
-    """A problem of the log's values, at the place of the config that names them."""
-    section = settings.key.rpartition(".")[0]
-    return Problem(problem.message, key=f"{section}.map", hint=problem.hint)
-
-
-def _once(problems: Iterable[Problem]) -> list[Problem]:
-    return list(dict.fromkeys(problems))
 
 
 def _twice(key: LabelKey, where: str, first_source: str, settings: LabelSettings) -> Problem:

@@ -19,7 +19,7 @@ from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import MISSING, at, listed, names_in, pointer_to, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.text import counted, is_nearest, nearest
+from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def clusters_by(
     for key, metadata in runs:
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
-            raise _not_one_value(cluster_key, pointer, key, value)
+            raise _not_one_value(cluster_key, key, value)
         clusters[key] = None if value is MISSING or value is None else _text(value) or None
         if clusters[key] is None and len(names) < _MOST_NAMES:
             names.update(dict.fromkeys(_names(metadata)))
@@ -301,24 +301,17 @@ def _in_no_run(cluster_key: str, names: list[str]) -> InputError:
     if not names:
         message = f"got {shown(cluster_key)}, but no run has metadata"
         return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
-    by_path = {name.strip("/").replace("/", "."): name for name in names}
-    field_name = cluster_key.strip("/").replace("/", ".")
-    close = nearest(field_name, by_path)
-    hint = is_nearest(by_path[close], "field") if close else _LEAVE_OUT
     message = (
         f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
         f"{listed(sorted(names))}"
     )
-    return InputError(Problem(message, key=_PLACE, hint=hint))
+    return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
 
 
-def _not_one_value(cluster_key: str, pointer: str, key: Key, value: Any) -> InputError:
+def _not_one_value(cluster_key: str, key: Key, value: Any) -> InputError:
     run_id, epoch = key
     message = (
         f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(run_id)} "
         f"(epoch {epoch}); must be text, a number, true or false there"
     )
-    names = list(value) if isinstance(value, dict) else [str(index) for index in range(len(value))]
-    below = [f"{pointer}{pointer_to(name)}" for name in names]
-    hint = f"name one value in it: {listed(below, 5)}" if below else _LEAVE_OUT
-    return InputError(Problem(message, key=_PLACE, hint=hint))
+    return InputError(Problem(message, key=_PLACE, hint="name one value in it by a pointer"))

@@ -41,4 +41,4 @@ def test_a_key_that_no_run_has_is_a_usage_error(recorded: Recorded) -> None:
     assert 'test_agent_perturbation_config.cluster_key: got "task_id", which no run has' in (
         done.stdout + done.stderr
     )
-    assert "/task/id is the nearest field" in done.stdout + done.stderr
+    assert "the fields are /task/id" in done.stdout + done.stderr

@@ -311,13 +311,12 @@ def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[s
 WRONG_IN_THE_LOG = {
     "no such scorer": (
         {"scorer": "rihgt"},
-        ['*labels.0.scorer: got "rihgt", which no run has; the scorers are right', "*right is*"],
+        ['*labels.0.scorer: got "rihgt", which no run has; the scorers are right'],
     ),
     "no such field": (
         {"metadata": "rewart"},
         [
             '*labels.0.metadata: got "rewart", which no run has; the fields are reward',
-            "*reward is*",
         ],
     ),
     "numbers without a map": (

@@ -162,4 +162,4 @@ def test_a_plan_says_which_runs_cannot_be_read(several: SuiteFiles) -> None:
     assert planned.code == pytest.ExitCode.OK, planned.stdout
     text = " ".join(planned.stdout.split())
     assert "1 case with an invalid input (input_error), about which nothing is asked" in text
-    assert "line 2, cannot be read: message 0 has text in place of content." in text
+    assert "cannot be read: line 2: message 0 has text in place of content." in text

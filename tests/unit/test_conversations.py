@@ -214,7 +214,7 @@ def test_messages_that_cannot_be_read_are_an_input_error_of_their_run(
     with pytest.raises(Unscored) as caught:
         source.read("b", 1)
     assert caught.value.outcome == "input_error"
-    assert "runs.jsonl, line 2, cannot be read" in caught.value.cause
+    assert "runs.jsonl cannot be read: line 2: " in caught.value.cause
     assert complaint in caught.value.cause
 
 
