@@ -32,10 +32,6 @@ Columns: TypeAlias = Sequence[str]
 AddRow: TypeAlias = Callable[[TableRow], None]
 
 XLSX_CELL = 32_767
-_ROWS_FOR_WIDTHS = 20
-_WIDEST = 60
-_FILTER_BUTTON = 4
-_HEADER_COLOUR = "FFE7EBF0"
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
@@ -112,15 +108,15 @@ def _xlsx(file: IO[bytes], columns: Columns) -> Iterator[AddRow]:
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("results")
-    rows = _SheetRows(sheet, columns)
+    sheet.freeze_panes = "A2"
 
     def add(row: TableRow) -> None:
         cells = [cell(row.get(column)) for column in columns]
-        rows.add([fitted(value) if isinstance(value, str) else value for value in cells])
+        sheet.append([fitted(value) if isinstance(value, str) else value for value in cells])
 
     try:
+        add(dict(zip(columns, columns, strict=True)))
         yield add
-        rows.end()
     except BaseException:
         # Ends openpyxl's own generator now; left to the garbage collector it complains on stderr.
         with contextlib.suppress(OSError, ValueError):
@@ -134,61 +130,6 @@ def _xlsx(file: IO[bytes], columns: Columns) -> Iterator[AddRow]:
         with contextlib.suppress(OSError, ValueError):
             archive.close()
         raise
-
-
-class _SheetRows:
-    """The rows of a sheet, with a header that stays in sight, a filter, and columns as wide as what
-    the first rows hold: a width has to be said before the first row is written.
-    """
-
-    def __init__(self, sheet: Any, columns: Columns) -> None:
-        self._sheet = sheet
-        self._columns = columns
-        self._first: list[list[Any]] | None = []
-        self._rows = 1
-
-    def add(self, cells: list[Any]) -> None:
-        """Write a row, or keep it while the widths are not known."""
-        self._rows += 1
-        if self._first is None:
-            self._sheet.append(cells)
-            return
-        self._first.append(cells)
-        if len(self._first) == _ROWS_FOR_WIDTHS:
-            self._begin()
-
-    def end(self) -> None:
-        """Write what was kept, and set the filter over all rows."""
-        from openpyxl.utils import get_column_letter
-
-        if self._first is not None:
-            self._begin()
-        last = get_column_letter(max(len(self._columns), 1))
-        self._sheet.auto_filter.ref = f"A1:{last}{self._rows}"
-
-    def _begin(self) -> None:
-        from openpyxl.cell import WriteOnlyCell
-        from openpyxl.styles import Font, PatternFill
-        from openpyxl.utils import get_column_letter
-
-        rows, self._first = self._first or [], None
-        self._sheet.freeze_panes = "A2"
-        for index, column in enumerate(self._columns):
-            widths = [_width(row[index]) for row in rows]
-            width = min(max([len(column) + _FILTER_BUTTON, *widths]), _WIDEST)
-            self._sheet.column_dimensions[get_column_letter(index + 1)].width = width
-        bold, grey = Font(bold=True), PatternFill("solid", fgColor=_HEADER_COLOUR)
-        header = [WriteOnlyCell(self._sheet, value=column) for column in self._columns]
-        for title in header:
-            title.font, title.fill = bold, grey
-        self._sheet.append(header)
-        for row in rows:
-            self._sheet.append(row)
-
-
-def _width(value: Any) -> int:
-    """How many characters of a cell are seen: those of its first line."""
-    return len(str(value).partition("\n")[0]) if value is not None else 0
 
 
 class Sink:

@@ -211,24 +211,16 @@ def test_ordinal_rows_show_the_scale() -> None:
     assert (row["prompted_bucket"], row["validation_score"]) == (2, 2)
 
 
-def test_a_sheet_has_a_header_that_stays_a_filter_and_widths_that_fit(tmp_path: Path) -> None:
+def test_a_sheet_has_a_header_that_stays_and_cells_of_their_kind(tmp_path: Path) -> None:
     from openpyxl import load_workbook
 
     path = tmp_path / "t.xlsx"
-    columns = ["rubric_id", "score", "transcript"]
-    with open_table(path, columns) as add:
-        for number in range(50):
-            add({"rubric_id": "r" * 30, "score": number / 2, "transcript": "word " * 900})
+    with open_table(path, ["rubric_id", "score"]) as add:
+        add({"rubric_id": "r", "score": 0.5})
     sheet = load_workbook(path)["results"]
-    assert (sheet.freeze_panes, sheet.auto_filter.ref) == ("A2", "A1:C51")
-    widths = [sheet.column_dimensions[letter].width for letter in "ABC"]
-    assert widths == [30, 9, 60]
-    assert [cell.font.bold for cell in sheet[1]] == [True] * 3
-    assert not sheet["A2"].font.bold
-    assert [cell.data_type for cell in sheet[3]] == ["s", "n", "s"]
-    assert [row[1] for row in sheet.iter_rows(min_row=2, values_only=True)] == [
-        number / 2 for number in range(50)
-    ]
+    assert sheet.freeze_panes == "A2"
+    assert [cell.value for cell in sheet[1]] == ["rubric_id", "score"]
+    assert [cell.data_type for cell in sheet[2]] == ["s", "n"]
 
 
 def test_a_sheet_without_rows_has_its_header(tmp_path: Path) -> None:
@@ -237,6 +229,4 @@ def test_a_sheet_without_rows_has_its_header(tmp_path: Path) -> None:
     path = tmp_path / "t.xlsx"
     with open_table(path, ["a", "b"]):
         pass
-    sheet = load_workbook(path)["results"]
-    assert [cell.value for cell in sheet[1]] == ["a", "b"]
-    assert sheet.auto_filter.ref == "A1:B1"
+    assert [cell.value for cell in load_workbook(path)["results"][1]] == ["a", "b"]
