@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from pydantic import ValidationError
+
 
 KeyPath: TypeAlias = "tuple[str | int, ...]"
 
@@ -356,6 +358,16 @@ def _number(text: str) -> float:
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=no_constant
 )
+
+
+def misfit(
+    error: ValidationError, what: str, file: str | None, line: int | None, hint: str
+) -> Problem:
+    """The first mistake that pydantic found in a value, which is `what`."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    said = first["msg"].removeprefix("Value error, ")
+    message = f"{what}: {said[:1].lower()}{said[1:]}"
+    return Problem(message, file, line, dotted(first["loc"]) or None, hint)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import CaseSpec
@@ -50,21 +50,6 @@ def holding(variable: ContextVar[_T], value: _T) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
-
-
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, value: object) -> Iterator[None]:
-    """Give a class or a module another attribute until the block ends."""
-    original = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if original is None:
-            # It was inherited.
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
 
 
 def source_of(function: Callable[..., object]) -> str:

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
+from unittest.mock import patch
 
-from pytest_jrh.core.user_code import replaced
 from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
 from pytest_jrh.recording.exchanges import Exchanges, HttpRequest
 
@@ -73,11 +73,11 @@ class HttpClientPatch:
 
         base = http.client.HTTPConnection
         with contextlib.ExitStack() as undo:
-            undo.enter_context(replaced(base, "send", send))
-            undo.enter_context(replaced(base, "getresponse", getresponse))
+            undo.enter_context(patch.object(base, "send", send))
+            undo.enter_context(patch.object(base, "getresponse", getresponse))
             for owner in _connecting():
                 connect = self._late_connect(vars(owner)["connect"])
-                undo.enter_context(replaced(owner, "connect", connect))
+                undo.enter_context(patch.object(owner, "connect", connect))
             yield
 
     def _is_open(self, connection: Any) -> bool:

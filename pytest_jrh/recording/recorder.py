@@ -20,12 +20,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import image_sizes, message_text
-from pytest_jrh.core.user_code import holding, replaced
+from pytest_jrh.core.user_code import holding
 from pytest_jrh.llm.calls import CallRequest
 from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
 from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical
@@ -240,7 +241,7 @@ def _aiohttp_bounded(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
             check_length(len(body))
         return bytes(body)
 
-    with replaced(stream, "read", read_bounded):
+    with patch.object(stream, "read", read_bounded):
         yield
 
 

@@ -6,7 +6,6 @@ side. Nothing is decided by that: a baseline is compared without it, too.
 
 from __future__ import annotations
 
-import errno
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,13 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import (
-    Document,
-    dotted,
-    read_json,
-    read_text,
-    shown,
-)
+from pytest_jrh.core.documents import misfit, read_json, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
 from pytest_jrh.core.model import JUDGED
@@ -74,8 +67,8 @@ class _File(BaseModel):
     cases: list[_Line]
 
 
-MAX_BASELINE_BYTES = 32 * 2**20
-"""Some 200,000 cases."""
+_MOST_BYTES = 256 * 2**20
+"""Some 1,600,000 cases."""
 
 
 def render(baseline: Baseline) -> str:
@@ -86,18 +79,8 @@ def render(baseline: Baseline) -> str:
 
 
 def save(path: Path, baseline: Baseline) -> None:
-    """Write the file atomically; raises `OSError` if the write fails, and where nothing would read
-    it again.
-    """
-    text = render(baseline)
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > MAX_BASELINE_BYTES:
-        reason = (
-            f"it would have {size:,} bytes, and at most {MAX_BASELINE_BYTES:,} are read; give each "
-            "suite a baseline of its own, or draw fewer runs (sample_num_from_orig)"
-        )
-        raise OSError(errno.EFBIG, reason)
-    atomic_write(path, text)
+    """Write the file atomically; raises `OSError` if the write fails."""
+    atomic_write(path, render(baseline))
 
 
 def load(path: Path, *, file: str | None = None) -> Baseline:
@@ -108,13 +91,14 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     name = file or str(path)
     if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
-    text = read_text(path, name, MAX_BASELINE_BYTES)
+    text = read_text(path, name, _MOST_BYTES)
     _refuse_conflict(text, name)
     document = read_json(text, name)
     try:
         lines = _File.model_validate(document.data).cases
     except ValidationError as error:
-        raise InputError(_misfit(error, document)) from None
+        place = document.line(error.errors()[0]["loc"])
+        raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
     cases: dict[str, BaselineCase] = {}
     for index, line in enumerate(lines):
         if line.id in cases:
@@ -130,14 +114,6 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
             scores=tuple(line.scores),
         )
     return Baseline(cases)
-
-
-def _misfit(error: ValidationError, document: Document) -> Problem:
-    """What first does not fit into a baseline."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    path = first["loc"]
-    message = f"is no baseline: {first['msg'][:1].lower()}{first['msg'][1:]}"
-    return Problem(message, document.file, document.line(path), dotted(path) or None, _RESTORE)
 
 
 def _record(case: BaselineCase) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, is_splice, with_arguments
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.documents import misfit
+from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded, lines_of
 from pytest_jrh.core.model import Edit
 from pytest_jrh.core.transcript import message_text, replace_text, storable
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 Action = Literal["accepted", "rejected", "edited"]
 
-_ANEW = "delete the line to decide about the case again"
+_ANEW = (
+    "a decision has case_id, case_digest and action (accepted, rejected or edited); delete the "
+    "line to decide about the case again"
+)
 
 
 class _Line(BaseModel):
@@ -355,7 +359,8 @@ def _load(path: Path) -> dict[str, Decision]:
             # Only what a killed process was writing ends without a newline.
             if not line.is_ended:
                 break
-            raise InputError(_problem(error, path, line.number)) from error
+            message = "this line is not a decision"
+            raise InputError(misfit(error, message, str(path), line.number, _ANEW)) from error
         if isinstance(decision, Decision):
             decisions[decision.case_id] = decision
         else:
@@ -370,19 +375,6 @@ def _parsed(line: bytes) -> Decision | _Withdrawn:
         except ValidationError:
             return Decision.model_validate_json(line)
     return Decision.model_validate_json(line)
-
-
-def _problem(error: ValidationError, path: Path, line: int) -> Problem:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"]) or None
-    return Problem(
-        f"this line is not a decision: {first['msg'][:1].lower()}{first['msg'][1:]}",
-        str(path),
-        line,
-        key,
-        hint="a decision has case_id, case_digest and action (accepted, rejected or edited); "
-        f"{_ANEW}",
-    )
 
 
 def _is_decision(line: bytes) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import listed, read_text
+from pytest_jrh.core.documents import listed, misfit, read_text
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import append_line, atomic_write, encoded
 from pytest_jrh.core.stages import VERIFIER
@@ -193,10 +193,8 @@ def _label(
     try:
         line = _Line.model_validate(value)
     except ValidationError as error:
-        for mistake in error.errors(include_url=False):
-            key = ".".join(map(str, mistake["loc"]))
-            message = f"{mistake['msg'][:1].lower()}{mistake['msg'][1:]}"
-            problems.append(replace(place, message=message, key=key))
+        hint = "restore the line from git, or delete it"
+        problems.append(misfit(error, "no label of a person", place.file, place.line, hint))
         return None
     label = _value(line.label, replace(place, key="label"), problems, scores)
     expected = _value(line.expected, replace(place, key="expected"), problems, scores)

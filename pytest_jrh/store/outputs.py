@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
 
 
+# RAND's keys, and ours beside them.
+_AUDITED = ("run_id", "epoch", "case_id", "expected", "verified", "target_rubric")
+_AUDITED_OF_EDITS = ("failure_confirmed", "failure_rationale", "final_summary", "plan")
+
+
 class Outputs:
     """`paths` are the files that are there now, `problems` sentences about those that are not.
 
@@ -115,19 +120,9 @@ def _write_transcript(path: Path, messages: Sequence[Message]) -> None:
 def _write_audit(case: Case, path: Path) -> None:
     record = to_record(case)
     perturbation = record["perturbation"]
-    audit = {
-        "run_id": record["run_id"],
-        "epoch": record["epoch"],
-        "case_id": record["case_id"],
-        "expected": record["expected"],
-        "verified": record["verified"],
-        "target_rubric": record["target_rubric"],
-        "failure_confirmed": perturbation["failure_confirmed"],
-        "failure_rationale": perturbation["failure_rationale"],
-        "final_summary": perturbation["final_summary"],
-        "plan": perturbation["plan"],
-        "edits": perturbation["steps"],
-    }
+    audit = {name: record[name] for name in _AUDITED}
+    audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
+    audit["edits"] = perturbation["steps"]
     atomic_write(path, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
 
 

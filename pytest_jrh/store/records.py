@@ -25,6 +25,7 @@ from pydantic import (
 
 from pytest_jrh.cases.ids import generation_id, perturbed_idx
 from pytest_jrh.cases.tests import KINDS, BaseTest
+from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import encoded
 from pytest_jrh.core.model import (
@@ -45,7 +46,6 @@ from pytest_jrh.core.model import (
     VoteSource,
 )
 from pytest_jrh.core.redact import covers
-from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import ROLES, is_role, json_in_one_line, message_mistake
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 FORMAT = 1
 BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
-_LONGEST_VALUE = 100
 NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
 
 
@@ -69,17 +68,17 @@ def read_record(
     """The record of a line, `number` of `file`; None for one that RAND's harness wrote, which lacks
     the keys that ours begin by.
 
-    Raises `InputError` with each value that cannot be used; `BrokenLineError` where the line is no
-    JSON object.
+    Raises `InputError` with the first value that cannot be used; `BrokenLineError` where the
+    line is no JSON object.
     """
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        mistakes = error.errors(include_url=False)
+        problem = misfit(error, "no made case", file, number, _repair(file))
     values = _object(line, file, number)
     if "format" not in values and "case_id" not in values:
         return None
-    raise InputError([_problem(mistake, file, number) for mistake in mistakes])
+    raise InputError(problem)
 
 
 def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]:
@@ -248,21 +247,6 @@ class Record(_RecordPart):
         verification = self.perturbation.verification
         contradicts = verification is not None and verification.contradiction
         return Skip("contradiction" if contradicts else "not_confirmed", self.rejected)
-
-
-def _shown(value: object) -> str:
-    return shortened(json.dumps(value, ensure_ascii=False, default=str), _LONGEST_VALUE)
-
-
-def _problem(mistake: Any, file: str | None, line: int | None) -> Problem:
-    key = ".".join(str(part) for part in mistake["loc"])
-    if mistake["type"] == "missing":
-        return Problem("missing from this record", file, line, key, hint=_repair(file))
-    said = mistake["msg"].removeprefix("Value error, ")
-    message = f"{said[:1].lower()}{said[1:]}"
-    return Problem(
-        f"{message}, got {_shown(mistake['input'])}", file, line, key, hint=_repair(file)
-    )
 
 
 _SHORT = 16

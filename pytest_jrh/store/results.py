@@ -18,6 +18,7 @@ from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, STATE_FOLDER, case_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, NoVerdictCase, Problem
 from pytest_jrh.core.files import encoded, lines_of
 from pytest_jrh.core.model import (
@@ -124,21 +125,15 @@ def result_from(text: str) -> CaseResult:
 
 
 def _fields(
-    value: Rejection | SharedCall | Spending | Usage | Verdict,
+    value: Rejection | SharedCall | ShownTurns | Spending | Usage | Verdict,
 ) -> dict[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
 def _shown_data(shown: ShownTurns) -> dict[str, Any]:
     """The turns without what is not the case."""
-    data: dict[str, Any] = {"turns": shown.turns}
-    if shown.missing:
-        data["missing"] = list(shown.missing)
-    if shown.unknown:
-        data["unknown"] = shown.unknown
-    if shown.is_whole:
-        data["is_whole"] = True
-    return data
+    told = {name: value for name, value in _fields(shown).items() if value}
+    return {"turns": shown.turns, **told}
 
 
 # What most results do not have, and how it is written.
@@ -179,7 +174,7 @@ def read_results(path: Path) -> dict[str, StoredResult]:
         try:
             result, config, is_kept = _checked(line.data)
         except ValidationError as error:
-            problems.append(_problem(error, path, line.number))
+            problems.append(misfit(error, "not a case result", str(path), line.number, _AGAIN))
             continue
         if result.case_id in results:
             first = results[result.case_id].line
@@ -216,18 +211,6 @@ def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
     """
     read = dict(_line_type().model_validate_json(line, strict=True))
     return _of_values(read), str(read["config"]), read["kept"] is not False
-
-
-def _problem(error: ValidationError, path: Path, line: int) -> Problem:
-    first = error.errors(include_url=False, include_input=False)[0]
-    key = ".".join(str(part) for part in first["loc"]) or None
-    return Problem(
-        f"not a case result: {first['msg'][:1].lower()}{first['msg'][1:]}",
-        str(path),
-        line,
-        key,
-        hint=_AGAIN,
-    )
 
 
 def case_result(

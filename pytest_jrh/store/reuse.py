@@ -19,7 +19,7 @@ from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Case, CaseSpec, Rubric
-from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.core.text import counted
 from pytest_jrh.store.records import reworded, under
 from pytest_jrh.store.spools import RecordEntry, read_jsonl
 
@@ -181,23 +181,21 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
     by_mistake: dict[str, list[RecordEntry]] = {}
-    by_unknown_rubric: dict[str, list[RecordEntry]] = {}
     for entry in entries:
         spec = entry.spec
-        test, rubric = tests.get(spec.test), rubrics.get(spec.rubric_id)
+        test = tests.get(spec.test)
         if spec.suite != suite.name or test is None or spec.rubric_id in suite.untargeted:
             continue
-        if rubric is None:
-            by_unknown_rubric.setdefault(spec.rubric_id, []).append(entry)
-        elif mistake := _mistake(suite, entry, test, rubric):
+        rubric = rubrics.get(spec.rubric_id)
+        mistake: str | None = (
+            f"made for the rubric {shown(spec.rubric_id)}, which is not in the rubric file; its "
+            f"ids are {listed(rubrics)}"
+        )
+        if rubric is not None:
+            mistake = _mistake(suite, entry, test, rubric)
+        if mistake:
             by_mistake.setdefault(mistake, []).append(entry)
-    problems = []
-    for rubric_id, misplaced in by_unknown_rubric.items():
-        message, hint = _unknown(rubric_id, list(rubrics))
-        problems.append(_problem(message, hint, misplaced))
-    for mistake, misplaced in by_mistake.items():
-        problems.append(_problem(mistake, None, misplaced))
-    return problems
+    return [_problem(mistake, misplaced) for mistake, misplaced in by_mistake.items()]
 
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
@@ -212,15 +210,6 @@ def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> t
                     f"{path.name} has no case of the test {test.name} for the rubric {rubric.id!r}."
                 )
     return tuple(sentences)
-
-
-def _unknown(rubric_id: str, ids: list[str]) -> tuple[str, str]:
-    hint = f"{close}; " if (close := nearest_hint(rubric_id, ids, "id")) else ""
-    message = (
-        f"made for the rubric {shown(rubric_id)}, which is not in the rubric file; its ids are "
-        f"{listed(ids)}"
-    )
-    return message, f"{hint}give the rubric its id back, or remove the lines of its cases"
 
 
 def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) -> str | None:
@@ -243,8 +232,8 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) 
     return None
 
 
-def _problem(mistake: str, hint: str | None, entries: list[RecordEntry]) -> Problem:
+def _problem(mistake: str, entries: list[RecordEntry]) -> Problem:
     lines = [entry.place.number for entry in entries]
     where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
     message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"
-    return Problem(message, str(entries[0].place.path), lines[0], hint=hint)
+    return Problem(message, str(entries[0].place.path), lines[0])

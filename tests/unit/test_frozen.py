@@ -62,31 +62,40 @@ def without(*path: str | int) -> Change:
     [
         (
             set_at("gold_messages", 0, "content", to=5),
-            "gold_messages: [0] has the content 5, which is neither text",
+            "gold_messages: no made case: [0] has the content 5, which is neither text",
         ),
         (
             set_at("perturbed_messages", 3, "content", to=["x"]),
-            "perturbed_messages: [3] has the content ['x']",
+            "perturbed_messages: no made case: [3] has the content ['x']",
         ),
         (
             set_at("gold_messages", 1, "tool_calls", to={"a": 1}),
-            "gold_messages: [1] has the tool_calls {'a': 1}",
+            "gold_messages: no made case: [1] has the tool_calls {'a': 1}",
         ),
-        (set_at("gold_messages", 1, to="hello"), "gold_messages: [1] must be an"),
-        (set_at("case_id", to=5), "case_id: input should be a valid string, got 5"),
-        (without("case_id"), "case_id: missing from this record"),
-        (set_at("epoch", to="1"), 'epoch: input should be a valid integer, got "1"'),
-        (set_at("epoch", to=True), "epoch: input should be a valid integer, got true"),
+        (
+            set_at("gold_messages", 1, to="hello"),
+            "gold_messages: no made case: [1] must be an",
+        ),
+        (
+            set_at("case_id", to=5),
+            "case_id: no made case: input should be a valid string",
+        ),
+        (without("case_id"), "case_id: no made case: field required"),
+        (set_at("epoch", to="1"), "epoch: no made case: input should be a valid integer"),
+        (
+            set_at("epoch", to=True),
+            "epoch: no made case: input should be a valid integer",
+        ),
         (
             set_at("test", to="agent_lies"),
-            "test: input should be 'agent_perturbation', 'agent_positives' or 'agent_labels'",
+            "test: no made case: input should be 'agent_perturbation', 'agent_positives' or ",
         ),
         (
             set_at("perturbation", "failure_rationale", to=[1]),
-            "perturbation.failure_rationale: input should be a valid",
+            "perturbation.failure_rationale: no made case: input should be a valid",
         ),
-        (without("format"), "format: missing from this record"),
-        (set_at("format", to=2), "format: input should be 1, got 2"),
+        (without("format"), "format: no made case: field required"),
+        (set_at("format", to=2), "format: no made case: input should be 1"),
     ],
 )
 def test_a_record_that_cannot_be_used_is_named_with_its_line(
@@ -239,8 +248,6 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     assert str(refused.value).splitlines() == [
         'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", '
         "which is not in the rubric file; its ids are rubric-1, rubric-two",
-        "    rubric-1 is the nearest id; give the rubric its id back, or remove the lines of its "
-        "cases",
     ]
 
 

@@ -229,10 +229,10 @@ def test_judge_and_place_of_the_rubric_come_from_the_suite() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2}, "format: input should be 1, got 2"),
-        ({"expected": "1"}, 'expected: input should be a valid integer, got "1"'),
+        ({"format": 2}, "format: no made case: input should be 1"),
+        ({"expected": "1"}, "expected: no made case: input should be a valid integer"),
         ({"perturbation": None}, "perturbation"),
-        ({"gold_messages": ["hello"]}, "gold_messages: [0] must be"),
+        ({"gold_messages": ["hello"]}, "gold_messages: no made case: [0] must be"),
     ],
 )
 def test_unusable_record_is_refused_at_file_and_line(change: dict[str, Any], words: str) -> None:

@@ -80,7 +80,7 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
         ({"score": "1"}, "score: not a case result: input should be a valid integer"),
         ({"score": True}, "score: not a case result: input should be a valid integer"),
         ({"skip_kind": "no_luck"}, "skip_kind: not a case result: input should be 'no_messages'"),
-        ({"verdicts": [{"score": 0}]}, "verdicts.0.reasoning: not a case result: field required"),
+        ({"verdicts": [{"score": 0}]}, "verdicts[0].reasoning: not a case result: field required"),
         ({"epoch": "1"}, "epoch: not a case result: input should be a valid integer"),
         ({"spending": None}, "spending: not a case result:"),
     ],
