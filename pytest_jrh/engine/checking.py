@@ -207,8 +207,10 @@ def _checked(
     called as now.
     """
     suite = Path(table.file).stem or table.file
-    judges = tuple(judge for judge in table.judges if judge != baseline or not table.columns.judge)
-    if baseline in judges:
+    judges = table.judges
+    if table.columns.judge:
+        judges = tuple(judge for judge in judges if not baseline or judge != baseline)
+    elif baseline in judges:
         message = f"{baseline} is held against itself"
         raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
     made = _Maker(suite, table, several=len(judges) > 1)

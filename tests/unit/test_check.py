@@ -137,7 +137,7 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
 ) -> None:
     def results(name: str, missed: int) -> str:
         rows = [
-            {"case_id": f"c{case}", "run_id": f"r{case}", "expected": case % 2}
+            {"case_id": f"c{case}", "run_id": f"r{case}", "judge": "", "expected": case % 2}
             | {"score": 0 if case < missed else case % 2, "spending": {"calls": 1}}
             for case in range(40)
         ]
@@ -145,9 +145,10 @@ def test_results_of_two_sessions_with_one_judge_are_compared(
         return str(written(tmp_path, text, name))
 
     old, new = results("old.jsonl", 0), results("new.jsonl", 20)
-    assert main(["check", ONE, new, "--baseline", old]) == 1
-    printed = capsys.readouterr().out
-    assert "FAIL: the judge misses 10 of 20 violations that it found before" in printed
+    for judge in ((), ("--judge=judge",)):
+        assert main(["check", ONE, new, "--verdict=score", *judge, "--baseline", old]) == 1
+        printed = capsys.readouterr().out
+        assert "FAIL: the judge misses 10 of 20 violations that it found before" in printed
 
 
 def test_a_case_of_the_baseline_without_a_row_fails_unless_the_common_ones_are_asked_for(
