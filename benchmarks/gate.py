@@ -417,7 +417,7 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         (flip, repeats, runs, name, together, drop)
         for flip, repeats in judges
         for name, together, drop in (("nothing", 0.0, 0.0), *((*each, 0.05) for each in _BROKEN))
-        for runs in (55, 100)
+        for runs in (60, 100)
     ]
     suites = [Suite(runs, 3, both=True) for _, _, runs, *_ in cells]
     changes = [
@@ -458,4 +458,4 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         "## Proof\n\nPASS in so many of 100 sessions with `max_drop: 0.05` and `proof: "
         "true`, six cases a run, by what a drop of 5 points breaks.\n\n"
     )
-    return body + table(("broken", "flips", "repeats", "55", "100 runs"), rows), [check]
+    return body + table(("broken", "flips", "repeats", "60", "100 runs"), rows), [check]

@@ -229,7 +229,10 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int], level: float = 0
 
     `losses` are by how much the errors of each run have risen in sum, of `sizes` cases. By
     Student's t over runs. As no loss that was seen says nothing of those that were not, a drop has
-    at least the variance of one that breaks whole runs; the smallest one is as large as its bound.
+    at least the variance of one that breaks whole runs; the smallest one is as large as its
+    bound. It
+    is at least the one that breaks none of so many runs in no more than 5% (Louis 1981, Am Stat
+    35:154).
     """
     runs, n = len(sizes), sum(sizes)
     if runs < 2:  # noqa: PLR2004 - one run has no variance
@@ -248,7 +251,12 @@ def largest_drop(losses: Sequence[float], sizes: Sequence[int], level: float = 0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if bound(middle) < middle else (middle, high)
-    return high if high > _ROUNDING else 0.0
+    return max(high if high > _ROUNDING else 0.0, drop + _unbroken(runs, level))
+
+
+def _unbroken(runs: int, level: float = 0.95) -> float:
+    """The smallest share of broken runs that so many runs without a broken one exclude."""
+    return 1.0 - float((1 - level) ** (1 / runs))
 
 
 _POWER = 0.8
@@ -268,7 +276,9 @@ def runs_to_prove(
     runs = 2
     while runs < _MOST_RUNS:
         bound = math.sqrt((by_chance + max_drop * (1 - max_drop)) / (runs - 1))
-        if t_quantile(0.95, runs - 1) * bound + power * math.sqrt(by_chance / runs) < max_drop:
+        margin = power * math.sqrt(by_chance / runs)
+        least = max(t_quantile(0.95, runs - 1) * bound, _unbroken(runs))
+        if least + margin < max_drop:
             return runs
         runs += 1 + runs // 100
     return None

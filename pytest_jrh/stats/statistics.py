@@ -328,11 +328,13 @@ def kappa_of(statistics: Statistics, mode: Mode, level: float) -> Estimate:
 
 
 def kappa_by_case(pairs: Sequence[tuple[int, int]]) -> Estimate:
-    """Agreement beyond chance of these labels and answers, as if no two cases shared a run."""
+    """Agreement beyond chance of these labels and answers, as if no two cases shared a run; either
+    bound is one-sided at 95%, as it is asked whether a judge is better than chance.
+    """
     import numpy as np
 
     columns = np.array(pairs, dtype=float)
-    return estimate_kappa(columns[:, 0], columns[:, 1], np.arange(len(pairs)))
+    return estimate_kappa(columns[:, 0], columns[:, 1], np.arange(len(pairs)), 0.9)
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:

@@ -110,10 +110,7 @@ def test_the_summary_is_printed_once_and_is_the_same(sessions: tuple[Session, Se
     # The suites share a folder, and the later ones move the records of the first in its file.
     assert not [line for line in tables[0] if "was not written" in line]
     assert any(line.startswith("Misses 1 of 2 violations (50%, ") for line in tables[0])
-    assert any(
-        line.startswith("! scale: UNCLEAR: the judge is not shown to be better")
-        for line in tables[0]
-    )
+    assert any(line.startswith("scale: PASS: the judge agrees with all ") for line in tables[0])
     assert any(line.startswith("panel: ") for line in tables[0])
 
 
@@ -217,7 +214,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(
     done = run_pytest(tmp_path, "-n", "2")
     assert done.code == pytest.ExitCode.OK, done.stdout
     assert "5 passed" in done.stdout
-    assert "! UNCLEAR: the judge is not shown to be better than chance" in done.lines
+    assert "PASS: the judge agrees with all 4 labels" in done.lines
     made = tmp_path / "outputs" / "scale.jrh.yml" / "agent_perturbations.jsonl"
     assert (
         made.read_text("utf-8").count("\n") == 4

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.exchange import CaseErrors, SetTest, compare_sets
+from pytest_jrh.stats.exchange import CaseErrors, SetTest, compare_sets, largest_drop
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
 LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
@@ -178,3 +178,8 @@ def test_no_drawn_p_is_zero(runs: list[int] | None) -> None:
     """The session that was seen is one of those that are as likely."""
     assert p_of([LOST] * 200, runs) == pytest.approx(1 / DRAWN)
     assert p_of([WON] * 200, runs) == 1
+
+
+def test_so_many_runs_without_a_broken_one_exclude_a_drop_of_five_points() -> None:
+    # 0.95 ** 58 is more than 5%, and 0.95 ** 59 is not.
+    assert largest_drop([0.0] * 58, [6] * 58) > 0.05 > largest_drop([0.0] * 59, [6] * 59)
