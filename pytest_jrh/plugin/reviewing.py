@@ -149,7 +149,7 @@ class Reviewing:
         from pytest_jrh.review.board import ReviewBoard, ReviewDesk
         from pytest_jrh.store.decisions import open_stores
 
-        board = ReviewBoard(open_stores(suites, redact=self._redactor.text))
+        board = ReviewBoard(open_stores(suites, self._redactor))
         if self._labels is None:
             return ReviewDesk(board, frozenset(obeying), self._on_page)
         from pytest_jrh.review.blind import BlindDesk

@@ -14,12 +14,13 @@ from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded, lines_of
 from pytest_jrh.core.model import Edit
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 
 Action = Literal["accepted", "rejected", "edited"]
+
+NO_SECRETS = Redactor()
 
 _ANEW = (
     "a decision has case_id, case_digest and action (accepted, rejected or edited); delete the "
@@ -100,13 +103,13 @@ class DecisionStore:
     """The decisions of one file, one a line; of several about a case the last one counts.
 
     Loading raises `InputError` for a line that is no decision; a last line that a killed process
-    left unfinished is ignored, and gone with the next decision. `redact` is applied to what people
-    type.
+    left unfinished is ignored, and gone with the next decision. `redactor` takes secrets out of
+    what people type.
     """
 
-    def __init__(self, path: Path, redact: Callable[[str], str] = str) -> None:
+    def __init__(self, path: Path, redactor: Redactor = NO_SECRETS) -> None:
         self.path = path
-        self.redact = redact
+        self._redactor = redactor
         self._decisions = _load(path)
         self._lock = threading.Lock()
 
@@ -136,9 +139,11 @@ class DecisionStore:
 
         Raises `OSError` as it comes.
         """
-        stored = self._cleaned(decision)
+        record = storable(decision.model_dump(mode="json", exclude_defaults=True))[0]
+        clean = self._redactor.value(record)
+        stored = Decision.model_validate(clean, strict=False)
         with self._lock:
-            self._append(stored.model_dump(mode="json", exclude_defaults=True))
+            self._append(clean)
             self._decisions[stored.case_id] = stored
         return stored
 
@@ -150,29 +155,12 @@ class DecisionStore:
                 del self._decisions[case_id]
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        line = encoded(json.dumps(_sorted(record), ensure_ascii=False))
+        line = encoded(json.dumps(record, ensure_ascii=False))
         append_line(self.path, line, is_whole=_is_decision)
-
-    def _cleaned(self, decision: Decision) -> Decision:
-        def clean(text: str) -> str:
-            return self.redact(storable(text)[0])
-
-        turns = []
-        for turn in decision.turns:
-            calls = []
-            for call in turn.calls:
-                update = {
-                    "arguments": _mapped(call.arguments, clean),
-                    "result": None if call.result is None else clean(call.result),
-                }
-                calls.append(call.model_copy(update=update))
-            update = {"content": clean(turn.content), "calls": tuple(calls)}
-            turns.append(turn.model_copy(update=update))
-        return decision.model_copy(update={"turns": tuple(turns), "note": clean(decision.note)})
 
 
 def open_stores(
-    suites: Sequence[Suite], *, redact: Callable[[str], str] = str
+    suites: Sequence[Suite], redactor: Redactor = NO_SECRETS
 ) -> dict[tuple[str, str], DecisionStore]:
     """Open the decisions of every (suite, test); tests that share a folder share a store.
 
@@ -184,7 +172,7 @@ def open_stores(
         for test in suite.tests:
             path = decisions_path(test.output_dir)
             if path not in files:
-                files[path] = DecisionStore(path, redact)
+                files[path] = DecisionStore(path, redactor)
             stores[suite.name, test.name] = files[path]
     return stores
 
@@ -322,31 +310,6 @@ def is_editable(messages: Sequence[Message], index: int) -> bool:
     assistant turns alone.
     """
     return 0 <= index < len(messages) and messages[index].get("role") == "assistant"
-
-
-def _sorted(value: Any) -> Any:
-    """A JSON value with the keys of objects sorted, but for arguments: judges read them in the
-    order in which a person typed them, also in later sessions.
-    """
-    if isinstance(value, list):
-        return [_sorted(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    fields = {}
-    for key in sorted(value):
-        fields[key] = value[key] if key == "arguments" else _sorted(value[key])
-    return fields
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every text in it changed, keys too."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(key): _mapped(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_mapped(item, change) for item in value]
-    return value
 
 
 def _load(path: Path) -> dict[str, Decision]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.decisions import (
     Decision,
@@ -51,10 +52,10 @@ def test_tests_that_share_a_folder_share_their_decisions(tmp_path: Path) -> None
     together = replace(
         suite, tests=tuple(replace(test, output_dir=tmp_path) for test in suite.tests)
     )
-    stores = open_stores([together, replace(together, name="other")], redact=str.upper)
+    stores = open_stores([together, replace(together, name="other")], Redactor(["why"]))
     stores["other", "agent_positives"].append(decision(note="why"))
     found = stores[suite.name, "agent_perturbation"].get("s::t::r::run[e1]")
-    assert found == decision(note="WHY")
+    assert found == decision(note="[REDACTED]")
     assert len({id(store) for store in open_stores([suite]).values()}) == 2
 
 
@@ -128,7 +129,7 @@ def test_a_line_that_is_no_decision_is_named_with_its_file_and_line(path: Path) 
 
 
 def test_what_people_type_is_redacted_and_made_storable(path: Path) -> None:
-    store = DecisionStore(path, redact=lambda text: text.replace("sk-secret", "[REDACTED]"))
+    store = DecisionStore(path, Redactor(["sk-secret"]))
     turns = (TurnEdit(message_index=3, content="key sk-secret \x00\ud800"),)
     stored = store.append(decision("edited", turns=turns, note="sk-secret"))
     assert (stored.turns[0].content, stored.note) == (
