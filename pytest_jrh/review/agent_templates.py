@@ -30,8 +30,7 @@ class AgentTemplate:
     """The prompt of one stage of one test, as the page shows it. `text` is what is used now: the
     override where there is one, in `file`.
 
-    `default` is what is used without one, out of `origin`. `shared_with` names other suites that
-    the same override counts for; `problems` say why an override on the disk cannot be used.
+    `default` is what is used without one, out of `origin`.
     """
 
     key: str
@@ -45,8 +44,6 @@ class AgentTemplate:
     overridden: bool
     variables: tuple[str, ...]
     required: tuple[str, ...]
-    shared_with: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
 
 
 class AgentTemplates:
@@ -84,16 +81,6 @@ class AgentTemplates:
             overridden=text is not None,
             variables=tuple(sorted(STAGES[stage].variables)),
             required=tuple(sorted(STAGES[stage].required)),
-            shared_with=self._sharing(prompt),
-            problems=() if text is None else self.problems(key, text),
-        )
-
-    def _sharing(self, prompt: _Prompt) -> tuple[str, ...]:
-        """The names of the other suites that the same override counts for."""
-        return tuple(
-            sharing.suite.name
-            for sharing in self._prompts.values()
-            if sharing.override == prompt.override and sharing.suite is not prompt.suite
         )
 
     def problems(self, key: str, text: str) -> tuple[Problem, ...]:

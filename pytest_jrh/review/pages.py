@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.core.model import Message
-    from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
+    from pytest_jrh.review.agent_templates import AgentTemplates
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import Reviewed
 
@@ -158,11 +158,11 @@ class DecidePage(Page[ReviewBoard]):
         return json_reply({"row": review_row(reviewed), "progress": self.progress()})
 
     def _list_templates(self, _: PageRequest) -> PageReply:
-        templates = [_template_values(template) for template in self._templates.listing()]
+        templates = [asdict(template) for template in self._templates.listing()]
         return json_reply({"templates": templates})
 
     def _template(self, request: PageRequest) -> PageReply:
-        return json_reply(_template_values(self._templates.get(request.names["key"])))
+        return json_reply(asdict(self._templates.get(request.names["key"])))
 
     def _check_template(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Draft), request.names["key"]
@@ -172,10 +172,10 @@ class DecidePage(Page[ReviewBoard]):
 
     def _save_template(self, request: PageRequest) -> PageReply:
         body, key = request.read(_Draft), request.names["key"]
-        return json_reply(_template_values(self._templates.save(key, body.text)))
+        return json_reply(asdict(self._templates.save(key, body.text)))
 
     def _revert_template(self, request: PageRequest) -> PageReply:
-        return json_reply(_template_values(self._templates.revert(request.names["key"])))
+        return json_reply(asdict(self._templates.revert(request.names["key"])))
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -189,11 +189,6 @@ def _arguments(text: str) -> dict[str, Any]:
         hint = 'arguments are a JSON object, such as {"order": "A1"}'
         raise InputError(Problem(f"the arguments are {brief(arguments)}, no object", hint=hint))
     return arguments
-
-
-def _template_values(template: AgentTemplate) -> dict[str, Any]:
-    problems = [described(problem) for problem in template.problems]
-    return {**asdict(template), "problems": problems}
 
 
 class _Name(RequestBody):

@@ -210,9 +210,6 @@ def test_several_suites_can_be_told_apart(sessions: Sessions) -> None:
     assert names(page) == ["support-001"]
     page.click("#open-templates")
     page.wait_for_selector("#template-list :text('refunds_strict')")
-    page.wait_for_selector(
-        "#template-shared:text-is('The override also counts for: refunds_strict')"
-    )
 
 
 def test_what_is_shown_has_a_name_for_screen_readers_and_is_reached_by_tab(

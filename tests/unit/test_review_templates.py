@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,9 +120,10 @@ def test_an_override_broken_by_hand_is_shown_with_its_problem(tmp_path: Path) ->
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     path.parent.mkdir(parents=True)
     path.write_text("{{ rubrik }}")
-    planner = one(AgentTemplates([suite]), "planner")
+    templates = AgentTemplates([suite])
+    planner = one(templates, "planner")
     assert (planner.overridden, planner.text) == (True, "{{ rubrik }}")
-    assert planner.problems
+    assert templates.problems(planner.key, planner.text)
 
 
 def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
@@ -135,12 +135,6 @@ def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
         "planner",
     )
     assert (planner.default, planner.origin) == (PLANNER, str(tmp_path / "own.md"))
-
-
-def test_suites_of_one_module_say_that_they_share_an_override(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    shared = AgentTemplates([suite, replace(suite, name="refunds_ordinal", mode="ordinal")])
-    assert one(shared, "planner").shared_with == ("refunds_ordinal",)
 
 
 def test_line_ends_of_browsers_do_not_reach_the_file(tmp_path: Path) -> None:

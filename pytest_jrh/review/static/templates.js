@@ -57,8 +57,6 @@ function draw(shown) {
   $("template-file").textContent = shown.file;
   $("template-state").textContent = shown.overridden ? "override" : "default";
   $("template-state").className = shown.overridden ? "tag edited" : "tag plain";
-  $("template-shared").hidden = !shown.shared_with.length;
-  $("template-shared").textContent = `The override also counts for: ${shown.shared_with.join(", ")}`;
   $("template-text").value = shown.text;
   // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
   template.text = $("template-text").value;
