@@ -289,7 +289,7 @@ class _Maker:
         for case in self._table.cases.values():
             scores, label = case.scores(judge), case.label
             if judge in case.verdicts and (label is not None or (scores and not self._scale)):
-                result = self._result(case, label, judge, judge, _NOW)
+                result = _result(self._spec(case, judge), case, judge, label, _NOW)
                 self.results[case.key, judge] = result
                 name = f"{self._table.file}:{case.line}: {case.key.case}"
                 self.nodes[result.case_id] = f"{name} [{judge}]" if self._several else name
@@ -299,44 +299,18 @@ class _Maker:
         results = []
         for case in earlier.cases.values():
             scores, label = case.scores(its_judge), case.label
-            if label is None and scores:
-                result = self.results.get((case.key, judge))
-                # A case without a row now is missed, whatever its label.
-                label = scores[0] if result is None else result.expected
             if scores:
-                results.append(self._result(case, label, judge, its_judge, _EARLIER))
+                result = self.results.get((case.key, judge))
+                if label is None:
+                    # A case without a row now is missed, whatever its label.
+                    label = scores[0] if result is None else result.expected
+                # A case with another label now is the same one.
+                spec = self._spec(case, judge) if result is None else result.spec
+                results.append(_result(spec, case, its_judge, label, _EARLIER))
         self.lines.update(update(Baseline(), results, Scope.of(())).baseline.cases)
         for result in results:
             kept = KeptVerdict(result.case_id, short(_EARLIER), result.score, result.reasoning)
             self.earlier[result.case_id] = kept
-
-    def _result(
-        self, case: TableCase, label: int | None, judge: str, its_judge: str, fingerprint: str
-    ) -> CaseResult:
-        """What a case comes to by the verdicts that `its_judge`, the judge now or before, gave."""
-        spec, scores = self._spec(case, judge), case.scores(its_judge)
-        score = most_frequent(scores)
-        outcome: Outcome = "agree" if score == label else "disagree"
-        if label is None:
-            # It counts for the rate of violations alone.
-            outcome = "unlabelled"
-        elif not scores:
-            outcome = "invalid_response"
-        return CaseResult(
-            spec,
-            case_id(spec),
-            outcome,
-            expected=label,
-            score=score,
-            reasoning=case.reasonings.get(its_judge, ""),
-            verified=None if label is None else True,
-            detail="" if scores else "the verdict is empty",
-            # What changes with a case: of a table, its label is all that is known of it.
-            case_digest="" if label is None else f"label {label}",
-            judge_fingerprint=fingerprint,
-            scores=scores if len(scores) > 1 else (),
-            labelled_by=None if label is None else "people",
-        )
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         columns, key = self._table.columns, case.key
@@ -344,15 +318,42 @@ class _Maker:
         if (self._suite, rubric) not in self.rubrics:
             levels = tuple(ScoreLevel(score, "") for score in self._scale)
             self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
-        # A case with another label now is the same one.
-        label = self._table.cases.get(key, case).label
         return CaseSpec(
             self._suite,
             AGENT_LABELS.name,
             rubric,
             key.case,
             key.epoch,
-            target_score=label if self._scale else None,
+            target_score=case.label if self._scale else None,
             judge=judge if self._several else None,
             cluster=case.cluster,
         )
+
+
+def _result(
+    spec: CaseSpec, case: TableCase, judge: str, label: int | None, fingerprint: str
+) -> CaseResult:
+    """What a case comes to by the verdicts of a judge, now or before."""
+    scores = case.scores(judge)
+    score = most_frequent(scores)
+    outcome: Outcome = "agree" if score == label else "disagree"
+    if label is None:
+        # It counts for the rate of violations alone.
+        outcome = "unlabelled"
+    elif not scores:
+        outcome = "invalid_response"
+    return CaseResult(
+        spec,
+        case_id(spec),
+        outcome,
+        expected=label,
+        score=score,
+        reasoning=case.reasonings.get(judge, ""),
+        verified=None if label is None else True,
+        detail="" if scores else "the verdict is empty",
+        # What changes with a case: of a table, its label is all that is known of it.
+        case_digest="" if label is None else f"label {label}",
+        judge_fingerprint=fingerprint,
+        scores=scores if len(scores) > 1 else (),
+        labelled_by=None if label is None else "people",
+    )
