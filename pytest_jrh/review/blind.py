@@ -436,15 +436,6 @@ class LabelBoard(Board):
             self._revealed.add((assigned.entry.digest, name))
             return assigned
 
-    def revealed(self, reviewer: str) -> list[Assigned]:
-        """All that a reviewer has labelled, those first that he or she labelled in another way.
-
-        Raises `InputError` before `finish`, `LookupError` for an unknown reviewer.
-        """
-        if not self.has_finished(reviewer):
-            raise InputError(Problem("nothing is revealed before you finish"))
-        return [assigned for assigned in self.assigned(reviewer) if not assigned.is_open]
-
     def _add(self, case: Case) -> None:
         digest = case_digest(case)
         if digest not in self._entries and case.spec.suite in self._settings:

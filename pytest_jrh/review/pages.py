@@ -32,7 +32,6 @@ from pytest_jrh.review.views import (
     call_texts,
     label_row,
     part_of,
-    revealed_row,
     revealed_values,
     review_row,
     review_values,
@@ -217,7 +216,6 @@ class LabelPage(Page[LabelBoard]):
             ("POST", f"{case}/withdraw", self._withdraw),
             ("POST", "/reviewers/{reviewer}/finish", self._finish),
             ("POST", "/reviewers/{reviewer}/leave", self._leave),
-            ("GET", "/reviewers/{reviewer}/revealed", self._all_revealed),
             ("GET", f"{case}/revealed", self._revealed),
             ("GET", f"{case}/revealed{_PART}", self._revealed_part),
             ("GET", f"{case}/revealed{_OMITTED}", self._revealed_omitted),
@@ -256,10 +254,6 @@ class LabelPage(Page[LabelBoard]):
     def _leave(self, request: PageRequest) -> PageReply:
         others = self.board.leave(request.names["reviewer"])
         return json_reply({"others": others, "progress": self.progress()})
-
-    def _all_revealed(self, request: PageRequest) -> PageReply:
-        revealed = self.board.revealed(request.names["reviewer"])
-        return html_reply("revealed.html", {"rows": [revealed_row(case) for case in revealed]})
 
     def _case(self, request: PageRequest) -> PageReply:
         assigned = self.board.open(*self._keys(request))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.cases.acts import calls_of_turn, edited_turns, is_splice, turn_pairs
+from pytest_jrh.cases.acts import calls_of_turn, is_splice, turn_pairs
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
 from pytest_jrh.core.model import equal_verdicts
@@ -22,7 +22,6 @@ from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.evidence import label_votes, repeats_text
 from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import holds_acts, is_editable
-from pytest_jrh.store.labels import CANNOT_TELL
 from pytest_jrh.store.records import BY_HAND
 
 if TYPE_CHECKING:
@@ -390,33 +389,6 @@ def label_row(assigned: Assigned) -> dict[str, Any]:
     if assigned.may_reveal:
         row["differs"] = bool(assigned.difference)
     return row
-
-
-def revealed_row(assigned: Assigned) -> dict[str, Any]:
-    """A labelled case as one line of the list of all that is revealed after Finish."""
-    case = assigned.entry.case
-    meanings: dict[int | None, str] = {
-        score: visible(meaning) for score, meaning in _meanings(case).items()
-    }
-    plan, edits = case.outcome.plan, case.outcome.edits
-    compared = case.expected if assigned.answer is None else assigned.answer
-    verdicts = list(_verdicts(assigned.entry, compared))
-    for verdict in verdicts:
-        verdict["label"] = meanings.get(verdict["said"], verdict["score"])
-    return {
-        "key": assigned.key,
-        "number": assigned.number,
-        "rubric": visible(case.rubric.id),
-        "run": visible(case.spec.run_id),
-        "answer": meanings.get(assigned.answer, CANNOT_TELL),
-        "expected": meanings.get(case.expected, ""),
-        "verdicts": verdicts,
-        "rejected": case.outcome.no_case is not None,
-        "has_edits": bool(edits),
-        "edited": sorted(edited_turns(edits)),
-        "thesis": visible(plan.thesis)[:_LONGEST_HINT] if plan and edits else "",
-        "difference": assigned.difference,
-    }
 
 
 def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:

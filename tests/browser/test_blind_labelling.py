@@ -94,20 +94,16 @@ def test_twenty_cases_by_keyboard_alone_without_a_byte_that_tells(
         hidden += telling(entry.case)
     assert not [text for text in hidden if text.encode() in sent]
     page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=list]")
-    assert page.locator("#case tbody tr").count() == 20
+    page.wait_for_selector("#case article[data-shows=revealed]")
     # First the labels that differ from a verdict: the judge calls all violated.
-    differs = [one.difference for one in board.revealed(ann)]
+    differs = [one.difference for one in board.assigned(ann)]
     assert differs == sorted(differs, reverse=True)
-    assert page.locator("#case tbody tr.differs").count() == sum(map(bool, differs)) > 0
-    page.keyboard.press("j")
+    assert page.locator("#rows .differs").count() == sum(map(bool, differs)) > 0
     for _ in range(19):
         page.wait_for_selector("#case article[data-shows=revealed]")
         key = shown_key(page)
         page.keyboard.press("j")
         page.wait_for_selector(f"#case article[data-shows=revealed]:not([data-key='{key}'])")
-    page.keyboard.press("a")
-    page.wait_for_selector("#case article[data-shows=list]")
     # It was looked for in what is sent: files, pages, events, and then all that was hidden.
     for text in ("javascript", "event-stream", '"labelled": 20', "Thesis", "Idea", "Verdict of"):
         assert text.encode() in sent
@@ -349,11 +345,7 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
 
     label_all(ann)
     ann.click("#finish-now")
-    ann.wait_for_selector("#case article[data-shows=list]")
-    ann.click("#case tbody button >> nth=0")
     ann.wait_for_selector("#case article[data-shows=revealed]")
-    ann.click("#all-revealed")
-    ann.wait_for_selector("#case article[data-shows=list]")
     ann.click("#open-finish:text-is('Done')")
     ann.click("#finish-now")
     ann.wait_for_selector("#banner:has-text('goes on when ben have finished')")
@@ -369,7 +361,7 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     assert len(bodies) >= 8
     assert not [text for text in hidden for body in bodies if text in body]
     ben.click("#finish-now")
-    ben.wait_for_selector("#case article[data-shows=list]")
+    ben.wait_for_selector("#case article[data-shows=revealed]")
     ben.click("#open-finish:text-is('Done')")
     ben.click("#finish-now")
     ann.wait_for_selector("#open-finish:text-is('Finished')")
@@ -399,7 +391,7 @@ def test_who_labels_in_a_clone_is_told_when_his_or_her_part_is_done(pages: Label
         f"{8 - part} more are in the part of others.')"
     )
     page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=list]")
+    page.wait_for_selector("#case article[data-shows=revealed]")
     assert len(blind_labels(read_people(suite))) == part
     assert not any(label.withdrawn for label in read_people(suite))
 
@@ -473,7 +465,6 @@ def test_by_mouse_alone_a_label_is_taken_back_and_any_case_is_opened(pages: Labe
         # The first one is what comes next without a label.
         wait_shown(page, "bare", first)
     page.click("#finish[open] #finish-now")
-    page.click("#case article[data-shows=list] tbody button >> nth=0")
     page.wait_for_selector("#case article[data-shows=revealed]")
     for shows in ("bare", "revealed"):
         page.click("#reveal")
@@ -504,7 +495,7 @@ def test_one_who_has_left_can_end_it_for_everybody(pages: Labelling) -> None:
         ann.click("#open-finish")
         assert not ann.is_visible("#finish-all")
         ann.click("#finish-now")
-        ann.wait_for_selector("#case article[data-shows=list]")
+        ann.wait_for_selector("#open-finish:text-is('Done')")
     ann.wait_for_selector("#banner:has-text('goes on when')")
     ann.click("#open-finish")
     ann.wait_for_selector("#finish-text:has-text('ben still label')")
@@ -547,9 +538,6 @@ def test_the_page_of_labels_fits_the_screen(pages: Labelling, width: int, scheme
     page.keyboard.press("f")
     shoot("finish")
     page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=list]")
-    shoot("list")
-    page.keyboard.press("j")
     page.wait_for_selector("#case article[data-shows=revealed]")
     shoot("revealed")
     scale = replace(

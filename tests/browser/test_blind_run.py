@@ -30,7 +30,7 @@ def test_natural_runs_that_were_labelled_are_in_a_file_that_a_later_session_read
                 page.wait_for_selector(f"#case-title:not(:text-is('{number}'))")
         page.wait_for_selector("#finish[open]")
         page.click("#finish-now")
-        page.wait_for_selector("#case article[data-shows=list]")
+        page.wait_for_selector("#case article[data-shows=revealed]")
         page.keyboard.press("f")
         page.click("#finish-now")
         process.communicate(timeout=PATIENCE)

@@ -17,10 +17,9 @@ let wanted = null;
 let sending = false;
 let loading = null;
 let asked = 0;
-// Whether the reviewer has finished, so that all is revealed; who labels on, once he or she has left; whether all labels are shown as a list.
+// Whether the reviewer has finished, so that all is revealed; who labels on, once he or she has left.
 let revealed = false;
 let others = [];
-let listing = false;
 // The case that was labelled just before the next one was opened.
 let last = null;
 
@@ -56,7 +55,6 @@ async function enter(name, isAnother = false) {
       $("who").disabled = Boolean(fixed);
       $("enter").close();
       current = wanted = null;
-      listing = false;
       others = [];
       return await load();
     } catch (error) {
@@ -105,7 +103,7 @@ async function load() {
     return complain(error);
   }
   draw();
-  if (!listing && !row(wanted) && rows.length) await open((unlabelled() ?? rows[0]).key);
+  if (!row(wanted) && rows.length) await open((unlabelled() ?? rows[0]).key);
   buttons();
 }
 
@@ -188,7 +186,6 @@ async function open(key, reveals = !revealsEach || isOn("reveals")) {
   loading?.abort();
   loading = new AbortController();
   wanted = key;
-  listing = false;
   last = null;
   const shown = row(key)?.revealed && reveals;
   let text;
@@ -211,23 +208,6 @@ async function open(key, reveals = !revealsEach || isOn("reveals")) {
   buttons();
   $("case-title").focus({ preventScroll: true });
   document.querySelector("#rows [aria-current]")?.scrollIntoView({ block: "nearest" });
-}
-
-// Shows all labels beside those of the suite and of the judges.
-async function openAll() {
-  if (!revealed) return;
-  loading?.abort();
-  try {
-    putCase(await get(`/reviewers/${me.key}/revealed`, "text"));
-  } catch (error) {
-    return complain(error);
-  }
-  listing = true;
-  current = wanted = null;
-  pane.scrollTop = 0;
-  draw();
-  buttons();
-  $("case-title").focus({ preventScroll: true });
 }
 
 const isRevealed = () => place.querySelector("article")?.dataset.shows === "revealed";
@@ -254,7 +234,6 @@ function buttons() {
   $("next").disabled = at === rows.length - 1;
   $("undo").disabled = one.open && !chosen() && !last;
   $("reveal").hidden = !one.revealed;
-  $("all-revealed").hidden = !revealed;
   $("reveal").textContent = isRevealed() ? "Hide" : "Reveal";
   const goesOn = !one.open && !isChanged();
   const isLast = goesOn && (revealed ? at === rows.length - 1 : !unlabelled());
@@ -297,7 +276,7 @@ async function goOn() {
   else banner("All your cases are labelled. Finish, or look at them again.");
 }
 
-// Whether what comes next is the reveal of all that was labelled.
+// Whether what comes next is the reveal.
 const finishes = () => !revealsEach && !revealed && !progress.finalized;
 
 async function undo() {
@@ -335,7 +314,7 @@ const finish = finishing(
     else if (finishes()) {
       take(await post(`/reviewers/${me.key}/finish`));
       banner("");
-      await openAll();
+      if (rows.length) await open(rows[0].key);
     } else {
       const left = await post(`/reviewers/${me.key}/leave`);
       others = left.others;
@@ -357,7 +336,6 @@ const actions = {
   t: () => $("note").focus(),
   u: undo,
   r: () => row(current)?.revealed && open(current, !isRevealed()),
-  a: openAll,
   f: () => me && finish(),
 };
 
@@ -377,7 +355,7 @@ keys(action, (event) => {
 });
 switches("reveals", "shortcuts");
 
-for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r, "all-revealed": openAll })) {
+for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r })) {
   $(id).addEventListener("click", action);
 }
 $("form").addEventListener("submit", (event) => {
@@ -389,9 +367,8 @@ $("rows").addEventListener("click", (event) => {
   if (item) open(item.dataset.key);
 });
 place.addEventListener("click", (event) => {
-  const link = event.target.closest("[data-jump], [data-open]");
+  const link = event.target.closest("[data-jump]");
   if (!link) return;
   event.preventDefault();
-  if (link.dataset.open) open(link.dataset.open);
-  else jump(link.dataset.jump, { block: "center" });
+  jump(link.dataset.jump, { block: "center" });
 });
