@@ -241,11 +241,7 @@ class KeptVerdicts:
             if not earlier:
                 continue
             kept = sorted(earlier & self.prompts.keys())
-            if kept:
-                before = self.prompts[kept[0]]
-                changes.append(PromptChange(prompt, before.text))
-            else:
-                changes.append(PromptChange(prompt, None))
+            changes.append(PromptChange(prompt, self.prompts[kept[0]].text if kept else None))
         return changes
 
 

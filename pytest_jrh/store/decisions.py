@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.cases.acts import acts_text, calls_of_turn, is_splice, with_arguments
 from pytest_jrh.core.documents import misfit
@@ -41,19 +41,13 @@ class _Line(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
 
-def _as_json(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments; raises `ValueError` for NaN and the infinities, which JSON does not have."""
-    json.dumps(arguments, allow_nan=False)
-    return arguments
-
-
 class CallEdit(_Line):
     """One call of a turn, by its number there from 0, with the arguments and the result that a
     person gave it; None for a result that is as it was.
     """
 
     call: int
-    arguments: Annotated[dict[str, Any], AfterValidator(_as_json)]
+    arguments: dict[str, Any]
     result: str | None = None
 
 

@@ -11,7 +11,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
+_REPAIR = "Restore the file from git, or delete it below outputs/ and run again."
 BY_HAND = "edited in review"
 """The reason of an edit that a person made."""
 NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
@@ -74,7 +74,7 @@ def read_record(
     try:
         return Record.model_validate_json(line)
     except ValidationError as error:
-        problem = misfit(error, "no made case", file, number, _repair(file))
+        problem = misfit(error, "no made case", file, number, _REPAIR)
     values = _object(line, file, number)
     if "format" not in values and "case_id" not in values:
         return None
@@ -90,14 +90,7 @@ def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]
         if isinstance(value, dict):
             return value
         message = f"this line holds a JSON {type(value).__name__}, not an object"
-    raise BrokenLineError(Problem(message, file, number, hint=_repair(file)))
-
-
-def _repair(file: str | None) -> str:
-    """What to do about a broken file: those below `outputs/` are in no repository."""
-    if "outputs" in Path(file or "").parts:
-        return "Delete the file and run again; it was not changed."
-    return "Restore the file from git; it was not changed."
+    raise BrokenLineError(Problem(message, file, number, hint=_REPAIR))
 
 
 def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:

@@ -182,9 +182,7 @@ def read_results(path: Path) -> dict[str, StoredResult]:
             problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
         results[result.case_id] = StoredResult(result, line.number, config, is_kept)
     if problems:
-        left_out = len(problems) - MOST_PROBLEMS
-        last = [Problem(f"and {left_out} more lines", str(path))] if left_out > 0 else []
-        raise InputError([*problems[:MOST_PROBLEMS], *last])
+        raise InputError(problems[:MOST_PROBLEMS])
     return results
 
 

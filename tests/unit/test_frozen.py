@@ -110,17 +110,6 @@ def test_a_record_that_cannot_be_used_is_named_with_its_line(
     assert words in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("folder", "words"), [("outputs", "Delete the file and run again"), ("suites", "from git")]
-)
-def test_a_broken_file_that_is_in_no_repository_is_made_again(
-    tmp_path: Path, folder: str, words: str
-) -> None:
-    (tmp_path / folder).mkdir()
-    with pytest.raises(InputError, match=words):
-        read_jsonl(written(tmp_path / folder / "cases.jsonl", {"format": 1}))
-
-
 def test_two_lines_of_one_case_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r":2: duplicate case_id '.*', first on line 1"):
         read_jsonl(written(tmp_path / "cases.jsonl", RECORD, RECORD))
