@@ -169,10 +169,14 @@ class CaseRunner:
         if attempt.tapes or attempt.base is not None:
             self.unfinished.append(attempt.result("unrecorded"))
 
-    async def close(self) -> None:
-        """Let the calls in flight end, then take everything down."""
+    async def begin_no_more(self) -> None:
+        """Send nothing any more; what is in flight goes on."""
         self._stopping = True
         self.calls.stop()
+
+    async def close(self) -> None:
+        """Let the calls in flight end, then take everything down."""
+        await self.begin_no_more()
         if self._finalized is not None:
             self._finalized.cancel()
         while self._at_work:
@@ -544,6 +548,10 @@ class Engine:
                 yield self._loop.run_until_complete(self._runner.survey(spec))
             except SessionEnd as end:
                 raise end.error from None
+
+    def begin_no_more(self) -> None:
+        """Begin no more calls, without a wait for those in flight."""
+        asyncio.run_coroutine_threadsafe(self._runner.begin_no_more(), self._loop).result()
 
     def stop(self) -> None:
         """Begin no more calls, wait until those in flight are recorded, and end the thread."""

@@ -328,6 +328,8 @@ class _SuiteHooks:
         terminal = self._session.config.pluginmanager.get_plugin("terminalreporter")
         try:
             if terminal is not None and self._session.is_running:
+                # Who reads the line may count on it.
+                self._session.begin_no_more()
                 terminal.ensure_newline()
                 terminal.write_line(
                     "jrh: waiting for calls in flight, to record them; Ctrl-C again quits at once"

@@ -314,6 +314,11 @@ class SuiteSession:
             for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
 
+    def begin_no_more(self) -> None:
+        """Begin no more calls, without a wait for those in flight."""
+        if self._engine is not None:
+            self._engine.begin_no_more()
+
     def abandon(self) -> None:
         """Leave the calls in flight to themselves: the engine's thread ends with the process."""
         self._abandoned = True
