@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import filecmp
+import json
 import os
 import secrets
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from pytest_jrh.core.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 TEMPORARY_PREFIX = ".jrh-"
@@ -123,11 +124,10 @@ def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Ite
         raise InputError(Problem(message, str(path), hint=hint)) from error
 
 
-def append_line(path: Path, line: bytes, *, is_whole: Callable[[bytes], bool]) -> None:
+def append_line(path: Path, line: bytes) -> None:
     """Add a line to a file in one write, and wait for the disk; raises `OSError` as it comes.
 
-    `is_whole` says of a last line without an end whether it stays; else a killed process left it,
-    and it goes.
+    A last line without an end that is no JSON was left by a killed process, and goes.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
@@ -136,13 +136,21 @@ def append_line(path: Path, line: bytes, *, is_whole: Callable[[bytes], bool]) -
         complete = content.rfind(b"\n") + 1
         added = line + b"\n"
         if complete < len(content):
-            if is_whole(content[complete:]):
+            if _is_json(content[complete:]):
                 added = b"\n" + added
             else:
                 file.truncate(complete)
         file.write(added)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
 
 
 def encoded(text: str) -> bytes:
@@ -161,14 +169,6 @@ def exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
-        return False
-
-
-def is_missing(path: Path) -> bool:
-    """Whether there is no such file; where nobody may look, whoever reads it says so."""
-    try:
-        return not path.exists()
-    except OSError:
         return False
 
 

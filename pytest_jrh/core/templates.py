@@ -80,10 +80,11 @@ def parse_template(
     used, problems = check(source, origin, allowed)
     missing = sorted(set(required) - used)
     if missing:
-        names = _listed(used) if used else "no variable at all"
         placeholder = f"{{{missing[0]}}}" if style == "braces" else f"{{{{ {missing[0]} }}}}"
         hint = f"write {placeholder} where it belongs"
-        message = f"the template does not use the required {_listed(missing)}; it uses {names}"
+        message = (
+            f"the template does not use the required {_listed(missing)}; it uses {_listed(used)}"
+        )
         problems.append(Problem(f"{message}; available: {_listed(allowed)}", origin, hint=hint))
     if problems:
         raise InputError(problems)

@@ -150,7 +150,7 @@ class DecisionStore:
 
     def _append(self, record: Mapping[str, Any]) -> None:
         line = encoded(json.dumps(record, ensure_ascii=False))
-        append_line(self.path, line, is_whole=_is_decision)
+        append_line(self.path, line)
 
 
 def open_stores(
@@ -332,11 +332,3 @@ def _parsed(line: bytes) -> Decision | _Withdrawn:
         except ValidationError:
             return Decision.model_validate_json(line)
     return Decision.model_validate_json(line)
-
-
-def _is_decision(line: bytes) -> bool:
-    try:
-        _parsed(line)
-    except ValidationError:
-        return False
-    return True

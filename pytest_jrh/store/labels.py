@@ -306,7 +306,7 @@ class LabelBook:
         attributes = labels_path(folder).with_name(".gitattributes")
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
-        append_line(labels_path(folder), _line(case, label), is_whole=_is_json)
+        append_line(labels_path(folder), _line(case, label))
         self._count(label)
         if KINDS[case.spec.test].natural:
             self._write_run_label(folder, case, label)
@@ -380,14 +380,6 @@ def _read_run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
     if problems:
         raise InputError(problems)
     return rows
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return False
-    return True
 
 
 _STEM = re.compile(r"[a-z]*", re.ASCII)

@@ -75,10 +75,7 @@ class MadeCases:
         if entry is None:
             return None
         file, line = str(entry.place.path), entry.place.number
-        try:
-            case = under(entry.case(), rubric, spec.judge)
-        except OSError as error:
-            raise InputError(Problem(f"the case cannot be read: {error}", file, line)) from error
+        case = under(entry.case(), rubric, spec.judge)
         if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
             taken = reworded(case, rubric) if rewording else None
             if taken is not None:
