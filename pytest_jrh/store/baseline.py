@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pytest_jrh.core.diffs import shared_ends
 from pytest_jrh.core.documents import misfit, read_json, read_text, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, exists, lines_of, relative_path
+from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted, one_line
@@ -89,7 +89,7 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     Raises `InputError` with the first mistake and its line.
     """
     name = file or str(path)
-    if not exists(path):
+    if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
     text = read_text(path, name, _MOST_BYTES)
     _refuse_conflict(text, name)
@@ -371,7 +371,7 @@ class BaselineFile:
         return self._read()
 
     def _read(self) -> Baseline | None:
-        if self.path is None or (self._update and not exists(self.path)):
+        if self.path is None or (self._update and is_missing(self.path)):
             return None
         return load(self.path, file=self.name)
 
@@ -420,7 +420,7 @@ class BaselineFile:
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         # As it is now: another session, or a person, may have changed it since this one began.
-        is_new = not exists(self.path)
+        is_new = is_missing(self.path)
         before = self._read() or Baseline()
         results = list(results)
         made = update(before, results, scope)
