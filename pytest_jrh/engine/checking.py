@@ -213,17 +213,21 @@ def _checked(
     elif baseline in judges:
         message = f"{baseline} is held against itself"
         raise InputError(Problem(message, table.file, key="--baseline", hint="name another one"))
-    made = _Maker(suite, table, several=len(judges) > 1)
+    gone: list[str] = []
+    if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
+        # Of these the table has no row any more.
+        gone = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
+    made = _Maker(suite, table, several=len(judges) + len(gone) > 1)
     for judge in judges:
         made.add(judge)
     decisions = {}
     if settings.baseline:
         others: set[str] = set()
-        for judge in judges:
+        for judge in (*judges, *gone):
             only = len(earlier.judges) == 1 and judge not in earlier.judges
             its_judge = baseline or (earlier.judges[0] if only else judge)
             if its_judge != judge:
-                others.add(judge if len(judges) > 1 else "")
+                others.add(judge if made.several else "")
             made.add_earlier(judge, earlier, its_judge)
         decisions[suite] = _decision(made, settings, others)
     session = Session(
@@ -279,7 +283,7 @@ class _Maker:
         self._suite = suite
         self._table = table
         self._scale = table.values.scale
-        self._several = several
+        self.several = several
 
     def add(self, judge: str) -> None:
         """Add what the cases came to by the verdicts of a judge.
@@ -292,7 +296,7 @@ class _Maker:
                 result = _result(self._spec(case, judge), case, judge, label, _NOW)
                 self.results[case.key, judge] = result
                 name = f"{self._table.file}:{case.line}: {case.key.case}"
-                self.nodes[result.case_id] = f"{name} [{judge}]" if self._several else name
+                self.nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
 
     def add_earlier(self, judge: str, earlier: VerdictTable, its_judge: str) -> None:
         """Add what the baseline's judge said of these cases, also of those without a row now."""
@@ -325,7 +329,7 @@ class _Maker:
             key.case,
             key.epoch,
             target_score=case.label if self._scale else None,
-            judge=judge if self._several else None,
+            judge=judge if self.several else None,
             cluster=case.cluster,
         )
 
