@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_jrh.stats.formulas import t_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -30,15 +30,14 @@ LEVEL = 0.05
 """A session in which nothing has changed is called worse in no more than this share of all."""
 DOUBT = 0.2
 """Up to here a loss is not shown, and not for nothing either."""
-# Up to so many exchanges, each is counted; else so many are drawn.
-_MOST_COUNTED = 1 << 14
+# Up to 2 to the power of this, each exchange is counted; else so many are drawn.
+_MOST_COUNTED = 14
 _DRAWS = 9_999
-# So many numbers are drawn at once, for the memory's sake.
-_DRAWN_AT_ONCE = 1 << 22
 # What is added up in another order differs by less.
 _ROUNDING = 1e-9
 _DIGITS = 9
-_SIGNS = (-1.0, 1.0)
+# A run is exchanged as a whole: its sums have either sign, like a case with one verdict lost.
+_EITHER_SIGN = ((0.0, 1.0), 1)
 
 
 class CaseErrors(NamedTuple):
@@ -66,17 +65,6 @@ class SetTest(NamedTuple):
     adjusted: float
 
 
-class _Moves(NamedTuple):
-    """What one or several exchanges add to each set: `values`, each with its probability in
-    `shares`, times the `weights` of the sets. `number` of them are alike.
-    """
-
-    weights: tuple[float, ...]
-    values: Numbers
-    shares: Numbers
-    number: int = 1
-
-
 def compare_sets(
     cases: Sequence[CaseErrors],
     sets: Sequence[Sequence[int]],
@@ -90,26 +78,26 @@ def compare_sets(
     """
     import numpy as np
 
-    rises = [case.rise for case in cases]
-    seen = np.array([math.fsum(rises[place] for place in members) for members in sets])
-    sets_of_case: list[list[int]] = [[] for _ in cases]
+    rises = np.array([case.rise for case in cases])
+    # What a rise of one adds to each set, a row for all that is exchanged together.
+    weights = np.zeros((len(cases), len(sets)))
     for number, members in enumerate(sets):
-        for place in members:
-            sets_of_case[place].append(number)
+        weights[list(members), number] = 1
+    seen = rises @ weights
     if runs is None:
-        moves = list(_inside_cases(cases, sets_of_case, len(sets)))
+        pools = [(tuple(sorted((*case.before, *case.now))), len(case.now)) for case in cases]
     else:
-        moves = list(_whole_runs(rises, runs, sets_of_case, len(sets)))
-    if not moves:
-        return [SetTest(1.0, 1.0) for _ in sets]
-    weights = np.array([move.weights for move in moves]).T
-    ways = math.prod(len(move.values) ** move.number for move in moves[:_MOST_COUNTED])
-    if ways <= _MOST_COUNTED and len(moves) <= _MOST_COUNTED:
-        sums, shares = _counted(weights, moves)
-    else:
-        # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
-        sums = np.column_stack([_drawn(weights, moves, seed), seen])
-        shares = np.full(_DRAWS + 1, 1 / (_DRAWS + 1))
+        rows = {run: row for row, run in enumerate(dict.fromkeys(runs))}
+        of_runs = np.zeros((len(rows), len(sets)))
+        np.add.at(of_runs, [rows[run] for run in runs], rises[:, None] * weights)
+        weights = np.round(of_runs, _DIGITS)
+        pools = [_EITHER_SIGN] * len(rows)
+    alike = Counter(
+        (tuple(row), *pool)
+        for row, pool in zip(weights.tolist(), pools, strict=True)
+        if any(row) and len({*pool[0]}) > 1
+    )
+    sums, shares = _exchanged(alike, seen, seed)
     p_values = []
     smallest = np.ones(sums.shape[1])
     for of_set, rise in zip(sums, seen, strict=True):
@@ -124,45 +112,34 @@ def compare_sets(
     return tests
 
 
-def _inside_cases(
-    cases: Sequence[CaseErrors], sets_of_case: Sequence[Sequence[int]], sets: int
-) -> Iterator[_Moves]:
-    """The exchanges of verdicts inside of each case; cases that are alike together."""
-    alike = Counter(
-        (tuple(sorted((*case.before, *case.now))), len(case.now), tuple(members))
-        for case, members in zip(cases, sets_of_case, strict=True)
-        if members and len({*case.before, *case.now}) > 1
-    )
-    for (errors, now, members), number in alike.items():
-        yield _Moves(_weights(dict.fromkeys(members, 1.0), sets), *_dealt(errors, now), number)
+def _exchanged(
+    alike: Counter[tuple[tuple[float, ...], tuple[float, ...], int]], seen: Numbers, seed: int
+) -> tuple[Numbers, Numbers]:
+    """The rise of each set, a row each, in each exchange, and how likely each exchange is.
 
-
-def _whole_runs(
-    rises: Sequence[float],
-    runs: Sequence[Hashable],
-    sets_of_case: Sequence[Sequence[int]],
-    sets: int,
-) -> Iterator[_Moves]:
-    """The exchanges of whole runs: what a run has added to each set has either sign."""
+    `alike` counts what is exchanged: its weights, the errors before and now, and how many are now.
+    """
     import numpy as np
 
-    by_run: dict[Hashable, dict[int, float]] = {}
-    for rise, run, members in zip(rises, runs, sets_of_case, strict=True):
-        if rise:
-            sums = by_run.setdefault(run, {})
-            for number in members:
-                sums[number] = sums.get(number, 0.0) + rise
-    signs, even = np.array(_SIGNS), np.array([0.5, 0.5])
-    for sums in by_run.values():
-        if any(abs(rise) > _ROUNDING for rise in sums.values()):
-            yield _Moves(_weights(sums, sets), signs, even)
-
-
-def _weights(by_set: Mapping[int, float], sets: int) -> tuple[float, ...]:
-    weights = [0.0] * sets
-    for number, weight in by_set.items():
-        weights[number] = weight
-    return tuple(weights)
+    moves = []
+    for (of_sets, errors, now), number in alike.items():
+        moves.append((np.array(of_sets)[:, None], *_dealt(errors, now), number))
+    if sum(number * math.log2(len(values)) for _, values, _, number in moves) <= _MOST_COUNTED:
+        sums, shares = np.zeros((len(seen), 1)), np.ones(1)
+        for weights, values, of_values, number in moves:
+            for _ in range(number):
+                added = weights[:, :, None] * values
+                sums = (sums[:, :, None] + added).reshape(len(seen), -1)
+                shares = (shares[:, None] * of_values).ravel()
+        return sums, shares
+    # Of all of numpy's generators this one gives the same numbers with every version.
+    rng = np.random.RandomState(seed)
+    # What was seen is one of the exchanges: no p is 0 (Phipson and Smyth 2010).
+    sums = np.zeros((len(seen), _DRAWS + 1))
+    for weights, values, of_values, number in moves:
+        sums[:, :-1] += weights * (rng.multinomial(number, of_values, _DRAWS) @ values)
+    sums[:, -1] = seen
+    return sums, np.full(_DRAWS + 1, 1 / (_DRAWS + 1))
 
 
 @lru_cache(maxsize=4096)
@@ -186,77 +163,34 @@ def _dealt(errors: tuple[float, ...], now: int) -> tuple[Numbers, Numbers]:
     return np.array(values), np.array([rises[value] for value in values]) / rises.total()
 
 
-def _counted(weights: Numbers, moves: Sequence[_Moves]) -> tuple[Numbers, Numbers]:
-    """The rise of each set in each exchange, a row a set, and how likely each exchange is."""
-    import numpy as np
-
-    sums, shares = np.zeros((len(weights), 1)), np.ones(1)
-    for move, of_move in zip(moves, weights.T, strict=True):
-        for _ in range(move.number):
-            added = of_move[:, None, None] * move.values
-            sums = (sums[:, :, None] + added).reshape(len(weights), -1)
-            shares = (shares[:, None] * move.shares).ravel()
-    return sums, shares
-
-
-def _drawn(weights: Numbers, moves: Sequence[_Moves], seed: int) -> Numbers:
-    """The rise of each set in exchanges drawn at random, a row a set."""
-    import numpy as np
-
-    # Of all of numpy's generators this one gives the same numbers with every version.
-    rng = np.random.RandomState(seed)
-    if all(len(move.values) == len(_SIGNS) and move.number == 1 for move in moves):
-        # As of whole runs: all at once, since there may be thousands.
-        low, high = np.array([move.values for move in moves]).T
-        shares = np.array([move.shares[0] for move in moves])
-        parts = []
-        at_once = max(1, _DRAWN_AT_ONCE // len(moves))
-        for start in range(0, _DRAWS, at_once):
-            uniform = rng.random_sample((min(at_once, _DRAWS - start), len(moves)))
-            parts.append(np.where(uniform < shares, low, high) @ weights.T)
-        return np.concatenate(parts).T
-    drawn = np.empty((len(moves), _DRAWS))
-    for row, move in enumerate(moves):
-        drawn[row] = rng.multinomial(move.number, move.shares, _DRAWS) @ move.values
-    return weights @ drawn
-
-
-_HALVINGS = 40
-
-
-def largest_drop(losses: Sequence[float], sizes: Sequence[int], level: float = 0.95) -> float:
+def largest_drop(losses: Sequence[float], sizes: Sequence[int]) -> float:
     """The smallest drop that other runs exclude, one-sided; infinite of a single run.
 
     `losses` are by how much the errors of each run have risen in sum, of `sizes` cases. By
     Student's t over runs. As no loss that was seen says nothing of those that were not, a drop has
     at least the variance of one that breaks whole runs; the smallest one is as large as its
-    bound. It
-    is at least the one that breaks none of so many runs in no more than 5% (Louis 1981, Am Stat
-    35:154).
+    bound. It is at least the one that breaks none of so many runs in no more than 5% (Louis 1981,
+    Am Stat 35:154).
     """
     runs, n = len(sizes), sum(sizes)
     if runs < 2:  # noqa: PLR2004 - one run has no variance
         return math.inf
     drop = math.fsum(losses) / n
     squares = math.fsum((loss - drop * size) ** 2 for loss, size in zip(losses, sizes, strict=True))
-    whole = sum(size**2 for size in sizes)
-    quantile = t_quantile(level, runs - 1)
-
-    def bound(supposed: float) -> float:
-        """The upper bound of the drop, where one of this size is to be excluded."""
-        unseen = max(0.0, supposed * (1 - supposed)) * whole
-        return drop + quantile * math.sqrt((squares + unseen) * runs / (runs - 1)) / n
-
-    low, high = max(0.0, drop), max(1.0, bound(1.0))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if bound(middle) < middle else (middle, high)
-    return max(high if high > _ROUNDING else 0.0, drop + _unbroken(runs, level))
+    factor = t_quantile(0.95, runs - 1) ** 2 * runs / (runs - 1) / n**2
+    seen, whole = factor * squares, factor * sum(size**2 for size in sizes)
+    # The larger root of (bound - drop)^2 = seen + bound * (1 - bound) * whole.
+    middle = drop + whole / 2
+    root = math.sqrt(max(0.0, middle**2 - (1 + whole) * (drop**2 - seen)))
+    bound = (middle + root) / (1 + whole)
+    if bound > 1:
+        bound = drop + math.sqrt(seen)
+    return max(0.0, bound, drop + _unbroken(runs))
 
 
-def _unbroken(runs: int, level: float = 0.95) -> float:
+def _unbroken(runs: int) -> float:
     """The smallest share of broken runs that so many runs without a broken one exclude."""
-    return 1.0 - float((1 - level) ** (1 / runs))
+    return 1.0 - float(0.05 ** (1 / runs))
 
 
 _POWER = 0.8

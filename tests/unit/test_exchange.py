@@ -162,9 +162,9 @@ def test_sets_that_are_the_same_cost_nothing_and_sets_apart_are_adjusted() -> No
     assert first.adjusted == pytest.approx(1 - (63 / 64) ** 2)
 
 
-@pytest.mark.parametrize("runs", [None, [place // 2 for place in range(64)]])
+@pytest.mark.parametrize("runs", [None, [place // 3 for place in range(64)]])
 def test_many_exchanges_are_drawn_with_a_seed(runs: list[int] | None) -> None:
-    cases = [CaseErrors((0, 0, 1), (1, 1, 0)), CaseErrors((0, 1, 1), (0, 1, 1))] * 32
+    cases = [CaseErrors((0, 0, 1), (1, 1, 0)), CaseErrors((1, 1, 1), (0, 1, 1))] * 32
     sets = [range(32), range(32, 64), range(64)]
     first, again = compare_sets(cases, sets, runs), compare_sets(cases, sets, runs)
     assert first == again
