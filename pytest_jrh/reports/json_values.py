@@ -142,7 +142,7 @@ def _limit(limit: Limit) -> dict[str, Any]:
 
 def _comparison(comparison: Comparison, decision: Decision) -> dict[str, Any]:
     return {
-        "judge_changed": comparison.judge_changed,
+        "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
         "regressions": list(comparison.regressions),
         "fixes": list(comparison.fixes),
         "still_wrong": list(comparison.still_wrong),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
@@ -11,6 +12,7 @@ from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
 NOT_IN_BASELINE = "not in the baseline"
+NOT_IN_SUITE = "no longer in the suite"
 CASE_CHANGED = "the case has changed: another rubric text, transcript or label"
 
 
@@ -109,28 +111,47 @@ class Pair(NamedTuple):
         return self.now.outcome == "agree"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Comparison:
     """A session compared with the baseline, in order of case ids.
 
-    `compared` counts the cases with a verdict on both sides and the same digest; `pairs` are those
-    of them that count in figures, all but those of probes. `not_comparable` gives for each other
-    case the reason; `probe_pairs` are those of probes. `judge_changed` counts the compared cases
-    that another judge has judged since. `flickered` are those of the regressions and fixes whose
-    judge is the same as before: no change has caused them. `only_other_suites` names the
-    suites in the baseline where it has no case of the session's.
+    `all_pairs` are the cases with a verdict on both sides and the same digest; `not_comparable`
+    gives for each other case the reason.
     """
 
-    compared: int = 0
-    regressions: tuple[str, ...] = ()
-    fixes: tuple[str, ...] = ()
-    still_wrong: tuple[str, ...] = ()
+    all_pairs: tuple[Pair, ...] = ()
     not_comparable: Mapping[str, str] = field(default_factory=dict)
-    judge_changed: int = 0
-    flickered: tuple[str, ...] = ()
-    pairs: tuple[Pair, ...] = ()
-    probe_pairs: tuple[Pair, ...] = ()
-    only_other_suites: tuple[str, ...] = ()
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Those that count in figures: all but those of probes."""
+        return tuple(pair for pair in self.all_pairs if not pair.now.spec.derived)
+
+    @property
+    def compared(self) -> int:
+        """How many cases were compared."""
+        return len(self.all_pairs)
+
+    @cached_property
+    def regressions(self) -> tuple[str, ...]:
+        """Right before, wrong now."""
+        return self._cases(was_right=True, is_right=False)
+
+    @cached_property
+    def fixes(self) -> tuple[str, ...]:
+        """Wrong before, right now."""
+        return self._cases(was_right=False, is_right=True)
+
+    @property
+    def still_wrong(self) -> tuple[str, ...]:
+        """Wrong before and now."""
+        return self._cases(was_right=False, is_right=False)
+
+    def _cases(self, *, was_right: bool, is_right: bool) -> tuple[str, ...]:
+        sides = (was_right, is_right)
+        return tuple(
+            pair.now.case_id for pair in self.all_pairs if (pair.was_right, pair.is_right) == sides
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,38 +186,16 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
     """
     by_id = {result.case_id: result for result in results}
     pairs: list[Pair] = []
-    ids: dict[tuple[str, str], list[str]] = {
-        (before, now): [] for before in JUDGED for now in JUDGED
-    }
     not_comparable: dict[str, str] = {}
     suites = scope.suites
-    comparable = {
-        case_id for case_id in baseline.cases if suite_of(case_id) in suites
-    } - scope.deselected
-    for case_id in sorted(comparable | by_id.keys()):
+    lines = {case_id for case_id in baseline.cases if suite_of(case_id) in suites}
+    for case_id in sorted((lines - scope.deselected) | by_id.keys()):
         result, before = by_id.get(case_id), baseline.cases.get(case_id)
         if reason := _one_sided(case_id, result, before, scope):
             not_comparable[case_id] = reason
         elif result is not None and before is not None:
             pairs.append(Pair(before, result))
-            ids[before.outcome, result.outcome].append(case_id)
-    others = {suite_of(case_id) for case_id in baseline.cases}
-    return Comparison(
-        only_other_suites=() if others & suites else tuple(sorted(others)),
-        compared=len(pairs),
-        regressions=tuple(ids["agree", "disagree"]),
-        fixes=tuple(ids["disagree", "agree"]),
-        still_wrong=tuple(ids["disagree", "disagree"]),
-        not_comparable=not_comparable,
-        judge_changed=sum(not pair.same_judge for pair in pairs),
-        flickered=tuple(
-            pair.now.case_id
-            for pair in pairs
-            if pair.same_judge and pair.before.outcome != pair.now.outcome
-        ),
-        pairs=tuple(pair for pair in pairs if not pair.now.spec.derived),
-        probe_pairs=tuple(pair for pair in pairs if pair.now.spec.derived),
-    )
+    return Comparison(tuple(pairs), not_comparable)
 
 
 def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
@@ -245,7 +244,7 @@ def _one_sided(
     if before is None:
         return NOT_IN_BASELINE if judged else ""
     if result is None:
-        return NEVER_REPORTED if case_id in scope.selected else "no longer in the suite"
+        return NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
     if not judged:
         return f"no verdict now: {result.outcome}"
     return CASE_CHANGED if before.case_digest != short(result.case_digest) else ""

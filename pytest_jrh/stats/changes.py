@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 from pytest_jrh.stats.exchange import CaseErrors, compare_sets, largest_drop
 from pytest_jrh.stats.intervals import grouped
@@ -39,9 +40,9 @@ class SetChange:
     `lost` are the cases, by id, whose majority was right and is wrong now, `won` those that were
     wrong and are right. `name` is that of the rubric or the probe. `right_before` counts the cases
     that were right, of `n`. `width` is the scale's of an ordinal rubric, 1 else. `p_value` and
-    `adjusted` are those of the test (`exchange.SetTest`), which exchanged `runs` whole where
-    `by_runs` is set, and `gain` is the adjusted p of being better. `by_cases` is the adjusted p of
-    exchange inside of cases. `bound` is the smallest drop that other runs exclude.
+    `adjusted` and `gain` are those of the test (`exchange.SetTest`), which exchanged `runs` whole
+    where `by_runs` is set. `doubt` is the smaller adjusted p of either exchange, as fewer than five
+    runs cannot show a loss. `bound` is the smallest drop that other runs exclude.
     """
 
     kind: SetKind
@@ -58,7 +59,7 @@ class SetChange:
     by_runs: bool
     p_value: float
     adjusted: float
-    by_cases: float
+    doubt: float
     gain: float
     bound: float
 
@@ -87,97 +88,65 @@ def set_changes(
     `others` are the judges of which the baseline has the verdicts of another judge: whole runs are
     exchanged.
     """
-    sets = list(_sets(pairs))
-    if not sets:
-        return ()
+    sets = _sets(pairs)
     errors = [_errors(pair, widths) for pair in pairs]
-    places = [of_set.places for of_set in sets]
-    by_cases = compare_sets(errors, places)
+    by_cases = compare_sets(errors, [*sets.values()])
     runs = [pair.now.spec.cluster_id for pair in pairs]
-    by_runs = compare_sets(errors, places, runs) if others else by_cases
-    gains = _gains(errors, sets, runs if others else None)
+    by_runs = compare_sets(errors, [*sets.values()], runs) if others else by_cases
     changes = []
-    for number, of_set in enumerate(sets):
+    for (of_set, places), of_runs, of_cases in zip(sets.items(), by_runs, by_cases, strict=True):
         is_other = of_set.judge in others
-        test = by_runs[number] if is_other else by_cases[number]
-        members = [pairs[place] for place in of_set.places]
-        lost = [pair for pair in members if pair.was_right and not pair.is_right]
-        won = [pair for pair in members if pair.is_right and not pair.was_right]
-        by_run = grouped((runs[place], errors[place].rise) for place in of_set.places)
+        test = of_runs if is_other else of_cases
+        members = [pairs[place] for place in places]
+        by_run = grouped((runs[place], errors[place].rise) for place in places).values()
         changes.append(
             SetChange(
-                kind=of_set.kind,
-                judge=of_set.judge,
-                name=of_set.name,
+                **of_set._asdict(),
                 width=max(_width(pair, widths) for pair in members),
                 n=len(members),
                 runs=len(by_run),
-                before=_summed([errors[place].before for place in of_set.places]),
-                now=_summed([errors[place].now for place in of_set.places]),
-                lost=tuple(pair.now.case_id for pair in lost),
-                won=tuple(pair.now.case_id for pair in won),
+                before=_summed([errors[place].before for place in places]),
+                now=_summed([errors[place].now for place in places]),
+                lost=tuple(p.now.case_id for p in members if p.was_right and not p.is_right),
+                won=tuple(p.now.case_id for p in members if p.is_right and not p.was_right),
                 right_before=sum(pair.was_right for pair in members),
                 by_runs=is_other,
-                p_value=test.p_value,
-                adjusted=test.adjusted,
-                by_cases=by_cases[number].adjusted,
-                gain=gains[number],
-                bound=largest_drop(
-                    [sum(rises) for rises in by_run.values()],
-                    [len(rises) for rises in by_run.values()],
-                ),
+                **test._asdict(),
+                doubt=min(test.adjusted, of_cases.adjusted),
+                bound=largest_drop([*map(sum, by_run)], [*map(len, by_run)]),
             )
         )
     return tuple(changes)
 
 
-def _gains(
-    errors: Sequence[CaseErrors], sets: Sequence[_Set], runs: Sequence[Hashable] | None
-) -> list[float]:
-    """The adjusted p of each set being better; 1 where a class is not, as nothing is said then."""
-    drops = []
-    for of_set in sets:
-        if of_set.kind not in ("rubric", "probe"):
-            drops.append(sum(errors[place].rise for place in of_set.places))
-    if max(drops, default=0) > 0 or not any(drops):
-        return [1.0] * len(sets)
-    turned = [CaseErrors(case.now, case.before) for case in errors]
-    tests = compare_sets(turned, [of_set.places for of_set in sets], runs)
-    return [test.adjusted for test in tests]
-
-
 class _Set(NamedTuple):
     kind: SetKind
     judge: str
-    name: str
-    places: list[int]
+    name: str = ""
 
 
-def _sets(pairs: Sequence[Pair]) -> Iterator[_Set]:
-    judges = grouped((pair.now.judge, place) for place, pair in enumerate(pairs))
-    for judge, all_places in judges.items():
-        places = [place for place in all_places if not pairs[place].now.spec.derived]
-        if not places:
-            pass
-        elif any(pairs[place].now.spec.target_score is not None for place in places):
-            yield _Set("all", judge, "", places)
-        else:
-            classes = grouped((pairs[place].now.expected, place) for place in places)
-            kinds: Mapping[int, SetKind] = {1: "violated", 0: "satisfied"}
-            for label, kind in kinds.items():
-                if label in classes:
-                    yield _Set(kind, judge, "", classes[label])
-        rubrics = grouped((pairs[place].now.spec.rubric_id, place) for place in places)
-        if len(rubrics) > 1:
-            for rubric, of_rubric in rubrics.items():
-                yield _Set("rubric", judge, rubric, of_rubric)
-        probes = grouped(
-            (pairs[place].now.spec.test, place)
-            for place in all_places
-            if pairs[place].now.spec.derived
-        )
-        for probe, of_probe in probes.items():
-            yield _Set("probe", judge, probe, of_probe)
+def _sets(pairs: Sequence[Pair]) -> dict[_Set, list[int]]:
+    """The places of each set's pairs: by judge its classes, its rubrics where there are several,
+    and its probes.
+    """
+    sets = grouped((each, place) for place, pair in enumerate(pairs) for each in _sets_of(pair))
+    rubrics = Counter(each.judge for each in sets if each.kind == "rubric")
+    judges = list(dict.fromkeys(each.judge for each in sets))
+    kinds = get_args(SetKind)
+    ordered = sorted(sets, key=lambda each: (judges.index(each.judge), kinds.index(each.kind)))
+    return {
+        each: sets[each] for each in ordered if each.kind != "rubric" or rubrics[each.judge] > 1
+    }
+
+
+def _sets_of(pair: Pair) -> Iterator[_Set]:
+    spec, judge = pair.now.spec, pair.now.judge
+    if spec.derived:
+        yield _Set("probe", judge, spec.test)
+        return
+    label: SetKind = "violated" if pair.now.expected else "satisfied"
+    yield _Set(label if spec.target_score is None else "all", judge)
+    yield _Set("rubric", judge, spec.rubric_id)
 
 
 def _width(pair: Pair, widths: Widths) -> int:

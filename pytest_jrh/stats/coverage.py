@@ -2,133 +2,69 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
-from urllib.parse import unquote
+from collections.abc import Iterable, Sequence
 
-from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
-from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.baseline import CASE_CHANGED, Baseline, BaselineCase, Comparison, Pair, Scope
+from pytest_jrh.core.model import UNSCORED, CaseResult
+from pytest_jrh.core.text import counted
+from pytest_jrh.stats.baseline import (
+    CASE_CHANGED,
+    NEVER_REPORTED,
+    NOT_IN_BASELINE,
+    NOT_IN_SUITE,
+    Comparison,
+)
 
-_MOST_NAMED = 3
-_JUDGE = re.compile(r"\[e\d+(?:-score_-?\d+)?-(?!score_)([^\[\]]+)\]", re.ASCII)
-_LEFT = "left the suite"
 # What a suite is compared by where it has grown: fewer runs cannot show a loss of another judge.
 _FEWEST_RUNS = 5
-
-
-class Missing(NamedTuple):
-    """The `cases`, by id, that are on one side only or have changed, and `sentences` that say so;
-    repeats and members that are gone among them.
-    """
-
-    cases: frozenset[str]
-    sentences: tuple[str, ...]
+_KINDS = {NOT_IN_SUITE: "left the suite", CASE_CHANGED: "with other labels or texts"}
 
 
 def missing_from(
-    comparison: Comparison, baseline: Baseline, received: Sequence[CaseResult], scope: Scope
-) -> Missing:
-    """What left the comparison, but what was deselected and what has no verdict."""
+    comparison: Comparison, received: Iterable[CaseResult]
+) -> tuple[set[str], list[str]]:
+    """The cases, by id, that left the comparison, but what was deselected and what has no verdict;
+    and clauses that count them, repeats that are gone among them.
+    """
     by_id = {result.case_id: result for result in received}
-    unreported = scope.selected - by_id.keys()
-    lines = baseline.cases
+    missing: set[str] = set()
     kinds: Counter[str] = Counter()
-    gone: set[str] = set()
     for case, reason in comparison.not_comparable.items():
         result = by_id.get(case)
         has_failed = result is not None and result.outcome in UNSCORED
-        if case in lines and case not in unreported and not has_failed:
-            gone.add(case)
-            kinds[_kind(lines[case], result, reason)] += 1
-    sentences = [_counted(kind, number) for kind, number in kinds.most_common()]
-    compared = lines.keys() & by_id.keys() - comparison.not_comparable.keys()
-    sentences += _names_gone(gone, compared)
-    fewer = [pair for pair in comparison.pairs if _has_fewer_repeats(pair)]
+        if not has_failed and reason not in (NEVER_REPORTED, NOT_IN_BASELINE):
+            missing.add(case)
+            kinds[_KINDS.get(reason, "without a case or label")] += 1
+    clauses = [f"{number:,} {kind}" for kind, number in kinds.most_common()]
+    fewer = sum(max(1, len(now.scores)) < len(old.all_scores) for old, now in comparison.pairs)
     if fewer:
-        before, now = len(fewer[0].before.all_scores), max(1, len(fewer[0].now.scores))
-        repeats = counted(now, "repeat")
-        sentences.append(f"{counted(len(fewer), 'case')} with {repeats} instead of {before:,}")
-    added = _not_compared(comparison, received, lines)
-    if added:
-        sentences.append(f"{counted(len(added), 'case')} not in the baseline")
-    return Missing(frozenset((*gone, *added)), tuple(sentences))
-
-
-def _kind(line: BaselineCase, result: CaseResult | None, reason: str) -> str:
-    """What became of a case that the baseline has."""
-    if result is None:
-        return _LEFT
-    if reason != CASE_CHANGED:
-        return "no label any more" if result.outcome == "unlabelled" else "no case any more"
-    if line.score is None or result.expected not in (0, 1):
-        return "other texts"
-    label = line.score if line.outcome == "agree" else 1 - line.score
-    return "other texts" if label == result.expected else "other labels"
-
-
-def _counted(kind: str, number: int) -> str:
-    if kind == _LEFT:
-        return f"{number:,} {kind}"
-    return f"{number:,} {'has' if number == 1 else 'have'} {kind}"
-
-
-def _has_fewer_repeats(pair: Pair) -> bool:
-    return max(1, len(pair.now.scores)) < len(pair.before.all_scores)
-
-
-def case_names(case_id: str) -> tuple[str, str, str]:
-    """Judge, rubric and test of an id; a suite's only judge has no name, and that of a case of a
-    probe cannot be told from the variant's.
-    """
-    _, test, rubric, name = case_id.split("::", 3)
-    kind = KINDS.get(test)
-    judge = _JUDGE.search(name) if kind is not None and not kind.derived else None
-    return (judge[1] if judge else "", rubric, test)
-
-
-def _run(case_id: str) -> str:
-    """Run and epoch of an id."""
-    name = case_id.split("::", 3)[3]
-    return re.split(r"[-\]]", name[name.rfind("[") :])[0] + name[: name.rfind("[")]
-
-
-def _names_gone(gone: Iterable[str], compared: Iterable[str]) -> Iterator[str]:
-    """Judges, rubrics and tests of which nothing is compared any more."""
-    of_gone, of_compared = set(map(case_names, gone)), set(map(case_names, compared))
-    for number, kind in enumerate(("judge", "rubric", "test")):
-        names = {case[number] for case in of_gone} - {case[number] for case in of_compared} - {""}
-        named = [f"{kind} {one_line(unquote(name))}" for name in sorted(names)]
-        if named:
-            more = f" and {len(named) - _MOST_NAMED:,} more" if len(named) > _MOST_NAMED else ""
-            yield f"nothing of {', '.join(named[:_MOST_NAMED])}{more}"
-
-
-def _not_compared(
-    comparison: Comparison, received: Sequence[CaseResult], lines: Collection[str]
-) -> list[str]:
-    """Judged cases that the baseline does not have although it knows their run, or nothing of their
-    judge, rubric or class was compared: a suite that has grown by runs has none. Where hardly a run
-    was compared, and more cases are new than were, all that are new.
-    """
+        clauses.append(f"{counted(fewer, 'case')} with fewer repeats")
     new = [
-        result for result in received if result.outcome in JUDGED and result.case_id not in lines
+        result
+        for case, result in by_id.items()
+        if comparison.not_comparable.get(case) == NOT_IN_BASELINE
     ]
-    compared = [pair.now for pair in comparison.pairs]
-    compared_runs = {_run(result.case_id) for result in compared}
-    if len(compared_runs) < _FEWEST_RUNS and len(new) > len(compared):
-        return [result.case_id for result in new]
-    runs = {_run(case) for case in lines}
+    added = _not_compared(new, [pair.now for pair in comparison.pairs])
+    if added:
+        clauses.append(f"{counted(len(added), 'case')} not in the baseline")
+    return missing.union(added), clauses
+
+
+def _not_compared(new: Sequence[CaseResult], compared: Sequence[CaseResult]) -> list[str]:
+    """Of new cases those of a compared run, or of a judge, rubric or class of which nothing was
+    compared: a suite that has grown by runs has none. Where hardly a run was compared, and more
+    cases are new than were, all of them.
+    """
+    runs = {(result.spec.run_id, result.spec.epoch) for result in compared}
     known = {_group(result) for result in compared}
-    added = []
-    for result in new:
-        is_known = result.spec.derived or _group(result) in known
-        if not is_known or _run(result.case_id) in runs:
-            added.append(result.case_id)
-    return added
+    hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(compared)
+    return [
+        result.case_id
+        for result in new
+        if hardly_any
+        or (result.spec.run_id, result.spec.epoch) in runs
+        or not (result.spec.derived or _group(result) in known)
+    ]
 
 
 def _group(result: CaseResult) -> tuple[str, str, int | None]:

@@ -25,7 +25,7 @@ from pytest_jrh.stats.baseline import (
 )
 from pytest_jrh.stats.changes import SetChange, Widths, set_changes
 from pytest_jrh.stats.columns import answer_of
-from pytest_jrh.stats.coverage import Missing, missing_from
+from pytest_jrh.stats.coverage import missing_from
 from pytest_jrh.stats.exchange import DOUBT, LEVEL, runs_to_prove
 from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, kappa_by_case
@@ -150,8 +150,12 @@ class Decision:
         if self.comparison is None:
             return frozenset()
         worse = {of.judge for of in self.sets if of.drop > 0 and of.adjusted < LEVEL}
-        cases = {pair.now.case_id for pair in self.comparison.pairs if pair.now.judge in worse}
-        return frozenset(case for case in self.comparison.flickered if case not in cases)
+        turned = {*self.regressions, *self.fixes}
+        return frozenset(
+            pair.now.case_id
+            for pair in self.comparison.all_pairs
+            if pair.same_judge and pair.now.judge not in worse and pair.now.case_id in turned
+        )
 
     def word_of(self, judge: str) -> Word:
         """The decision about one judge of several."""
@@ -198,7 +202,13 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
     wrong = [result for result in judged if result.outcome == "disagree"]
     pairs = comparison.pairs if comparison else ()
-    sets = set_changes(_exchanged(comparison, rules), held.widths, held.others)
+    # Probes with a limit are held against that.
+    exchanged = [
+        pair
+        for pair in (comparison.all_pairs if comparison else ())
+        if pair.now.spec.test not in rules.probe_limits
+    ]
+    sets = set_changes(exchanged, held.widths, held.others)
     limits = (*judge_limits(judged, pairs, rules), *probe_limits(received, judged, rules, scope))
     in_baseline = baseline.cases if baseline is not None else {}
     accepted = tuple(
@@ -238,15 +248,6 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     )
 
 
-def _exchanged(comparison: Comparison | None, rules: GateRules) -> list[Pair]:
-    """The pairs that are held against the baseline: all but those of probes with a limit."""
-    if comparison is None:
-        return []
-    limits = rules.probe_limits
-    probes = (pair for pair in comparison.probe_pairs if pair.now.spec.test not in limits)
-    return [*comparison.pairs, *probes]
-
-
 def _reasons(
     received: Sequence[CaseResult],
     judged: Sequence[CaseResult],
@@ -267,8 +268,7 @@ def _reasons(
     if not is_active(rules, baseline) and not held.accepts:
         yield from _wrong(received, held)
     if baseline is not None and comparison and comparison.compared and not held.accepts:
-        missing = missing_from(comparison, baseline, received, held.scope)
-        yield from _left(missing, comparison, baseline, held)
+        yield from _left(received, comparison, baseline, held)
         yield from _grown(judged, comparison, rules, held)
     if not held.scope.deselected and not held.part:
         yield from _useless(judged, held)
@@ -320,22 +320,15 @@ def _drops(sets: Sequence[SetChange], rules: GateRules, held: Held) -> Iterator[
     for judge in dict.fromkeys(of.judge for of in lost):
         of_judge = [of for of in lost if of.judge == judge]
         worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
-        doubtful = [of for of in of_judge if _doubt(of) <= DOUBT + _ROUNDING]
+        doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
         subject = held.subject(judge)
         if worse:
             text = f"{subject} {loss_text(worse)}"
             yield Reason("FAIL", "drop", text, judge, _lost_cases(worse))
         elif doubtful:
-            p_value = min(map(_doubt, doubtful))
+            p_value = min(of.doubt for of in doubtful)
             text = f"{subject} {loss_text(doubtful)}; {chance_text(p_value)}"
             yield Reason("UNCLEAR", "drop", text, judge, _lost_cases(doubtful))
-
-
-def _doubt(change: SetChange) -> float:
-    """How often chance loses as much: of another judge by runs or by cases, as fewer than five runs
-    cannot show a loss.
-    """
-    return min(change.adjusted, change.by_cases)
 
 
 def is_replay(pairs: Sequence[Pair]) -> bool:
@@ -372,17 +365,17 @@ def _wrong(received: Sequence[CaseResult], held: Held) -> Iterator[Reason]:
 
 
 def _left(
-    missing: Missing, comparison: Comparison, baseline: Baseline, held: Held
+    received: Sequence[CaseResult], comparison: Comparison, baseline: Baseline, held: Held
 ) -> Iterator[Reason]:
     """What left the comparison that a reader has to know."""
-    parts = list(missing.sentences)
+    missing, parts = missing_from(comparison, received)
     skipped = {case_id(spec) for spec in held.left_out} & baseline.cases.keys()
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
         parts.append("only what both have")
     if parts:
-        cases = tuple(sorted(missing.cases | skipped))
+        cases = tuple(sorted(missing | skipped))
         total = comparison.compared + len(cases)
         text = f"{comparison.compared:,} of {counted(total, 'case')} compared: {', '.join(parts)}"
         yield Reason("UNCLEAR", "left", text, "", cases)

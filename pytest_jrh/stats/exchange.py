@@ -58,11 +58,13 @@ class SetTest(NamedTuple):
     """Whether the cases of a set have become worse.
 
     `p_value` is the probability of a rise as large, or larger, by exchange; `adjusted` that any of
-    the sets that were tested together has a p this small.
+    the sets that were tested together has a p this small. `gain` is the latter of having become
+    better.
     """
 
     p_value: float
     adjusted: float
+    gain: float = 1.0
 
 
 def compare_sets(
@@ -98,18 +100,29 @@ def compare_sets(
         if any(row) and len({*pool[0]}) > 1
     )
     sums, shares = _exchanged(alike, seen, seed)
+    gains = _p_values(-sums, -seen, shares)
+    return [
+        SetTest(p_value, adjusted, gain)
+        for (p_value, adjusted), (_, gain) in zip(_p_values(sums, seen, shares), gains, strict=True)
+    ]
+
+
+def _p_values(sums: Numbers, seen: Numbers, shares: Numbers) -> list[tuple[float, float]]:
+    """How likely a rise as large is, or larger: p of each set, and adjusted."""
+    import numpy as np
+
     p_values = []
     smallest = np.ones(sums.shape[1])
     for of_set, rise in zip(sums, seen, strict=True):
         values, places = np.unique(np.round(of_set, _DIGITS), return_inverse=True)
         tails = np.append(np.cumsum(np.bincount(places, shares)[::-1])[::-1], 0.0)
-        p_values.append(float(tails[np.searchsorted(values, rise - _ROUNDING)]))
+        p_values.append(min(1.0, float(tails[np.searchsorted(values, rise - _ROUNDING)])))
         smallest = np.minimum(smallest, tails[places])
-    tests = []
-    for p_value in p_values:
-        together = float(shares[smallest <= p_value + _ROUNDING].sum())
-        tests.append(SetTest(min(1.0, p_value), min(1.0, max(p_value, together))))
-    return tests
+    together = [float(shares[smallest <= p_value + _ROUNDING].sum()) for p_value in p_values]
+    return [
+        (p_value, min(1.0, max(p_value, adjusted)))
+        for p_value, adjusted in zip(p_values, together, strict=True)
+    ]
 
 
 def _exchanged(

@@ -260,7 +260,7 @@ def test_comparison_tells_regressions_fixes_and_known_errors_apart() -> None:
     )
     assert found.compared == 4
     assert found.not_comparable == {}
-    assert found.judge_changed == 0
+    assert all(pair.same_judge for pair in found.pairs)
 
 
 def test_case_on_one_side_only_is_named_with_the_reason() -> None:
@@ -290,7 +290,7 @@ def test_another_judge_is_compared_and_counted() -> None:
     now = [outcome_of(1, "disagree", judge_fingerprint=OTHER), outcome_of(2)]
     found = compare(accepted(outcome_of(1), outcome_of(2)), now, all_of(*now))
     assert found.regressions == (id_of(1),)
-    assert found.judge_changed == 1
+    assert [pair.same_judge for pair in found.pairs] == [False, True]
 
 
 def test_fingerprint_is_of_model_prompt_and_parameters() -> None:
