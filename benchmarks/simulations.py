@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,7 +10,6 @@ from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import (
     RepeatedCase,
     estimate_flicker,
-    false_alarm_of_snapshot,
 )
 
 Counts = npt.NDArray[np.int64]
@@ -37,42 +34,6 @@ def epochs_coverage(icc: float, sessions: int) -> tuple[float, float]:
                 hits.append(holds(shares_of(right, sizes), accuracy))
         covered.append(float(np.mean(hits)))
     return covered[0], covered[1]
-
-
-def losses(
-    rng: np.random.Generator,
-    sessions: int,
-    sizes: Sequence[int],
-    drop: float,
-    flip: float,
-    repeats: int,
-    icc: float = 0.0,
-) -> Counts:
-    """What runs of these sizes lose in right answers, over cases and repeats, by session and run.
-
-    A drop breaks cases: what was right is wrong, and the reverse; then each verdict flips.
-    """
-    cases = np.asarray(sizes)
-    shape = (sessions, len(sizes))
-    share = min(1.0, drop / (1 - 2 * flip))
-    chance: float | npt.NDArray[np.float64] = share
-    if icc and 0 < share < 1:
-        both = (1 - icc) / icc
-        chance = rng.beta(share * both, (1 - share) * both, shape)
-    broken = rng.binomial(cases, chance, shape)
-    before = rng.binomial(cases * repeats, 1 - flip, shape)
-    after = rng.binomial((cases - broken) * repeats, 1 - flip)
-    after += rng.binomial(broken * repeats, flip)
-    lost: Counts = before - after
-    return lost
-
-
-def snapshot_failures(cases: int, flip: float, repeats: int, sessions: int) -> tuple[float, float]:
-    """How often the majorities of an unchanged judge have a regression, simulated and foretold."""
-    rng = np.random.default_rng([cases, repeats])
-    wrong = rng.binomial(repeats, flip, (2, sessions, cases)) > repeats / 2
-    failed = (~wrong[0] & wrong[1]).any(axis=1).mean()
-    return float(failed), false_alarm_of_snapshot(cases, 2 * flip * (1 - flip), repeats)
 
 
 def flicker_coverage(flip: float, repeats: int, sessions: int) -> float:

@@ -404,11 +404,7 @@ def _against(against: AgainstPeople) -> str:
             missing.add(figure.estimate.reason)
     reasons = "; ".join(sorted(missing))
     why = f" ({reasons})" if reasons else ""
-    effect = ""
-    if against.undecided is not None:
-        lowest, highest = (percent(value) for value in against.undecided)
-        effect = f" With the judge wrong or right in all cases left out: {lowest} to {highest}."
-    return f"{head}: {', '.join(figures)}{why}.{effect}"
+    return f"{head}: {', '.join(figures)}{why}."
 
 
 def _anchored(figure: Anchored) -> str:
@@ -577,7 +573,6 @@ def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
         "labelled": against.labelled if against is not None else 0,
         "unclear": against.unclear if against is not None else 0,
         "untold": against.untold if against is not None else 0,
-        "undecided": list(against.undecided) if against and against.undecided else None,
         "figures": figures,
         **of_verifier,
     }

@@ -119,15 +119,6 @@ def _constant_text(matrix: ConfusionMatrix, mode: Mode) -> str:
     return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
 
 
-def flaw_of_total(total: Statistics, mode: Mode) -> str:
-    """What makes a judge's verdicts worth little: `constant`, or `little`; empty where nothing
-    does.
-    """
-    if not doubt(total, mode):
-        return ""
-    return "constant" if _is_constant(total, mode) else "little"
-
-
 def one_class(statistics: Statistics, mode: Mode) -> str:
     """What is said where all labels are the same; nothing where they are not."""
     matrix = statistics.matrices.get(mode)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Pair: TypeAlias = tuple[int, int]
 
-"""What a rule of the gate comes to."""
-
 SIGNIFICANCE = 0.05
 NO_VERDICT = "no verdict was given"
 

@@ -16,7 +16,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_jrh.stats.formulas import (
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     Codes: TypeAlias = npt.NDArray[np.intp]
 
 LEVEL = 0.95
-POWER = 0.8
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
 SAME_CLASS = "one class only: labels and answers are all the same"
 # The correlation inside of clusters that is taken until the data say more: where no case differs
@@ -64,11 +62,6 @@ def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     for key, item in items:
         groups.setdefault(key, []).append(item)
     return groups
-
-
-def by_cluster(items: Iterable[tuple[Hashable, _Item]]) -> list[list[_Item]]:
-    """Put together what is no independent observation: all that has one cluster."""
-    return list(grouped(items).values())
 
 
 def cluster_codes(clusters: Iterable[Hashable]) -> Codes:
@@ -361,16 +354,6 @@ def majority_flip(flip: float, repeats: int) -> float:
     return binomial_tail((repeats + 1) // 2, repeats, flip)
 
 
-def false_alarm_of_snapshot(cases: int, flicker: float, repeats: int = 1) -> float:
-    """The probability that "any regression fails" fails on a judge that did not change at all.
-
-    A case regresses where the judge was right and is now wrong. Of an unchanged judge either
-    order is as likely, so that it is half of the flicker, here of the majority of `repeats`.
-    """
-    flip = majority_flip(flip_probability(flicker), repeats)
-    return 1 - (1 - flip * (1 - flip)) ** cases
-
-
 def _most_flicker_pairs(case: RepeatedCase) -> float:
     """The most that `differing_pairs` can be, for scores of 0 and 1 or of more values.
 
@@ -379,48 +362,3 @@ def _most_flicker_pairs(case: RepeatedCase) -> float:
     k = len(case.scores)
     binary = case.binary is not False and set(case.scores) <= {0, 1}
     return (k // 2) * (k - k // 2) * 2 / (k * (k - 1)) if binary else 1.0
-
-
-ONE_RUN = "all cases come from one source run"
-_HALVINGS = 40
-_NO_DROP = 1e-9
-
-
-class Change(NamedTuple):
-    """One cluster: by how much the errors of its `n` compared cases have risen, taken together.
-
-    Of a binary judge a case adds 1 where it was right and is wrong; with repeats, the difference of
-    the shares of wrong answers. A gain is a negative loss.
-    """
-
-    loss: Fraction | float
-    n: int
-
-
-def unseen_drop(changes: Iterable[Change], level: float = LEVEL) -> Estimate:
-    """The drop over clusters, with the smallest drop that they exclude as its upper bound.
-
-    One-sided at `level`, by Student's t over clusters. As no loss that was seen says nothing of
-    those that were not, a drop has at least the variance of one that breaks whole clusters: where
-    fewer losses are in a suite than by chance, the variance among them is too small as well. The
-    smallest drop is the one that is as large as its own bound.
-    """
-    filled = [change for change in changes if change.n]
-    runs, n = len(filled), sum(change.n for change in filled)
-    if runs < _TWO:
-        return Estimate(why=ONE_RUN if filled else "no case could be compared")
-    drop = math.fsum(change.loss for change in filled) / n
-    squares = math.fsum((float(change.loss) - drop * change.n) ** 2 for change in filled)
-    whole = sum(change.n**2 for change in filled)
-    quantile = t_quantile(level, runs - 1)
-
-    def bound(supposed: float) -> float:
-        """The upper bound of the drop, where one of this size is to be excluded."""
-        unseen = max(0.0, supposed * (1 - supposed)) * whole
-        return drop + quantile * math.sqrt((squares + unseen) * runs / (runs - 1)) / n
-
-    low, high = max(0.0, drop), max(1.0, bound(1.0))
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if bound(middle) < middle else (middle, high)
-    return Estimate(drop, upper=high if high > _NO_DROP else 0.0, n=n)

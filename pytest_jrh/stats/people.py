@@ -204,8 +204,6 @@ def _weights(guess: Numbers, true: Numbers) -> Numbers:
 
 
 _NO_SCORE = -1
-# A label that no judge gives.
-_NO_ANSWER = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,15 +212,13 @@ class AgainstPeople:
 
     `figures` are those of the judge by their keys in the JSON report. `labelled` counts its cases
     with a label of people, those that are equal once, `unclear` those on which people disagree, and
-    `untold` those of which they cannot tell. `undecided` is the least and the most that the first
-    figure could be with a label for the latter two, that the judge's is not or is.
+    `untold` those of which they cannot tell.
     """
 
     figures: Mapping[str, Anchored]
     labelled: int
     unclear: int
     untold: int = 0
-    undecided: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +268,6 @@ def against_people(
         labelled=sum(label is not None for label in labels.values()),
         unclear=unclear,
         untold=len(without_label) - unclear,
-        undecided=_undecided(judged, labels, without_label),
     )
 
 
@@ -304,26 +299,6 @@ def checked_cases(
         np.array(people, dtype=float),
         cluster_codes(clusters),
     )
-
-
-def _undecided(
-    judged: Sequence[CaseResult],
-    labels: Mapping[str, int | None],
-    without_label: Collection[str],
-) -> tuple[float, float] | None:
-    """The accuracy against people if all cases without a label had one that the judge missed, and
-    if all had one that it gave; None without such cases, and where it cannot be corrected.
-    """
-    if not without_label:
-        return None
-    missed, given = dict(labels), dict(labels)
-    for result in judged:
-        if result.case_digest in without_label:
-            missed[result.case_digest] = _NO_ANSWER
-            given[result.case_digest] = _NO_ANSWER if result.score is None else result.score
-    lowest = anchored_accuracy(_checked_cases(judged, missed)).estimate.value
-    highest = anchored_accuracy(_checked_cases(judged, given)).estimate.value
-    return None if lowest is None or highest is None else (lowest, highest)
 
 
 def verifier_against_people(

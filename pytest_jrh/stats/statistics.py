@@ -200,12 +200,6 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     )
 
 
-def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
-    """Compute the figures of one set of results, taken together; probes count in none."""
-    shown = [result for result in results if not result.spec.derived]
-    return _describe(shown, ResultColumns.of(shown), scales)
-
-
 def _describe(
     shown: Sequence[CaseResult], columns: ResultColumns, scales: Scales | None
 ) -> Statistics:

@@ -15,10 +15,20 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
 )
+from pytest_jrh.stats.statistics import Scales, Statistics, tabulate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.formulas import Estimate, Pair
     from pytest_jrh.stats.intervals import Codes, Numbers
+
+
+def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
+    """The figures of these results, taken together."""
+    return tabulate(results, scales).overall
+
 
 Runs = Sequence[Sequence["Pair"]]
 """Of each run the labels and answers."""

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from benchmarks.intervals import FEWEST, rare_row
 from pytest_jrh.stats.formulas import Estimate, Pair
-from pytest_jrh.stats.statistics import describe
-from tests.support.figures import Runs, bias_of, ends, kappa_of, mean_error_of, share_of
+from tests.support.figures import Runs, bias_of, describe, ends, kappa_of, mean_error_of, share_of
 from tests.support.made_cases import make_result, make_spec
 
 TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"

@@ -11,7 +11,6 @@ from pytest_jrh.stats.intervals import (
     RepeatedCase,
     differing_pairs,
     estimate_flicker,
-    false_alarm_of_snapshot,
     flip_probability,
     majority_flip,
 )
@@ -86,14 +85,3 @@ def test_flip_probability_is_what_gives_the_flicker(flip: float) -> None:
     assert flip_probability(2 * flip * (1 - flip)) == pytest.approx(flip)
     assert majority_flip(flip, 1) == pytest.approx(flip)
     assert majority_flip(flip, 3) == pytest.approx(3 * flip**2 * (1 - flip) + flip**3)
-
-
-@pytest.mark.parametrize(("cases", "share"), [(20, 0.62), (54, 0.93), (100, 0.992)])
-def test_snapshot_fails_an_unchanged_judge_as_often_as_was_measured(
-    cases: int, share: float
-) -> None:
-    flicker_of_five_percent = 2 * 0.05 * 0.95
-    found = false_alarm_of_snapshot(cases, flicker_of_five_percent)
-    assert found == pytest.approx(share, abs=0.005)
-    assert false_alarm_of_snapshot(cases, flicker_of_five_percent, repeats=3) < 0.6 * found
-    assert false_alarm_of_snapshot(cases, 0) == 0

@@ -128,7 +128,7 @@ def test_judge_and_verifier_are_held_against_people() -> None:
     assert data["rubrics"] == {}
 
 
-def test_cases_of_which_people_give_no_label_are_counted_with_their_effect() -> None:
+def test_cases_of_which_people_give_no_label_are_counted() -> None:
     results = [result(number, right=number >= 10) for number in range(100)]
     people = [person(number, 1) for number in range(45)]
     people += [person(number, None) for number in range(45, 49)]
@@ -141,18 +141,13 @@ def test_cases_of_which_people_give_no_label_are_counted_with_their_effect() -> 
         "Against people (45 blind labels; 1 case without a majority and 4 cases that nobody can "
         "tell left out): accuracy "
     )
-    assert " With the judge wrong or right in all cases left out: 77.5% to 88.7%." in sentence
     data = label_data("", results, grounds)["against_people"]
     assert (data["unclear"], data["untold"]) == (1, 4)
-    lowest, highest = data["undecided"]
-    assert lowest < data["figures"]["accuracy"]["value"] < highest
-    assert highest - lowest == pytest.approx(5 / 50, abs=0.02)
     nobody_tells = Grounds(people=tuple(person(number, None) for number in range(3)))
     assert (
         "Against people (0 blind labels; 3 cases that nobody can tell left out): too few to "
         "correct a figure by; at least 20 are needed."
     ) in sentences(results, nobody_tells)
-    assert label_data("", results, nobody_tells)["against_people"]["undecided"] is None
 
 
 def test_each_rubric_is_held_against_people_by_itself() -> None:

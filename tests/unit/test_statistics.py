@@ -20,8 +20,8 @@ from pytest_jrh.stats.formulas import (
 )
 from pytest_jrh.stats.intervals import wilson
 from pytest_jrh.stats.panels import Panel, panels
-from pytest_jrh.stats.statistics import accuracy_of, describe, tabulate
-from tests.support.figures import kappa_of, mean_error_of
+from pytest_jrh.stats.statistics import accuracy_of, tabulate
+from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from pytest_jrh.reports.grounds import label_data, label_figures, rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.stats.statistics import describe
 from pytest_jrh.store.labels import Grounds, drawn_labels
 from pytest_jrh.store.results import result_from, result_text
+from tests.support.figures import describe
 from tests.support.made_cases import DIGESTS, RUBRIC, make_result, make_spec, make_suite
 
 
