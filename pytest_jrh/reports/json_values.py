@@ -15,7 +15,6 @@ from pytest_jrh.reports.gate import (
 )
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import keys_of
-from pytest_jrh.stats.formulas import NO_VERDICT
 from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.statistics import flickering
 
@@ -176,11 +175,9 @@ def panel_data(panel: Panel) -> dict[str, Any]:
         "judges": list(panel.judges),
         "accuracy": share_data(panel.accuracy),
         "accuracy_over_all": share_data(panel.overall),
-        "ties": share_data(panel.ties),
         "intervals": {
-            "accuracy": bounds_data(panel.accuracy, None if panel.accuracy.n else NO_VERDICT),
+            "accuracy": bounds_data(panel.accuracy),
             "accuracy_over_all": bounds_data(panel.overall),
-            "ties": bounds_data(panel.ties),
         },
         "pairs": list(map(_pair, panel.pairs)),
         "votes": list(map(_vote, panel.votes)),
@@ -219,17 +216,17 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
         estimate = statistics.figures[column.key]
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)
-        intervals[column.key] = bounds_data(estimate, column.interval_reason(estimate))
+        intervals[column.key] = bounds_data(estimate)
     return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
 
 
-def bounds_data(estimate: Estimate, reason: str | None = None) -> dict[str, Any]:
-    """The 95% interval of a figure; `reason` replaces the figure's own for having none."""
+def bounds_data(estimate: Estimate) -> dict[str, Any]:
+    """The 95% interval of a figure."""
     return {
         "lower": estimate.lower,
         "upper": estimate.upper,
         "level": LEVEL,
-        "reason": reason or estimate.interval_reason,
+        "reason": estimate.interval_reason,
     }
 
 

@@ -222,11 +222,8 @@ def majority_text(panel: Panel) -> str:
     if undecided and panel.accuracy.n:
         text += f", in {panel.accuracy.count:,} of the {panel.accuracy.n:,} that it decides"
         text += f" ({_with_interval(panel.accuracy)})"
-    if ties := panel.ties.count:
-        verb = "is" if ties == 1 else "are"
-        text += f"; {counted(ties, 'tie')} ({_with_interval(panel.ties)}) {verb} no verdict"
-    if unvoted := undecided - (panel.ties.count or 0):
-        text += f"; {counted(unvoted, 'case')} without a majority"
+    if undecided:
+        text += f"; {counted(undecided, 'case')} without a majority"
     return text
 
 

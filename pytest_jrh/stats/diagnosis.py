@@ -153,14 +153,10 @@ _LISTED = ("rate", "share", "number")
 
 @dataclass(frozen=True, slots=True)
 class NamedFigure(Estimate):
-    """One figure under its name in the JSON report.
-
-    `without_interval` says why there is no interval, where that is another reason than `why`.
-    """
+    """One figure under its name in the JSON report."""
 
     name: str = ""
     kind: FigureKind = "share"
-    without_interval: str | None = None
 
     @classmethod
     def of(
@@ -168,10 +164,9 @@ class NamedFigure(Estimate):
         name: str,
         estimate: Estimate,
         kind: FigureKind = "share",
-        without_interval: str | None = None,
     ) -> NamedFigure:
         """Give an estimate a name."""
-        return cls(**asdict(estimate), name=name, kind=kind, without_interval=without_interval)
+        return cls(**asdict(estimate), name=name, kind=kind)
 
     @property
     def text(self) -> str:
@@ -186,7 +181,6 @@ class NamedFigure(Estimate):
     @property
     def cells(self) -> dict[str, Any]:
         """The figure in the columns of the table of figures that are about it."""
-        missing = self.interval_reason if self.without_interval is None else self.without_interval
         return {
             "figure": self.name,
             "value": self.value,
@@ -196,7 +190,7 @@ class NamedFigure(Estimate):
             "upper": self.upper,
             "level": LEVEL,
             "reason": self.reason or "",
-            "interval_reason": missing or "",
+            "interval_reason": self.interval_reason or "",
         }
 
 
@@ -242,8 +236,7 @@ def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:
 def _named(column: Column, statistics: Statistics) -> NamedFigure:
     verdicts = statistics.counts.n
     estimate = statistics.figures.get(column.key, Estimate(n=verdicts))
-    missing = column.interval_reason(estimate) or ""
     if column.kind == "number":
         # Also of the ties that some of these leave out.
         estimate = replace(estimate, n=verdicts)
-    return NamedFigure.of(column.key, estimate, column.kind, missing)
+    return NamedFigure.of(column.key, estimate, column.kind)

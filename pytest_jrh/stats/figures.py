@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.text import counted
-from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.statistics import SEE_RECALL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.core.model import Mode
+    from pytest_jrh.stats.formulas import Estimate
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
@@ -37,7 +36,6 @@ class Column:
     `head`; one without a title is in the JSON report alone, where it stands under its key among
     the figures of its mode, or of both where it is `common`. `meaning` explains it in a sentence or
     two. What is `optional` is left out of the table of a judge of whom it can say nothing.
-    `without_interval` says why a figure has none.
     """
 
     key: str
@@ -49,7 +47,6 @@ class Column:
     common: bool = False
     apart: bool = False
     optional: bool = False
-    without_interval: str = ""
 
     @property
     def heading(self) -> tuple[str, str]:
@@ -79,15 +76,7 @@ class Column:
         estimate = statistics.figures.get(self.key)
         if estimate is None or estimate.value is None or self.apart or self.kind == "bounds":
             return "", ""
-        return range_text(estimate, self.kind), self.interval_reason(estimate) or ""
-
-    def interval_reason(self, estimate: Estimate) -> str | None:
-        """Why there is no interval; None where there is one."""
-        if self.without_interval:
-            return self.without_interval
-        if self.kind == "share" and not estimate.n:
-            return NO_VERDICT
-        return estimate.interval_reason
+        return range_text(estimate, self.kind), estimate.interval_reason or ""
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -196,7 +185,6 @@ COLUMNS: tuple[Column, ...] = (
         "rate",
         "The mean of the shares of right verdicts of both labels.",
         modes=("binary",),
-        without_interval=SEE_RECALL,
     ),
     Column(
         "kappa",

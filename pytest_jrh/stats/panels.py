@@ -43,7 +43,7 @@ class PanelVote:
 
     A judge without a verdict, or whose repeats tie, counts as one of the panel, so a majority is
     one that it could not undo. `case` is the id without a judge; `votes` counts the verdicts by
-    score, most first; of a `tie`, two or more were given by equally many.
+    score, most first.
     """
 
     case: str
@@ -53,7 +53,6 @@ class PanelVote:
     votes: tuple[tuple[int, int], ...]
     score: int | None = None
     reason: str | None = None
-    tie: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,7 @@ class Panel:
     """The judges of one suite taken together.
 
     `accuracy` is the majority's over the cases that have one, `overall` over all cases with a
-    verdict of any judge: where there is no majority the panel is not right. `ties` is the share of
-    cases without a majority whose votes tie.
+    verdict of any judge: where there is no majority the panel is not right.
     """
 
     suite: str
@@ -71,7 +69,6 @@ class Panel:
     votes: tuple[PanelVote, ...]
     accuracy: Estimate
     overall: Estimate
-    ties: Estimate
 
     @property
     def without_vote(self) -> tuple[PanelVote, ...]:
@@ -171,7 +168,6 @@ def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
         votes=votes,
         accuracy=share(decided, _is_right, "no answer has a majority"),
         overall=share(votes, _is_right),
-        ties=share(votes, lambda vote: vote.tie),
     )
 
 
@@ -216,8 +212,6 @@ def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:
     without = f"; {counted(missing, 'judge')} gave no score" if missing else ""
     if not votes:
         return replace(vote, reason=f"no judge of {judges} gave a score")
-    tie = len(votes) > 1 and votes[1][1] == most
-    kind = "a tie" if tie else "no majority"
     listed = ", ".join(f"{number} for {answer}" for answer, number in votes)
-    text = f"{kind}: {listed} of {counted(judges, 'judge')}{without}"
-    return replace(vote, reason=text, tie=tie)
+    text = f"no majority: {listed} of {counted(judges, 'judge')}{without}"
+    return replace(vote, reason=text)

@@ -369,7 +369,7 @@ def test_panel_votes_by_majority() -> None:
 def test_tie_is_no_vote_and_says_so() -> None:
     (panel,) = panel_of((1, 0), (1, 1))
     assert [vote.score for vote in panel.votes] == [None, 1]
-    assert panel.without_vote[0].reason == "a tie: 1 for 0, 1 for 1 of 2 judges"
+    assert panel.without_vote[0].reason == "no majority: 1 for 0, 1 for 1 of 2 judges"
     assert counts_of(panel.accuracy) == (1, 1)
 
 
