@@ -5,7 +5,7 @@ reports share, figures one by one for reports without texts, and JSON values.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.json_values import bounds_data
 from pytest_jrh.stats.diagnosis import NamedFigure
-from pytest_jrh.stats.figures import decimal, percent, range_text, ranged
+from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.people import (
@@ -378,9 +378,6 @@ def _verifier(verifier: VerifierAgainstPeople) -> Iterator[str]:
         yield f"The verifier confirmed wrong labels in {_rate(verifier.false_confirmations)}."
     if verifier.false_rejections.n:
         yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
-    if verifier.kappa.value is not None:
-        kappa = ranged(decimal(verifier.kappa.value), verifier.kappa, "number")
-        yield f"People and the verifier agree with kappa {kappa}."
     if verifier.reviewers.units:
         yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
 
@@ -477,8 +474,6 @@ def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
         return
     yield "", NamedFigure.of("verifier_false_confirmations", verifier.false_confirmations)
     yield "", NamedFigure.of("verifier_false_rejections", verifier.false_rejections)
-    kappa = replace(verifier.kappa, n=verifier.labelled)
-    yield "", NamedFigure.of("people_and_verifier_kappa", kappa, "number")
     if verifier.reviewers.units:
         alpha = Estimate(verifier.reviewers.alpha, n=verifier.reviewers.units)
         yield "", NamedFigure.of("reviewers_alpha", alpha, "number")
@@ -559,14 +554,12 @@ def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
             "interval": bounds_data(figure.estimate),
         }
     of_verifier: dict[str, Any] = dict.fromkeys(
-        ("false_confirmations", "false_rejections", "kappa", "kappa_interval", "reviewers")
+        ("false_confirmations", "false_rejections", "reviewers")
     )
     if verifier is not None:
         of_verifier = {
             "false_confirmations": _rate_values(verifier.false_confirmations),
             "false_rejections": _rate_values(verifier.false_rejections),
-            "kappa": verifier.kappa.value,
-            "kappa_interval": bounds_data(verifier.kappa),
             "reviewers": _agreement(verifier.reviewers),
         }
     return {

@@ -21,7 +21,6 @@ from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
 from pytest_jrh.stats.intervals import (
     cluster_codes,
     estimate,
-    estimate_kappa,
     estimate_share,
 )
 from pytest_jrh.stats.panels import made_case_id
@@ -225,14 +224,12 @@ class AgainstPeople:
 class VerifierAgainstPeople:
     """A verifier held against the blind labels of people, and these against each other.
 
-    The first two are how often it was wrong about cases that people labelled. `kappa` is that of
-    people and verifier, on a scale the quadratically weighted one, over the `labelled` cases that
-    it confirmed or rejected.
+    The first two are how often it was wrong about cases that people labelled, of the `labelled`
+    ones that it confirmed or rejected.
     """
 
     false_confirmations: Estimate
     false_rejections: Estimate
-    kappa: Estimate
     reviewers: Agreement
     labelled: int
 
@@ -335,7 +332,6 @@ def verifier_against_people(
             for result, label in labelled
             if result.rejected is not None
         ),
-        kappa=_kappa(labelled),
         reviewers=reviewers,
         labelled=len(labelled),
     )
@@ -345,18 +341,6 @@ def _share_wrong(marks: Iterable[tuple[CaseResult, bool]]) -> Estimate:
     marked = list(marks)
     clusters = cluster_codes(result.spec.cluster_id for result, _ in marked)
     return estimate_share([is_wrong for _, is_wrong in marked], clusters, missing=_UNSEEN)
-
-
-def _kappa(labelled: Sequence[tuple[CaseResult, int]]) -> Estimate:
-    """The agreement of people and verifier beyond chance."""
-    import numpy as np
-
-    labels = np.array([label for _, label in labelled], dtype=float)
-    said = np.array([_verdict(result) for result, _ in labelled], dtype=float)
-    if len(set(labels.tolist())) == 1:
-        return Estimate(n=len(labelled), why=f"one class only: every label is {labelled[0][1]}")
-    clusters = cluster_codes(result.spec.cluster_id for result, _ in labelled)
-    return estimate_kappa(labels, said, clusters)
 
 
 def digest_of(result: CaseResult) -> str:
@@ -380,11 +364,6 @@ def _confirmed(result: CaseResult) -> bool:
         and result.labelled_by is None
         and result.human_reviewed != "edited"
     )
-
-
-def _verdict(result: CaseResult) -> int:
-    """What the verifier said of the case."""
-    return result.rejected.said if result.rejected is not None else result.expected or 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,6 @@ def test_judge_and_verifier_are_held_against_people() -> None:
         "11.2-33.0).",
         "The verifier rejected right labels in 1 of 4 cases that people labelled blind (25.0%, "
         "4.6-69.9).",
-        "People and the verifier agree with kappa 0.27 (-0.02 to 0.52).",
     ]
     data = label_data("", results, Grounds(people=tuple(people)))["against_people"]
     assert data["figures"]["accuracy"]["value"] == pytest.approx(0.8, abs=0.02)
