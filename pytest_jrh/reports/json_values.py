@@ -173,11 +173,9 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     """How the judges of a panel agree, and their vote on each case."""
     return {
         "judges": list(panel.judges),
-        "accuracy": share_data(panel.accuracy),
-        "accuracy_over_all": share_data(panel.overall),
+        "accuracy_over_all": share_data(panel.accuracy),
         "intervals": {
-            "accuracy": bounds_data(panel.accuracy),
-            "accuracy_over_all": bounds_data(panel.overall),
+            "accuracy_over_all": bounds_data(panel.accuracy),
         },
         "pairs": list(map(_pair, panel.pairs)),
         "votes": list(map(_vote, panel.votes)),

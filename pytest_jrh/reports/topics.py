@@ -213,16 +213,10 @@ def _matrix(name: str, matrix: ConfusionMatrix) -> Table:
 
 
 def majority_text(panel: Panel) -> str:
-    """How often the majority of a panel is right, over all cases and over those that it decides,
-    and in how many the panel has no verdict, and why.
-    """
-    cases = f"{panel.overall.count:,} of {counted(panel.overall.n, 'case')}"
-    text = f"the majority is right in {cases} ({_with_interval(panel.overall)})"
-    undecided = len(panel.without_vote)
-    if undecided and panel.accuracy.n:
-        text += f", in {panel.accuracy.count:,} of the {panel.accuracy.n:,} that it decides"
-        text += f" ({_with_interval(panel.accuracy)})"
-    if undecided:
+    """How often the majority of a panel is right over all cases, and how many have none."""
+    cases = f"{panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
+    text = f"the majority is right in {cases} ({_with_interval(panel.accuracy)})"
+    if undecided := len(panel.without_vote):
         text += f"; {counted(undecided, 'case')} without a majority"
     return text
 

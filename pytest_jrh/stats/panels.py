@@ -14,7 +14,7 @@ from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import cluster_codes, estimate_kappa, estimate_share, grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult, ClusterId, Spending
 
@@ -59,8 +59,8 @@ class PanelVote:
 class Panel:
     """The judges of one suite taken together.
 
-    `accuracy` is the majority's over the cases that have one, `overall` over all cases with a
-    verdict of any judge: where there is no majority the panel is not right.
+    `accuracy` is the majority's over all cases with a verdict of any judge: where there is no
+    majority the panel is not right.
     """
 
     suite: str
@@ -68,7 +68,6 @@ class Panel:
     pairs: tuple[JudgePair, ...]
     votes: tuple[PanelVote, ...]
     accuracy: Estimate
-    overall: Estimate
 
     @property
     def without_vote(self) -> tuple[PanelVote, ...]:
@@ -152,27 +151,14 @@ def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
     votes = tuple(
         _vote(case, list(by_judge.values()), len(judges)) for case, by_judge in cases.items()
     )
-
-    def share(
-        counted_votes: Iterable[PanelVote], counts: Callable[[PanelVote], bool], missing: str = ""
-    ) -> Estimate:
-        marked = list(counted_votes)
-        codes = cluster_codes(clusters[vote.case] for vote in marked)
-        return estimate_share(list(map(counts, marked)), codes, missing=missing)
-
-    decided = [vote for vote in votes if vote.score is not None]
+    codes = cluster_codes(clusters[vote.case] for vote in votes)
     return Panel(
         suite=suite,
         judges=judges,
         pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
         votes=votes,
-        accuracy=share(decided, _is_right, "no answer has a majority"),
-        overall=share(votes, _is_right),
+        accuracy=estimate_share([vote.score == vote.expected for vote in votes], codes),
     )
-
-
-def _is_right(vote: PanelVote) -> bool:
-    return vote.score == vote.expected
 
 
 def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, CaseResult]]) -> JudgePair:

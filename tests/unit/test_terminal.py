@@ -195,8 +195,7 @@ def test_judges_get_sections_and_the_panel_its_agreement() -> None:
     start = next(place for place, line in enumerate(lines) if line.startswith("Panel of refunds"))
     assert " ".join(lines[start : start + 5]).startswith(
         "Panel of refunds: 2 judges The majority is right in 24 of 48 cases (50.0%, 95% interval "
-        "34.2-65.8), in 24 of the 24 that it decides (100.0%, 95% interval 81.1-100.0); 24 cases "
-        "without a majority"
+        "34.2-65.8); 24 cases without a majority"
     )
     assert ["a", "/", "b", "24", "of", "48", "(34.2-65.8)", "0.00", "(-0.08", "to", "0.08)"] in [
         line.split() for line in lines
