@@ -161,7 +161,7 @@ def test_report_says_how_the_judges_of_a_panel_agree(tmp_path: Path) -> None:
     judge = JudgeSettings("a", make_suite(tmp_path).judges[0].stage)
     panel = report_of(tmp_path, results, judges=(judge,))["panel"]
     assert panel["pairs"][0]["agreement"] == {"count": 24, "n": 48, "value": 0.5, "reason": None}
-    assert panel["accuracy_over_all"]["value"] == 1.0
+    assert panel["accuracy_over_all"]["value"] == 0.5
     assert sum(vote["score"] is None for vote in panel["votes"]) == 24
 
 
