@@ -140,6 +140,17 @@ def shortened(text: str, width: int) -> str:
     return text[:characters] + ELLIPSIS
 
 
+def fitted(names: Sequence[str], width: int) -> list[str]:
+    """Names in at most `width` columns each: cut at the end, or in the middle where that tells more
+    of them apart.
+    """
+    at_end = [shortened(name, width) for name in names]
+    if len(set(at_end)) == len(set(names)):
+        return at_end
+    in_middle = [cut_in_the_middle(name, width) for name in names]
+    return in_middle if len(set(in_middle)) > len(set(at_end)) else at_end
+
+
 def cut_in_the_middle(text: str, width: int) -> str:
     """At most `width` columns of the text, two thirds of them from its end."""
     if columns(text) <= width:
@@ -159,8 +170,7 @@ def aligned(lines: Sequence[Sequence[str]], width: int) -> list[str]:
     names_room = width - sum(widths) - len(GAP) * len(widths)
     room = min(max(map(columns, names)), max(names_room, _NARROWEST_NAME))
     rows = []
-    for full_name, *cells in lines:
-        name = cut_in_the_middle(full_name, room)
+    for name, (_, *cells) in zip(fitted(names, room), lines, strict=True):
         padded = [name + " " * (room - columns(name))]
         for cell, wide in zip(cells, widths, strict=True):
             padded.append(" " * (wide - columns(cell)) + cell)
