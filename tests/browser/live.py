@@ -45,7 +45,6 @@ class Live:
         """Save an override in the dialog, and close it."""
         self._open_template(name)
         self.page.fill("#template-text", text)
-        self.page.wait_for_selector(f"#panel-preview:has-text('{text.splitlines()[0]}')")
         self.page.click("#template-save")
         self.page.wait_for_selector("#template-says:has-text('used from the next run on')")
         self.page.keyboard.press("Escape")
@@ -69,7 +68,7 @@ class Live:
     def _open_template(self, name: str) -> None:
         self.page.click("#open-templates")
         self.page.locator("#template-list button", has_text=re.compile(name)).first.click()
-        self.page.wait_for_selector("#panel-preview .message")
+        self.page.wait_for_selector("#template-file:not(:empty)")
 
 
 @contextmanager

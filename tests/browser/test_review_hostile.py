@@ -29,7 +29,7 @@ def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessio
     page.keyboard.press("a")
     page.wait_for_selector("#rows li[data-status=accepted]")
     page.click("#open-templates")
-    page.wait_for_selector("#panel-preview .message")
+    page.wait_for_selector("#template-file:not(:empty)")
     assert page.evaluate("window.ran") is None
     assert page.locator(MARKUP).count() == 0
     assert "<script>window.ran" in page.inner_text("#turn-4")

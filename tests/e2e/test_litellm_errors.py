@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from tests.e2e.bench import Bench
 
 SECRET = "sesame-open-sesame-4711"
-PLACES = re.compile(r"\nraised at:\n(?:    litellm/[\w/]+\.py:\d+ in \w+\n){1,3}\nrun it again: ")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def test_an_error_inside_litellm_is_a_model_error_of_its_case(
     assert "Traceback" not in result.detail
     assert SECRET not in result.detail
     assert len(result.detail.splitlines()) <= 20
-    assert PLACES.search(result.detail), result.detail
+    assert "The error is inside litellm" in " ".join(result.detail.split())
     # Not tried again: planner and first summary, each once.
     assert (
         (result.spending.calls, result.spending.lost) == (server.count(), server.count()) == (2, 2)

@@ -67,8 +67,8 @@ def test_a_record_of_words_is_as_it_was_before_there_were_acts() -> None:
 @pytest.mark.parametrize(
     ("name", "message", "problem"),
     [
-        ("before", {"role": "tool"}, "perturbation.steps: [0] has the content None"),
-        ("after", {"content": ""}, "perturbation.steps: [0] has the role None"),
+        ("before", {"role": "tool"}, "perturbation.steps: no made case: [0] has the content None"),
+        ("after", {"content": ""}, "perturbation.steps: no made case: [0] has the role None"),
     ],
 )
 def test_a_message_of_an_edit_that_is_none_is_named(

@@ -323,7 +323,7 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
     suite = replace(suite, blind_labels=committed)
     assert blind_labels(read_people(suite)) == {DIGESTS[1]: (0, 1)}
     committed.write_text("{}\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"blind_labels\.jsonl:1: case_digest: field required"):
+    with pytest.raises(InputError, match=r"blind_labels\.jsonl:1: case_digest: .*field required"):
         read_people(suite)
 
 
@@ -345,7 +345,10 @@ def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: st
     suite = write(tmp_path, GOOD, line)
     with pytest.raises(InputError) as raised:
         read_people(suite)
-    assert f"labels.jsonl:2: {said}" in str(raised.value)
+    key, _, mistake = said.rpartition(": ")
+    first = str(raised.value).partition("\n")[0]
+    assert f"labels.jsonl:2: {key}" in first
+    assert mistake in first
 
 
 @settings(deadline=None)
