@@ -27,6 +27,7 @@ from pytest_jrh.stats.changes import SetChange, Widths, set_changes
 from pytest_jrh.stats.columns import answer_of
 from pytest_jrh.stats.coverage import missing_from
 from pytest_jrh.stats.exchange import DOUBT, LEVEL, runs_to_prove
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, kappa_by_case
 from pytest_jrh.stats.wording import (
@@ -187,6 +188,38 @@ def tolerated(
     return LEFT_TO_THE_GATE if accepts or is_active(rules, baseline) else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """What is decided about: the results, what they are held against, and what came of that.
+
+    `judged` are the results with a verdict, and `counting` those of them that are of no probe.
+    `comparison` is empty without a baseline.
+    """
+
+    received: Sequence[CaseResult]
+    judged: Sequence[CaseResult]
+    counting: Sequence[CaseResult]
+    never_reported: Sequence[str]
+    comparison: Comparison
+    sets: Sequence[SetChange]
+    limits: Sequence[Limit]
+    rules: GateRules
+    held: Held
+
+    @property
+    def classes(self) -> dict[str, list[SetChange]]:
+        """The classes that were compared, by judge."""
+        return grouped((of.judge, of) for of in self.sets if of.is_class)
+
+    @property
+    def new(self) -> list[CaseResult]:
+        """The cases that the baseline does not have; those of probes count in no figure."""
+        reasons = self.comparison.not_comparable
+        return [
+            result for result in self.counting if reasons.get(result.case_id) == NOT_IN_BASELINE
+        ]
+
+
 def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decision:
     """Decide about one suite, from the last result of each of its cases.
 
@@ -196,142 +229,122 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     received = [by_id[case_id] for case_id in sorted(by_id)]
     judged = [result for result in received if result.outcome in JUDGED]
     baseline, scope = held.baseline, held.scope
-    active = is_active(rules, baseline)
-    comparison = compare(baseline, received, scope) if baseline is not None else None
-    never_reported = tuple(sorted(scope.selected - by_id.keys()))
-    unscored = {result.case_id: result.outcome for result in received if result.outcome in UNSCORED}
-    wrong = [result for result in judged if result.outcome == "disagree"]
-    pairs = comparison.pairs if comparison else ()
+    comparison = Comparison() if baseline is None else compare(baseline, received, scope)
     # Probes with a limit are held against that.
     exchanged = [
-        pair
-        for pair in (comparison.all_pairs if comparison else ())
-        if pair.now.spec.test not in rules.probe_limits
+        pair for pair in comparison.all_pairs if pair.now.spec.test not in rules.probe_limits
     ]
-    sets = set_changes(exchanged, held.widths, held.others)
-    limits = (*judge_limits(judged, pairs, rules), *probe_limits(received, judged, rules, scope))
-    in_baseline = baseline.cases if baseline is not None else {}
-    accepted = tuple(
-        result.case_id for result in wrong if held.accepts and result.case_id not in in_baseline
+    limits = judge_limits(judged, comparison.pairs, rules)
+    session = _Session(
+        received=received,
+        judged=judged,
+        counting=[result for result in judged if not result.spec.derived],
+        never_reported=tuple(sorted(scope.selected - by_id.keys())),
+        comparison=comparison,
+        sets=set_changes(exchanged, held.widths, held.others),
+        limits=(*limits, *probe_limits(received, judged, rules, scope)),
+        rules=rules,
+        held=held,
     )
-
-    reasons = [*_missing(received, never_reported, unscored, active=active)]
-    reasons += _reasons(received, judged, comparison, sets, limits, rules, held)
-    reasons.sort(key=lambda reason: reason.word != "FAIL")
-
-    word: Word = reasons[0].word if reasons else "PASS"
-    if not reasons and not judged:
-        word = ""
-    suites = scope.suites
-    of_baseline = {case for case in in_baseline if suite_of(case) in suites}
+    reasons = sorted(_reasons(session), key=lambda reason: reason.word != "FAIL")
+    word: Word = "PASS" if judged else ""
+    if reasons:
+        word = reasons[0].word
+    in_baseline = baseline.cases if baseline is not None else {}
+    wrong = [result.case_id for result in judged if result.outcome == "disagree"]
+    new_wrong = tuple(case for case in wrong if case not in in_baseline)
+    accepted = new_wrong if held.accepts else ()
     return Decision(
         word=word,
-        headline=_headline(word, reasons, sets, judged, comparison, held, rules),
+        headline=_headline(session, reasons),
         passed=word != "FAIL" and not (word == "UNCLEAR" and rules.unclear == "fail"),
-        active=active,
-        beside=tuple(_beside(word, reasons, sets, comparison, judged, accepted, held, rules)),
+        active=is_active(rules, baseline),
+        beside=tuple(_beside(session, word, reasons, accepted)),
         reasons=tuple(reasons),
-        sets=sets,
-        limits=limits,
-        comparison=comparison,
+        sets=tuple(session.sets),
+        limits=tuple(session.limits),
+        comparison=None if baseline is None else comparison,
         judged=len(judged),
-        compared=comparison.compared if comparison else 0,
-        of_baseline=len(of_baseline),
-        never_reported=never_reported,
-        unscored=unscored,
+        compared=comparison.compared,
+        of_baseline=sum(suite_of(case) in scope.suites for case in in_baseline),
+        never_reported=tuple(session.never_reported),
+        unscored={
+            result.case_id: result.outcome for result in received if result.outcome in UNSCORED
+        },
         accepted=accepted,
-        new_wrong=tuple(
-            result.case_id for result in wrong if result.case_id not in (in_baseline or {})
-        ),
+        new_wrong=new_wrong,
         read_first=_read_first(wrong, reasons, comparison),
         part=held.part,
     )
 
 
-def _reasons(
-    received: Sequence[CaseResult],
-    judged: Sequence[CaseResult],
-    comparison: Comparison | None,
-    sets: Sequence[SetChange],
-    limits: Sequence[Limit],
-    rules: GateRules,
-    held: Held,
-) -> Iterator[Reason]:
-    """Why what was judged fails or is unclear, in the order in which it is told."""
-    baseline = held.baseline
-    if comparison is not None and judged and not held.accepts:
-        yield from _uncompared(comparison, rules)
-    if not held.accepts:
-        yield from _drops(sets, rules, held)
-    for limit in limits:
-        yield from _of_limit(limit, held)
-    if not is_active(rules, baseline) and not held.accepts:
-        yield from _wrong(received, held)
-    if baseline is not None and comparison and comparison.compared and not held.accepts:
-        yield from _left(received, comparison, baseline, held)
-        yield from _grown(judged, comparison, rules, held)
-    if not held.scope.deselected and not held.part:
-        yield from _useless(judged, held)
-    if rules.proof and not held.accepts and not held.part:
-        pairs = comparison.pairs if comparison else ()
-        yield from _unproven(sets, rules, judged, pairs, held)
-
-
-def _missing(
-    received: Sequence[CaseResult],
-    never_reported: Sequence[str],
-    unscored: Mapping[str, str],
-    *,
-    active: bool,
-) -> Iterator[Reason]:
-    """Cases without a verdict, and a gate that has looked at nothing."""
-    cases = tuple(sorted({*never_reported, *unscored}))
-    if cases:
-        kinds = Counter(unscored.values())
-        if never_reported:
-            kinds["never reported"] = len(never_reported)
-        named = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
-        has = "has" if len(cases) == 1 else "have"
-        yield Reason(
-            "FAIL",
-            "missing",
-            f"{counted(len(cases), 'case')} {has} no verdict ({named})",
-            "",
-            cases,
-        )
-    elif active and not any(result.outcome in JUDGED for result in received):
-        others = Counter(result.outcome for result in received)
-        named = ", ".join(f"{number:,} {kind}" for kind, number in others.most_common())
-        yield Reason("FAIL", "missing", f"nothing was judged ({named or 'no case was run'})")
-
-
-def _uncompared(comparison: Comparison, rules: GateRules) -> Iterator[Reason]:
-    if comparison.compared:
+def _reasons(session: _Session) -> Iterator[Reason]:
+    """Why it fails or is unclear, in the order in which it is told."""
+    held, comparison = session.held, session.comparison
+    yield from _missing(session)
+    if held.accepts:
+        yield from _limits(session)
+        yield from _useless(session)
         return
+    if held.baseline is not None and session.judged and not comparison.compared:
+        yield _uncompared(session)
+    yield from _drops(session)
+    yield from _limits(session)
+    if not is_active(session.rules, held.baseline):
+        yield from _wrong(session)
+    if comparison.compared:
+        yield from _left(session)
+        yield from _grown(session)
+    yield from _useless(session)
+    if session.rules.proof and not held.part:
+        yield from _unproven(session)
+
+
+def _missing(session: _Session) -> Iterator[Reason]:
+    """Cases without a verdict, and a gate that has looked at nothing."""
+    outcomes = {result.case_id: str(result.outcome) for result in session.received}
+    unscored = {case: outcome for case, outcome in outcomes.items() if outcome in UNSCORED}
+    unscored |= dict.fromkeys(session.never_reported, "never reported")
+    if unscored:
+        has = "has" if len(unscored) == 1 else "have"
+        text = f"{counted(len(unscored), 'case')} {has} no verdict ({_numbers(unscored)})"
+        yield Reason("FAIL", "missing", text, "", tuple(sorted(unscored)))
+    elif is_active(session.rules, session.held.baseline) and not session.judged:
+        others = _numbers(outcomes) or "no case was run"
+        yield Reason("FAIL", "missing", f"nothing was judged ({others})")
+
+
+def _numbers(outcomes: Mapping[str, str]) -> str:
+    """How many cases have each outcome, the most frequent first."""
+    numbers = Counter(outcomes.values()).most_common()
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in numbers)
+
+
+def _uncompared(session: _Session) -> Reason:
     text = "nothing could be compared with the baseline"
-    if comparison.not_comparable and set(comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
+    if set(session.comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
         text = f"{text}: it has no case of this suite"
-    yield Reason("UNCLEAR" if rules.has_limits else "FAIL", "uncompared", text)
+    return Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
 
 
-def _drops(sets: Sequence[SetChange], rules: GateRules, held: Held) -> Iterator[Reason]:
+def _drops(session: _Session) -> Iterator[Reason]:
     """What each judge has lost beyond `max_drop`, and whether chance explains it."""
-    lost = [of for of in sets if of.drop > allowed_drop(of, rules) + _ROUNDING]
-    for judge in dict.fromkeys(of.judge for of in lost):
-        of_judge = [of for of in lost if of.judge == judge]
+    rules = session.rules
+    lost = [of for of in session.sets if of.drop > allowed_drop(of, rules) + _ROUNDING]
+    for judge, of_judge in grouped((of.judge, of) for of in lost).items():
         worse = [of for of in of_judge if of.adjusted < LEVEL - _ROUNDING]
         doubtful = [of for of in of_judge if of.doubt <= DOUBT + _ROUNDING]
-        subject = held.subject(judge)
+        subject = session.held.subject(judge)
+        cases = tuple(sorted({case for of in worse or doubtful for case in of.lost}))
         if worse:
-            text = f"{subject} {loss_text(worse)}"
-            yield Reason("FAIL", "drop", text, judge, _lost_cases(worse))
+            yield Reason("FAIL", "drop", f"{subject} {loss_text(worse)}", judge, cases)
         elif doubtful:
-            p_value = min(of.doubt for of in doubtful)
-            text = f"{subject} {loss_text(doubtful)}; {chance_text(p_value)}"
-            yield Reason("UNCLEAR", "drop", text, judge, _lost_cases(doubtful))
+            chance = chance_text(min(of.doubt for of in doubtful))
+            text = f"{subject} {loss_text(doubtful)}; {chance}"
+            yield Reason("UNCLEAR", "drop", text, judge, cases)
 
 
-def is_replay(pairs: Sequence[Pair]) -> bool:
+def is_replay(pairs: Iterable[Pair]) -> bool:
     """Whether nothing is to be proven: the same judge, and the same verdicts."""
     return all(
         pair.same_judge and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
@@ -339,37 +352,34 @@ def is_replay(pairs: Sequence[Pair]) -> bool:
     )
 
 
-def _lost_cases(sets: Iterable[SetChange]) -> tuple[str, ...]:
-    return tuple(sorted({case for of in sets for case in of.lost}))
+def _limits(session: _Session) -> Iterator[Reason]:
+    for limit in session.limits:
+        text = limit_text(limit, session.held.subject(limit.judge))
+        if limit.figure.value is None:
+            yield Reason("FAIL", "limit", text, limit.judge)
+        elif limit.broken:
+            word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR" if limit.by_flicker else "FAIL"
+            kind: Kind = "probe" if limit.rule == "max_rate" else "limit"
+            yield Reason(word, kind, text, limit.judge, limit.cases)
+        elif limit.unproven and not session.held.part:
+            yield Reason("UNCLEAR", "proof", text, limit.judge)
 
 
-def _of_limit(limit: Limit, held: Held) -> Iterator[Reason]:
-    text = limit_text(limit, held.subject(limit.judge))
-    if limit.figure.value is None:
-        yield Reason("FAIL", "limit", text, limit.judge)
-    elif limit.broken:
-        word: Literal["UNCLEAR", "FAIL"] = "UNCLEAR" if limit.by_flicker else "FAIL"
-        kind: Kind = "probe" if limit.rule == "max_rate" else "limit"
-        yield Reason(word, kind, text, limit.judge, limit.cases)
-    elif limit.unproven and not held.part:
-        yield Reason("UNCLEAR", "proof", text, limit.judge)
-
-
-def _wrong(received: Sequence[CaseResult], held: Held) -> Iterator[Reason]:
+def _wrong(session: _Session) -> Iterator[Reason]:
     """Where nothing else decides, each wrong verdict fails."""
-    wrong = [result for result in received if result.outcome == "disagree"]
-    for judge in dict.fromkeys(result.judge for result in wrong):
-        of_judge = [result for result in received if result.judge == judge]
-        cases = tuple(result.case_id for result in wrong if result.judge == judge)
-        yield Reason("FAIL", "wrong", f"{held.subject(judge)} {wrong_text(of_judge)}", judge, cases)
+    for judge, of_judge in grouped((result.judge, result) for result in session.judged).items():
+        cases = tuple(result.case_id for result in of_judge if result.outcome == "disagree")
+        if cases:
+            text = f"{session.held.subject(judge)} {wrong_text(of_judge)}"
+            yield Reason("FAIL", "wrong", text, judge, cases)
 
 
-def _left(
-    received: Sequence[CaseResult], comparison: Comparison, baseline: Baseline, held: Held
-) -> Iterator[Reason]:
+def _left(session: _Session) -> Iterator[Reason]:
     """What left the comparison that a reader has to know."""
-    missing, parts = missing_from(comparison, received)
-    skipped = {case_id(spec) for spec in held.left_out} & baseline.cases.keys()
+    held, comparison = session.held, session.comparison
+    missing, parts = missing_from(comparison, session.received)
+    in_baseline = held.baseline.cases if held.baseline is not None else {}
+    skipped = {case_id(spec) for spec in held.left_out} & in_baseline.keys()
     if skipped:
         parts.append(f"{len(skipped):,} skipped")
     if held.common:
@@ -381,48 +391,37 @@ def _left(
         yield Reason("UNCLEAR", "left", text, "", cases)
 
 
-def _new_of(judged: Iterable[CaseResult], comparison: Comparison) -> list[CaseResult]:
-    """The cases that the baseline does not have; those of probes count in no figure."""
-    new = []
-    for result in judged:
-        reason = comparison.not_comparable.get(result.case_id)
-        if reason == NOT_IN_BASELINE and not result.spec.derived:
-            new.append(result)
-    return new
-
-
-def _grown(
-    judged: Sequence[CaseResult], comparison: Comparison, rules: GateRules, held: Held
-) -> Iterator[Reason]:
+def _grown(session: _Session) -> Iterator[Reason]:
     """Judges that are worse on new cases than they were on the others."""
-    for judge in dict.fromkeys(pair.now.judge for pair in comparison.pairs):
-        new = [result for result in _new_of(judged, comparison) if result.judge == judge]
-        before = [pair.was_right for pair in comparison.pairs if pair.now.judge == judge]
+    before = grouped((pair.now.judge, pair.was_right) for pair in session.comparison.pairs)
+    for judge, new in grouped((result.judge, result) for result in session.new).items():
+        was_right = before.get(judge)
         right = accuracy_of(new)
-        least = sum(before) / len(before) - rules.max_drop
-        if right.upper is not None and right.upper < least:
-            wrong = [result.case_id for result in new if result.outcome == "disagree"]
+        if not was_right or right.upper is None:
+            continue
+        if right.upper < sum(was_right) / len(was_right) - session.rules.max_drop:
+            wrong = tuple(result.case_id for result in new if result.outcome == "disagree")
             text = (
-                f"{held.subject(judge)} is wrong on {len(wrong):,} of "
-                f"{counted(len(new), 'new case')}, and was on {before.count(False):,} of the "
-                f"{counted(len(before), 'case')} of the baseline"
+                f"{session.held.subject(judge)} is wrong on {len(wrong):,} of "
+                f"{counted(len(new), 'new case')}, and was on {was_right.count(False):,} of the "
+                f"{counted(len(was_right), 'case')} of the baseline"
             )
-            yield Reason("UNCLEAR", "grown", text, judge, tuple(wrong))
+            yield Reason("UNCLEAR", "grown", text, judge, wrong)
 
 
-def _useless(judged: Sequence[CaseResult], held: Held) -> Iterator[Reason]:
-    """Judges that are worth nothing, whatever the comparison says."""
-    counting = [result for result in judged if not result.spec.derived]
-    for judge in dict.fromkeys(result.judge for result in counting):
-        of_judge = [result for result in counting if result.judge == judge]
-        subject = held.subject(judge)
-        pairs = []
-        for result in of_judge:
-            answer = answer_of(result)
-            if result.expected is not None and answer is not None:
-                pairs.append((result.expected, answer))
+def _useless(session: _Session) -> Iterator[Reason]:
+    """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
+    if session.held.scope.deselected or session.held.part:
+        return
+    known = [
+        (result.judge, (result.expected, answer))
+        for result in session.counting
+        if result.expected is not None and (answer := answer_of(result)) is not None
+    ]
+    for judge, pairs in grouped(known).items():
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
+        subject = session.held.subject(judge)
         labels, answers = {label for label, _ in pairs}, {answer for _, answer in pairs}
         text = ""
         if len(labels) == 1:
@@ -438,44 +437,33 @@ def _useless(judged: Sequence[CaseResult], held: Held) -> Iterator[Reason]:
             yield Reason("UNCLEAR", "useless", text, judge)
 
 
-def _unproven(
-    sets: Sequence[SetChange],
-    rules: GateRules,
-    judged: Sequence[CaseResult],
-    pairs: Sequence[Pair],
-    held: Held,
-) -> Iterator[Reason]:
+def _unproven(session: _Session) -> Iterator[Reason]:
     """Classes of which other runs do not exclude a loss of `max_drop`; a replay has none."""
-    for judge in dict.fromkeys(of.judge for of in sets):
-        of_judge = [pair for pair in pairs if pair.now.judge == judge]
-        classes = [of for of in sets if of.judge == judge and of.is_class]
-        if is_replay(of_judge) or all(of.bound < rules.max_drop for of in classes):
+    max_drop = session.rules.max_drop
+    pairs_by_judge = grouped((pair.now.judge, pair) for pair in session.comparison.pairs)
+    for judge, classes in session.classes.items():
+        pairs = pairs_by_judge[judge]
+        if is_replay(pairs) or all(of.bound < max_drop for of in classes):
             continue
-        text = (
-            f"{held.subject(judge)} is not proven to lose less than {points(rules.max_drop)} on "
-            "other runs"
+        subject = session.held.subject(judge)
+        text = f"{subject} is not proven to lose less than {points(max_drop)} on other runs"
+        flip, repeats = flip_of(
+            [result for result in session.judged if result.judge == judge], pairs
         )
-        flip, repeats = flip_of([result for result in judged if result.judge == judge], of_judge)
         widest = min(classes, key=lambda of: of.n / of.runs)
-        needed = runs_to_prove(widest.n / widest.runs, repeats, flip, rules.max_drop, len(classes))
+        needed = runs_to_prove(widest.n / widest.runs, repeats, flip, max_drop, len(classes))
         if needed is not None and needed > widest.runs:
             text = f"{text}: {needed:,} runs would prove it of an unchanged judge"
         yield Reason("UNCLEAR", "proof", text, judge)
 
 
-def _headline(
-    word: Word,
-    reasons: Sequence[Reason],
-    sets: Sequence[SetChange],
-    judged: Sequence[CaseResult],
-    comparison: Comparison | None,
-    held: Held,
-    rules: GateRules,
-) -> str:
+def _headline(session: _Session, reasons: Sequence[Reason]) -> str:
     """What failed, or is unclear, or of PASS why, and of which part of the suite that is said."""
-    text = _clause(word, reasons, sets, judged, held, rules)
-    if held.accepts and comparison is not None and comparison.regressions:
-        lost = counted(len(comparison.regressions), "case")
+    held = session.held
+    text = _reason_text(reasons) if reasons else _pass_text(session)
+    regressions = session.comparison.regressions
+    if held.accepts and regressions:
+        lost = counted(len(regressions), "case")
         text = f"{text}; this update accepts a loss: {lost} newly wrong"
     deselected = held.scope.deselected - {case_id(spec) for spec in held.left_out}
     if held.part:
@@ -483,61 +471,49 @@ def _headline(
     return f"{text} ({counted(len(deselected), 'case')} deselected)" if deselected else text
 
 
-def _clause(
-    word: Word,
-    reasons: Sequence[Reason],
-    sets: Sequence[SetChange],
-    judged: Sequence[CaseResult],
-    held: Held,
-    rules: GateRules,
-) -> str:
-    if reasons:
-        first = reasons[0]
-        same = [reason for reason in reasons if (reason.word, reason.kind) == (word, first.kind)]
-        more = len({reason.judge for reason in same} - {first.judge})
-        return f"{first.text}; likewise {counted(more, 'more judge')}" if more else first.text
-    if held.accepts:
+def _reason_text(reasons: Sequence[Reason]) -> str:
+    first = reasons[0]
+    alike = [reason for reason in reasons if (reason.word, reason.kind) == (first.word, first.kind)]
+    more = len({reason.judge for reason in alike} - {first.judge})
+    return f"{first.text}; likewise {counted(more, 'more judge')}" if more else first.text
+
+
+def _pass_text(session: _Session) -> str:
+    if session.held.accepts:
         return "the baseline takes these verdicts over"
-    if not judged:
+    if not session.judged:
         return "no case was to be judged"
-    judges = list(dict.fromkeys(result.judge for result in judged))
-    subject = held.subject(judges[0]) if len(judges) == 1 else counted(len(judges), "judge")
-    allowed = [of for of in sets if of.is_class and of.drop > 0 and of.adjusted < LEVEL]
-    if allowed:
-        of_judge = [of for of in allowed if of.judge == allowed[0].judge]
-        text = f"{held.subject(allowed[0].judge)} {loss_text(of_judge)}"
-        return f"{text}; {points(rules.max_drop)} may be lost"
-    if sets:
-        return compared_text(subject, sets, several=len(judges) > 1)
-    return judged_text(subject, judged, several=len(judges) > 1)
+    judges = list(dict.fromkeys(result.judge for result in session.judged))
+    several = len(judges) > 1
+    subject = counted(len(judges), "judge") if several else session.held.subject(judges[0])
+    for judge, classes in session.classes.items():
+        allowed = [of for of in classes if of.drop > 0 and of.adjusted < LEVEL]
+        if allowed:
+            text = f"{session.held.subject(judge)} {loss_text(allowed)}"
+            return f"{text}; {points(session.rules.max_drop)} may be lost"
+    if session.sets:
+        return compared_text(subject, session.sets, several=several)
+    return judged_text(subject, session.judged, several=several)
 
 
 def _beside(
-    word: Word,
-    reasons: Sequence[Reason],
-    sets: Sequence[SetChange],
-    comparison: Comparison | None,
-    judged: Sequence[CaseResult],
-    accepted: Sequence[str],
-    held: Held,
-    rules: GateRules,
+    session: _Session, word: Word, reasons: Sequence[Reason], accepted: Sequence[str]
 ) -> Iterator[str]:
     """What stands below the headline: the other reasons, what chance does, what was gained, what is
     let through, and what was left out on purpose.
     """
     for reason in reasons[1:]:
         yield f"{reason.word}: {reason.text}" if reason.word != word else reason.text
-    judges = dict.fromkeys(of.judge for of in sets)
-    for judge in judges:
-        classes = [of for of in sets if of.judge == judge and of.is_class]
-        whose = f"{held.subject(judge)}: " if len(judges) > 1 else ""
-        yield from (f"{whose}{text}" for text in about_sets(judge, sets, classes, word, rules))
+    by_judge = grouped((of.judge, of) for of in session.sets)
+    for judge, of_judge in by_judge.items():
+        whose = f"{session.held.subject(judge)}: " if len(by_judge) > 1 else ""
+        yield from (f"{whose}{text}" for text in about_sets(of_judge, word, session.rules))
     if accepted:
         yield f"{counted(len(accepted), 'wrong verdict')} accepted into the baseline"
-    if held.left_out:
-        yield f"{counted(len(held.left_out), 'case')} skipped by markers"
-    if comparison is not None and comparison.compared:
-        new = _new_of(judged, comparison)
+    if session.held.left_out:
+        yield f"{counted(len(session.held.left_out), 'case')} skipped by markers"
+    if session.comparison.compared:
+        new = session.new
         wrong = sum(result.outcome == "disagree" for result in new)
         if wrong:
             verb = "is" if wrong == 1 else "are"
@@ -545,12 +521,11 @@ def _beside(
 
 
 def _read_first(
-    wrong: Sequence[CaseResult], reasons: Sequence[Reason], comparison: Comparison | None
+    wrong: Iterable[str], reasons: Sequence[Reason], comparison: Comparison
 ) -> tuple[str, ...]:
     """The cases that are judged wrong: those that the headline rests on, then those that were right
     before, then the rest.
     """
     first = {case for reason in reasons if reason.kind == "drop" for case in reason.cases}
-    regressions = {*comparison.regressions} if comparison else set()
-    cases = [result.case_id for result in wrong]
-    return tuple(sorted(cases, key=lambda case: (case not in first, case not in regressions, case)))
+    regressions = {*comparison.regressions}
+    return tuple(sorted(wrong, key=lambda case: (case not in first, case not in regressions, case)))

@@ -142,20 +142,13 @@ def judged_text(subject: str, judged: Sequence[CaseResult], *, several: bool) ->
     return f"{subject} {verb} with {every}{counted(len(judged), 'label')}"
 
 
-def about_sets(
-    judge: str,
-    sets: Sequence[SetChange],
-    classes: Sequence[SetChange],
-    word: str,
-    rules: GateRules,
-) -> Iterator[str]:
+def about_sets(sets: Sequence[SetChange], word: str, rules: GateRules) -> Iterator[str]:
     """What is said of one judge's sets below the headline."""
+    classes = [of for of in sets if of.is_class]
     failed = [
         of
         for of in sets
-        if of.judge == judge
-        and of.drop > allowed_drop(of, rules) + _ROUNDING
-        and of.adjusted < LEVEL - _ROUNDING
+        if of.drop > allowed_drop(of, rules) + _ROUNDING and of.adjusted < LEVEL - _ROUNDING
     ]
     if failed:
         worst = min(failed, key=lambda of: of.adjusted)
