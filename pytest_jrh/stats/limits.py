@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line
@@ -14,6 +14,7 @@ from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
 from pytest_jrh.stats.intervals import (
     estimate_flicker,
     flip_probability,
+    grouped,
     majority_flip,
 )
 from pytest_jrh.stats.probes import ProbeTable, is_turned, probe_tables
@@ -35,13 +36,24 @@ _FLICKER_QUANTILE = 1.645
 _RATE_LEVEL = 0.9
 
 
+Rule: TypeAlias = Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
+
+# The label of the cases that each limit of a judge is about; None for all.
+_LABELS: dict[Rule, int | None] = {
+    "min_recall": 1,
+    "max_false_alarms": 0,
+    "min_accuracy": None,
+    "max_error": None,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """One limit applied to one judge, or of `max_rate` to a probe's table: `figure` must reach
     `limit`, or not exceed it. `by_flicker` says that the flicker alone may break it.
     """
 
-    rule: Literal["min_recall", "max_false_alarms", "min_accuracy", "max_error", "max_rate"]
+    rule: Rule
     judge: str
     limit: float
     figure: Estimate
@@ -63,24 +75,69 @@ def judge_limits(
     judged: Sequence[CaseResult], pairs: Sequence[Pair], rules: GateRules
 ) -> Iterator[Limit]:
     """Hold the figures of each judge against the limits."""
-    if not rules.has_limits:
-        return
-    counting = [result for result in judged if not result.spec.derived]
-    for judge in dict.fromkeys(result.judge for result in counting):
-        of_judge = [result for result in counting if result.judge == judge]
-        verdict_flip, repeats = flip_of(of_judge, [p for p in pairs if p.now.judge == judge])
-        flip = majority_flip(verdict_flip, repeats)
-        violated = [result for result in of_judge if result.expected == 1]
-        satisfied = [result for result in of_judge if result.expected == 0]
-        if rules.min_recall is not None:
-            yield _share_limit("min_recall", judge, violated, rules.min_recall, rules, flip)
-        if rules.max_false_alarms is not None:
-            allowed = rules.max_false_alarms
-            yield _share_limit("max_false_alarms", judge, satisfied, allowed, rules, flip)
-        if rules.min_accuracy is not None:
-            yield _share_limit("min_accuracy", judge, of_judge, rules.min_accuracy, rules, flip)
-        if rules.max_error is not None:
-            yield _error_limit(judge, of_judge, rules.max_error, flip)
+    for judge, of_judge in grouped((result.judge, result) for result in judged).items():
+        flip, repeats = flip_of(of_judge, [pair for pair in pairs if pair.now.judge == judge])
+        for rule in _LABELS:
+            limit = getattr(rules, rule)
+            if limit is not None:
+                cases = _cases_of(rule, of_judge)
+                yield _limit(rule, judge, cases, limit, rules, majority_flip(flip, repeats))
+
+
+def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
+    """The cases that a limit is about."""
+    label = _LABELS.get(rule)
+    return [
+        result
+        for result in results
+        if not result.spec.derived and (label is None or result.expected == label)
+    ]
+
+
+def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
+    """How far off each verdict is: 0 or 1, and of `max_error` in levels."""
+    if rule != "max_error":
+        return [int(result.outcome == "disagree") for result in results]
+    errors = []
+    for result in results:
+        answer = answer_of(result)
+        if answer is not None and result.expected is not None:
+            errors.append(abs(answer - result.expected))
+    return errors
+
+
+def _limit(
+    rule: Rule,
+    judge: str,
+    results: Sequence[CaseResult],
+    limit: float,
+    rules: GateRules,
+    flip: float,
+) -> Limit:
+    """Hold the mean error of cases against what the limit allows."""
+    allowed = 1 - limit if rule in ("min_recall", "min_accuracy") else limit
+    errors = _errors(rule, results)
+    n = len(errors)
+    if rule == "max_error":
+        figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
+        unproven = False
+    else:
+        right = accuracy_of(results)
+        figure = right.complement() if rule == "max_false_alarms" else right
+        unproven = rules.proof and (right.lower is None or right.lower < 1 - allowed)
+    too_many = math.ceil(sum(errors) - allowed * n - _ROUNDING)
+    by_flicker = _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
+    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
+    return Limit(
+        rule,
+        judge,
+        limit,
+        figure,
+        broken=too_many > 0,
+        by_flicker=0 < too_many <= by_flicker,
+        unproven=unproven,
+        cases=wrong,
+    )
 
 
 def flip_of(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> tuple[float, int]:
@@ -95,83 +152,27 @@ def flip_of(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> tuple[float
     return flip_probability(flicker.value or 0.0), repeats
 
 
-def _by_flicker(short: float, n: int, flip: float) -> bool:
-    """Whether so many cases too few may be the flicker's."""
-    return short <= _FLICKER_QUANTILE * math.sqrt(n * flip * (1 - flip)) + _ROUNDING
-
-
-def _share_limit(
-    rule: Literal["min_recall", "max_false_alarms", "min_accuracy"],
-    judge: str,
-    results: Sequence[CaseResult],
-    limit: float,
-    rules: GateRules,
-    flip: float,
-) -> Limit:
-    right = accuracy_of(results)
-    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
-    n = len(results)
-    least = 1 - limit if rule == "max_false_alarms" else limit
-    broken = right.value is not None and right.value < least - _ROUNDING
-    short = math.ceil(least * n - _ROUNDING) - (n - len(wrong))
-    unproven = rules.proof and (right.lower is None or right.lower < least)
-    figure = right.complement() if rule == "max_false_alarms" else right
-    by_flicker = broken and _by_flicker(short, n, flip)
-    return Limit(rule, judge, limit, figure, broken, by_flicker, unproven, cases=wrong)
-
-
-def _error_limit(judge: str, results: Sequence[CaseResult], limit: float, flip: float) -> Limit:
-    """Hold the mean distance from the target, in levels, against a limit."""
-    errors = _errors(results)
-    n = len(errors)
-    figure = Estimate(sum(errors) / n, n=n) if n else Estimate(why=NO_VERDICT)
-    broken = n > 0 and sum(errors) > limit * n + _ROUNDING
-    by_flicker = broken and _by_flicker(sum(errors) - limit * n, n, flip)
-    wrong = tuple(result.case_id for result in results if result.outcome == "disagree")
-    return Limit("max_error", judge, limit, figure, broken, by_flicker, cases=wrong)
-
-
-def _errors(results: Iterable[CaseResult]) -> list[int]:
-    """How far off each verdict is, in levels."""
-    errors = []
-    for result in results:
-        answer = answer_of(result)
-        if answer is not None and result.expected is not None:
-            errors.append(abs(answer - result.expected))
-    return errors
-
-
 def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """The limits that each judge of a suite keeps to with two cases to spare, in hundredths: a
     limit at the figure itself would be broken by the next flicker. None that everything keeps to.
     """
     judged = [result for result in results if result.outcome in JUDGED]
-    counting = [result for result in judged if not result.spec.derived]
-    worst: dict[str, float] = {}
-    for judge in dict.fromkeys(result.judge for result in counting):
-        of_judge = [result for result in counting if result.judge == judge]
-        for key, errors in _errors_by_limit(of_judge):
-            mean = (sum(errors) + _SLACK) / len(errors)
-            worst[key] = max(worst.get(key, 0.0), math.ceil(100 * mean - _ROUNDING) / 100)
-    limits = {}
-    for key, error in worst.items():
-        if key == "max_error":
-            limits[key] = error
-        elif error < 1:
-            limits[key] = round(1 - error, 2) if key == "min_recall" else error
+    rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
+    if any(result.spec.target_score is not None for result in judged):
+        rules = ("max_error",)
+    limits: dict[str, float] = {}
+    for rule in rules:
+        worst = 0.0
+        for of_judge in grouped((result.judge, result) for result in judged).values():
+            errors = _errors(rule, _cases_of(rule, of_judge))
+            if errors:
+                mean = (sum(errors) + _SLACK) / len(errors)
+                worst = max(worst, math.ceil(100 * mean - _ROUNDING) / 100)
+        if rule == "max_error" and worst:
+            limits[rule] = worst
+        elif 0 < worst < 1:
+            limits[rule] = round(1 - worst, 2) if rule == "min_recall" else worst
     return limits
-
-
-def _errors_by_limit(results: Sequence[CaseResult]) -> Iterator[tuple[str, Sequence[int]]]:
-    """The limits that a judge can have, each with the errors that count for it."""
-    if any(result.spec.target_score is not None for result in results):
-        if errors := _errors(results):
-            yield "max_error", errors
-        return
-    for key, label in (("min_recall", 1), ("max_false_alarms", 0)):
-        of_label = [result for result in results if result.expected == label]
-        if of_label:
-            yield key, [int(result.outcome == "disagree") for result in of_label]
 
 
 def probe_limits(
