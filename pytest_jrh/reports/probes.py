@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.probes import ProbeRow, ProbeTable
 
 
-TITLES = ("n", "turned", "rate", "interval", "net", "towards")
+TITLES = ("n", "turned", "rate", "interval", "towards")
 NOTE = (
-    "turned: verdicts that are right on the unchanged case and wrong on the changed one; net: the "
-    "rate less the judge's flicker on the unchanged cases. 95% intervals, row by row."
+    "turned: verdicts that are right on the unchanged case and wrong on the changed one. 95% "
+    "intervals, row by row."
 )
 WHAT_PROBES_DO = "A probe changes a case in a way that must not change its verdict."
 _MOST_NAMED = 3
@@ -111,17 +111,9 @@ def _cells(row: ProbeRow) -> tuple[Cell, ...]:
         NONE if row.rate.value is None else f"{row.turned:,}",
         percent(row.rate.value),
         range_text(row.rate),
-        _signed(row.net),
         _towards(row) or NONE,
     )
     return tuple(map(Cell, texts))
-
-
-def _signed(share: float | None) -> str:
-    if share is None:
-        return NONE
-    sign = "-" if share < 0 else ""
-    return f"{sign}{percent(abs(share))}"
 
 
 def _towards(row: ProbeRow) -> str:

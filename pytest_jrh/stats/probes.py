@@ -63,16 +63,14 @@ def is_turned(result: CaseResult) -> bool:
 class ProbeRow:
     """What became of the verdicts on changed cases, where the judge is right on the unchanged ones.
 
-    `variant` is empty for all of a probe. `rate` is the share of verdicts that are wrong; `net`
-    is that less the judge's flicker on the unchanged cases, None where that is not known.
-    `satisfied` and `violated` are those turned
-    towards either in a binary suite, and `shift` is the mean change of the score in an ordinal one.
+    `variant` is empty for all of a probe. `rate` is the share of verdicts that are wrong;
+    `satisfied` and `violated` are those turned towards either in a binary suite, and `shift` is the
+    mean change of the score in an ordinal one.
     `no_case` and `unscored` have no verdict.
     """
 
     variant: str
     rate: Estimate
-    net: float | None = None
     satisfied: int = 0
     violated: int = 0
     shift: float | None = None
@@ -180,14 +178,13 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     names = [name for name in listed if name in variants]
     names += [name for name in variants if name not in listed]
     rows = [
-        _row(name, [result for result in results if result.spec.variant == name], flicker)
-        for name in names
+        _row(name, [result for result in results if result.spec.variant == name]) for name in names
     ]
     return ProbeTable(
         suite,
         judge,
         probe,
-        _row("", results, flicker),
+        _row("", results),
         tuple(rows),
         ordinal=any(result.spec.target_score is not None for result in results),
         flicker=flicker,
@@ -196,7 +193,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     )
 
 
-def _row(variant: str, results: Sequence[CaseResult], flicker: Estimate) -> ProbeRow:
+def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
     wrong = list(filter(is_turned, judged))
     ordinal = any(result.spec.target_score is not None for result in judged)
@@ -205,14 +202,9 @@ def _row(variant: str, results: Sequence[CaseResult], flicker: Estimate) -> Prob
         for result in (judged if ordinal else ())
         if result.score is not None and result.base_score is not None
     ]
-    rate = share_of(judged, is_turned)
-    net = None
-    if rate.value is not None and flicker.value is not None:
-        net = rate.value - flicker.value
     return ProbeRow(
         variant,
-        rate,
-        net,
+        share_of(judged, is_turned),
         satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in wrong),
         violated=0 if ordinal else sum(answer_of(result) == 1 for result in wrong),
         shift=fmean(shifts) if shifts else None,

@@ -59,7 +59,7 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
         ("json_layout", 10, 10),
         ("ids", 10, 0),
     ]
-    assert (table.total.satisfied, table.total.violated, table.total.net) == (10, 0, None)
+    assert (table.total.satisfied, table.total.violated) == (10, 0)
     lower, upper = table.total.rate.lower, table.total.rate.upper
     assert lower is not None
     assert upper is not None
@@ -88,10 +88,9 @@ def test_a_judge_that_is_not_moved_gives_no_finding() -> None:
     assert not flicker_sentences([table])
 
 
-def test_the_rate_is_given_net_of_flicker() -> None:
+def test_a_judge_that_contradicts_itself_as_often_has_no_finding() -> None:
     table = only(derived(["ids"], base_scores=(1, 1, 0)))
     assert table.flicker.value == pytest.approx(2 / 3)
-    assert table.total.net == pytest.approx(0.5 - 2 / 3)
     assert not table.is_finding
     assert not flicker_sentences([table])
 
