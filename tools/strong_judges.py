@@ -9,7 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_jrh.engine.checking import CheckedTable, check_table
-from pytest_jrh.stats.diagnosis import NamedFigure
+from pytest_jrh.engine.generate import Reliability
+from pytest_jrh.stats.diagnosis import figure_text
+from pytest_jrh.stats.formulas import Estimate
 
 ROOT = Path(__file__).parents[1]
 TABLES = ROOT / "examples" / "strong_judges"
@@ -116,9 +118,9 @@ def page() -> str:
         changed=changed,
         better=better,
         agents=_figures("agent", {**of_agents.rubrics, "all": of_agents.figures}),
-        found=of_agents.figures["recall"].text.split()[0],
-        flagged=of_agents.figures["false_positive_rate"].text.split()[0],
-        kappa=of_agents.figures["kappa"].text.split()[0],
+        found=_value(of_agents, "recall"),
+        flagged=_value(of_agents, "false_positive_rate"),
+        kappa=_value(of_agents, "kappa"),
         narrow=f"{_width(of_rows.figures['recall']):.0f}",
         wide=f"{_width(of_agents.figures['recall']):.0f}",
     )
@@ -158,8 +160,11 @@ def _changed(before: CheckedTable, now: CheckedTable) -> tuple[int, int]:
     return len(changed), sum(result.outcome == "agree" for result in changed)
 
 
-def _figures(first: str, rows: Mapping[str, Mapping[str, NamedFigure]]) -> str:
-    lines = [(name, *(of[figure].text for figure in _FIGURES)) for name, of in rows.items()]
+def _figures(first: str, rows: Mapping[str, Mapping[str, Estimate]]) -> str:
+    lines = [
+        (name, *(figure_text(figure, of[figure]) for figure in _FIGURES))
+        for name, of in rows.items()
+    ]
     return _table((first, *_FIGURE_TITLES), lines)
 
 
@@ -173,12 +178,16 @@ def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _points(figure: NamedFigure) -> float:
+def _value(reliability: Reliability, name: str) -> str:
+    return figure_text(name, reliability.figures[name]).split()[0]
+
+
+def _points(figure: Estimate) -> float:
     assert figure.value is not None
     return 100 * figure.value
 
 
-def _width(figure: NamedFigure) -> float:
+def _width(figure: Estimate) -> float:
     assert figure.lower is not None
     assert figure.upper is not None
     return 100 * (figure.upper - figure.lower)

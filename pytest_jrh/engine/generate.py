@@ -61,7 +61,7 @@ from pytest_jrh.judges.own_code import Scale, said_by
 from pytest_jrh.judges.own_source import own_source
 from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import built_in, load_template, override_path
-from pytest_jrh.stats.diagnosis import NamedFigure, named_figures, section_warnings
+from pytest_jrh.stats.diagnosis import figure_text, named_figures, section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.store.results import case_result
@@ -69,7 +69,7 @@ from pytest_jrh.store.spools import read_jsonl
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Message
-    from pytest_jrh.stats.statistics import Statistics
+    from pytest_jrh.stats.formulas import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,12 +394,12 @@ class Reliability:
     `warnings` say what makes a figure worthless, such as a constant verdict.
     """
 
-    figures: dict[str, NamedFigure]
-    rubrics: dict[str, dict[str, NamedFigure]]
+    figures: dict[str, Estimate]
+    rubrics: dict[str, dict[str, Estimate]]
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"{figure.name}: {figure.whole_text}" for figure in self.figures.values()]
+        lines = [f"{name}: {figure_text(name, figure)}" for name, figure in self.figures.items()]
         return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
 
 
@@ -412,11 +412,13 @@ def reliability(results: Iterable[CaseResult]) -> Reliability:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections
 
-    def of(statistics: Statistics) -> dict[str, NamedFigure]:
-        return {figure.name: figure for figure in named_figures(statistics, section.mode)}
-
-    rubrics = {row.name: of(row.statistics) for row in section.rows if row.level == "rubric"}
-    return Reliability(of(section.total), rubrics, tuple(section_warnings(section)))
+    rubrics = {
+        row.name: named_figures(row.statistics, section.mode)
+        for row in section.rows
+        if row.level == "rubric"
+    }
+    total = named_figures(section.total, section.mode)
+    return Reliability(total, rubrics, tuple(section_warnings(section)))
 
 
 async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:

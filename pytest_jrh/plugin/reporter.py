@@ -14,7 +14,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -49,10 +48,8 @@ from pytest_jrh.reports.ending import (
     named_page,
 )
 from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
-from pytest_jrh.reports.grounds import label_properties
-from pytest_jrh.reports.provenance import header_line, provenance_properties
+from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
-from pytest_jrh.stats.diagnosis import properties
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.results import result_from
 
@@ -330,7 +327,6 @@ class Reporter:
             ),
         )
         self._concluded = concluded
-        self._add_to_junit(concluded.session)
         self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
         for run in runs:
@@ -364,24 +360,6 @@ class Reporter:
         if any(path.name == NO_PAGE for path in self._options.reports):
             return False
         return not all(result.outcome in _WENT_WELL for result in results)
-
-    def _add_to_junit(self, session: Session) -> None:
-        """Add the figures to the file of `--junitxml`, which pytest has written by now."""
-        from _pytest.junitxml import xml_key
-
-        xml = self._config.stash.get(xml_key, None)
-        if xml is None:
-            return
-        redactor = self._session.redactor
-        groups = (
-            provenance_properties(session.origin),
-            properties(session.table),
-            label_properties(session),
-        )
-        for name, value in chain.from_iterable(groups):
-            # pytest escapes the value alone, and XML takes no control character.
-            xml.add_global_property(one_line(redactor.text(name)), redactor.text(value))
-        xml.pytest_sessionfinish()
 
     def _run(
         self,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports.json_values import bounds_data
-from pytest_jrh.stats.diagnosis import NamedFigure
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -20,7 +19,6 @@ from pytest_jrh.stats.people import (
     FEWEST_LABELS,
     against_people,
     digest_of,
-    sides_levels,
     verifier_against_people,
     violation_rates,
 )
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.people import (
         AgainstPeople,
         Anchored,
-        Sides,
         VerifierAgainstPeople,
     )
     from pytest_jrh.store.labels import Grounds, Kinship
@@ -118,8 +115,6 @@ def _sentences(session: Session) -> Iterator[str]:
             yield f"{of}Annotators agree in {_agreement_text(annotators, 'run')}."
         for judge, of_judge in _by_judge(results).items():
             by = f"{of}judge {judge}: " if judge else of
-            for rubric, sides in sides_levels(of_judge):
-                yield by + (f"{rubric}: " if rubric else "") + sides_sentence(sides)
             yield from (by + sentence for sentence in rate_sentences(of_judge, grounds))
         for sentence in people_sentences(results, grounds):
             yield of + sentence
@@ -301,19 +296,6 @@ def kin_sentence(kin: Kinship) -> str:
     )
 
 
-def sides_sentence(sides: Sides) -> str:
-    """The accuracy on natural beside that on synthetic cases."""
-    return (
-        f"Accuracy on natural cases {_side(sides.natural)}, on synthetic ones "
-        f"{_side(sides.synthetic)}: a gap of {_points(sides.gap.value or 0.0)} points"
-        f"{_between(sides.gap)}."
-    )
-
-
-def _side(side: Estimate) -> str:
-    return f"{percent(side.value)} ({range_text(side)}, n {side.n:,})"
-
-
 def rate_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
     """How often the runs that one judge judged are violated, by what it says and corrected by their
     labels: in total and for each of several rubrics; nothing where all runs have labels.
@@ -416,69 +398,6 @@ def _rate(rate: Estimate) -> str:
     )
 
 
-def _points(gap: float) -> str:
-    return f"{100 * gap:+.1f}"
-
-
-def _between(gap: Estimate) -> str:
-    if gap.lower is None or gap.upper is None:
-        return ""
-    return f" ({_points(gap.lower)} to {_points(gap.upper)})"
-
-
-def label_figures(
-    results: Sequence[CaseResult], grounds: Grounds
-) -> Iterator[tuple[str, str, NamedFigure]]:
-    """The figures of one suite by judge and rubric, which are empty for all; those of the verifier
-    are no judge's, and probes count in none.
-    """
-    results = [result for result in results if not result.spec.derived]
-    for judge, of_judge in _by_judge(results).items():
-        for rubric, sides in sides_levels(of_judge):
-            yield judge, rubric, NamedFigure.of("natural_accuracy", sides.natural)
-            yield judge, rubric, NamedFigure.of("synthetic_accuracy", sides.synthetic)
-            yield judge, rubric, NamedFigure.of("natural_minus_synthetic", sides.gap, "number")
-        for rubric, rate in violation_rates(of_judge, grounds.drawn):
-            yield judge, rubric, NamedFigure.of("violations_by_judge", rate.judged)
-            yield judge, rubric, NamedFigure.of("violations_corrected", rate.corrected)
-    for level in people_levels(results, grounds):
-        for judge, figure in _of_people(level):
-            yield judge, level.rubric, figure
-
-
-def label_rows(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[dict[str, Any]]:
-    """The figures of one suite, and what its labels rest on, with `diagnosis.FIGURE_COLUMNS`."""
-    for judge, rubric, figure in label_figures(results, grounds):
-        yield {"judge": judge, "rubric": rubric, **figure.cells}
-    if sentence := basis_sentence(results, grounds):
-        yield {"figure": "labels", "reason": sentence}
-
-
-def label_properties(session: Session) -> Iterator[tuple[str, str]]:
-    """The figures of all suites, and what their labels rest on, as names and texts for JUnit."""
-    for suite, grounds in session.grounds.items():
-        results = _made_results(session, suite)
-        for judge, rubric, figure in label_figures(results, grounds):
-            owner = "::".join(filter(None, (suite, judge, rubric)))
-            yield f"jrh:{owner}:{figure.name}", figure.whole_text
-        if sentence := basis_sentence(results, grounds):
-            yield f"jrh:{suite}:labels", sentence
-
-
-def _of_people(level: PeopleLevel) -> Iterator[tuple[str, NamedFigure]]:
-    for judge, against in level.judges.items():
-        for key, figure in (against.figures if against is not None else {}).items():
-            yield judge, NamedFigure.of(f"{key}_against_people", figure.estimate)
-    verifier = level.verifier
-    if verifier is None:
-        return
-    yield "", NamedFigure.of("verifier_false_confirmations", verifier.false_confirmations)
-    yield "", NamedFigure.of("verifier_false_rejections", verifier.false_rejections)
-    if verifier.reviewers.units:
-        alpha = Estimate(verifier.reviewers.alpha, n=verifier.reviewers.units)
-        yield "", NamedFigure.of("reviewers_alpha", alpha, "number")
-
-
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
     """What is known of the labels of one judge's results; null for what is not known."""
     judge_and_verifier = None
@@ -491,7 +410,6 @@ def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> d
         "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
         "judge_and_verifier": judge_and_verifier,
         "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
-        "natural_and_synthetic": _sides(results),
         "against_people": _against_people(judge, results, grounds),
     }
     # Only where there are runs without labels: other reports stay as they were.
@@ -514,19 +432,6 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
         }
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
-
-
-def _sides(results: Sequence[CaseResult]) -> dict[str, Any] | None:
-    levels = {}
-    for rubric, sides in sides_levels(results):
-        levels[rubric] = {
-            "natural": _rate_values(sides.natural),
-            "synthetic": _rate_values(sides.synthetic),
-            "gap": sides.gap.value,
-            "interval": bounds_data(sides.gap),
-        }
-    total = levels.pop("", None)
-    return None if total is None else {**total, "rubrics": levels}
 
 
 def _against_people(

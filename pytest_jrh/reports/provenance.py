@@ -172,12 +172,6 @@ def _of(suite: SuiteOrigin, origin: SessionOrigin) -> str:
     return f" of {one_line(suite.suite)}" if len(origin.suites) > 1 else ""
 
 
-def provenance_properties(origin: SessionOrigin) -> Iterator[Named]:
-    """The same for JUnit's properties, each under a name such as `jrh provenance: judge`."""
-    for title, value in provenance_rows(origin):
-        yield Named(f"jrh provenance: {title}", value)
-
-
 def _of_suite(suite: SuiteOrigin) -> Iterator[Named]:
     yield from _judges(suite)
     if cases := _cases(suite):

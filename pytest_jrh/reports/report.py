@@ -112,13 +112,6 @@ class Report:
         """Its tables of a suite's cases, which are written row by row."""
         return ()
 
-    def suite_tables(
-        self,
-        suite: SuiteMaterial,  # noqa: ARG002
-    ) -> Iterable[tuple[Path, Columns, Iterable[TableRow]]]:
-        """Its tables about a suite as a whole."""
-        return ()
-
     def documents(self, suite: SuiteMaterial) -> Iterable[tuple[Path, Any]]:  # noqa: ARG002
         """Its JSON files beside a suite's results, as values."""
         return ()

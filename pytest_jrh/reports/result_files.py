@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.tests import KINDS
@@ -20,7 +19,7 @@ from pytest_jrh.reports.case_facts import (
     result_row,
     synthetic_row,
 )
-from pytest_jrh.reports.grounds import label_data, label_rows
+from pytest_jrh.reports.grounds import label_data
 from pytest_jrh.reports.json_values import (
     decision_data,
     flickering_data,
@@ -36,7 +35,6 @@ from pytest_jrh.reports.shown import shown_count, shown_data
 from pytest_jrh.reports.spending import total_spending
 from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
 from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
-from pytest_jrh.stats.diagnosis import FIGURE_COLUMNS, figure_rows
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Rubric, Spending
     from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.reports.report import MadeCase, SuiteMaterial
-    from pytest_jrh.store.tables import Columns, TableRow
+    from pytest_jrh.store.tables import TableRow
 
 
 class JudgeReport(Report):
@@ -205,7 +203,6 @@ def _figures(group: GroupStats) -> dict[str, Any]:
     }
 
 
-FIGURES_NAME = "figures"
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
@@ -213,16 +210,6 @@ class CaseTables(Report):
     """CSV or XLSX, as the config's `output_file_format` says."""
 
     name = "CSV and XLSX"
-
-    def suite_tables(
-        self, suite: SuiteMaterial
-    ) -> Iterator[tuple[Path, Columns, Iterable[TableRow]]]:
-        suffix, _ = table_format(suite.suite.table_format)
-        scores = scales({(suite.suite.name, rubric.id): rubric for rubric in suite.suite.rubrics})
-        results = [result for result in suite.results if not result.spec.derived]
-        table = tabulate(results, scores)
-        rows = chain(figure_rows(table), label_rows(results, suite.run.grounds))
-        yield suite.suite.results_dir / f"{FIGURES_NAME}.{suffix}", FIGURE_COLUMNS, rows
 
     def tables(self, suite: SuiteMaterial) -> Iterator[CaseTable]:
         folder = suite.suite.results_dir

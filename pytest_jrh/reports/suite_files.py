@@ -536,10 +536,6 @@ def _model_changes(run: SuiteRun) -> dict[str, Any]:
 
 def _write_reports(material: SuiteMaterial, outputs: Outputs) -> None:
     for report in REPORTS:
-        for path, columns, rows in report.suite_tables(material):
-            with Sink(path, columns, outputs) as add:
-                for row in rows:
-                    add(row)
         for path, value in report.documents(material):
             outputs.write_json(path, value)
 

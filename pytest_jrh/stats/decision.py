@@ -158,13 +158,6 @@ class Decision:
             if pair.same_judge and pair.now.judge not in worse and pair.now.case_id in turned
         )
 
-    def word_of(self, judge: str) -> Word:
-        """The decision about one judge of several."""
-        words = {reason.word for reason in self.reasons if reason.judge in ("", judge)}
-        if "FAIL" in words:
-            return "FAIL"
-        return "UNCLEAR" if "UNCLEAR" in words else self.word and "PASS"
-
 
 def is_active(rules: GateRules, baseline: Baseline | None) -> bool:
     """Whether a limit or a baseline decides."""

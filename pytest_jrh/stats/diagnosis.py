@@ -6,29 +6,27 @@ Also the figures of a set of results as a list, for reports that have no table t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.figures import (
     COLUMNS,
+    FIGURES,
     decimal,
     range_text,
     ranged,
-    sections,
     tie_sentence,
     value_text,
 )
 from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate
-from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.statistics import kappa_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Mode
-    from pytest_jrh.stats.figures import Column, FigureKind, Section
+    from pytest_jrh.stats.figures import Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
-    from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+    from pytest_jrh.stats.statistics import Statistics
 
 
 _MEANINGS = {0: "satisfied", 1: "violated"}
@@ -148,95 +146,17 @@ def _contradictions(statistics: Statistics) -> list[str]:
     ]
 
 
-_LISTED = ("rate", "share", "number")
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFigure(Estimate):
-    """One figure under its name in the JSON report."""
-
-    name: str = ""
-    kind: FigureKind = "share"
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        estimate: Estimate,
-        kind: FigureKind = "share",
-    ) -> NamedFigure:
-        """Give an estimate a name."""
-        return cls(**asdict(estimate), name=name, kind=kind)
-
-    @property
-    def text(self) -> str:
-        """The figure and its interval as the tables show them."""
-        return ranged(value_text(self, self.kind), self, self.kind)
-
-    @property
-    def whole_text(self) -> str:
-        """The same with what is missing of it."""
-        return f"{self.text} ({self.why})" if self.why else self.text
-
-    @property
-    def cells(self) -> dict[str, Any]:
-        """The figure in the columns of the table of figures that are about it."""
-        return {
-            "figure": self.name,
-            "value": self.value,
-            "count": self.count if self.kind == "share" else None,
-            "n": self.n,
-            "lower": self.lower,
-            "upper": self.upper,
-            "level": LEVEL,
-            "reason": self.reason or "",
-            "interval_reason": self.interval_reason or "",
-        }
-
-
-FIGURE_COLUMNS = ("judge", "rubric", "test", *NamedFigure().cells)
-"""The columns of a table of `figure_rows`; judge, rubric and test are empty where all are meant."""
-
-
-def named_figures(statistics: Statistics, mode: Mode) -> list[NamedFigure]:
-    """Every figure of this mode with its interval, under its name in the JSON report."""
-    return [
-        _named(column, statistics)
+def named_figures(statistics: Statistics, mode: Mode) -> dict[str, Estimate]:
+    """Every figure of this mode with its interval, by its name in the JSON report."""
+    return {
+        column.key: statistics.figures[column.key]
         for column in COLUMNS
-        if mode in column.modes and column.kind in _LISTED and column.shown(statistics)
-    ]
+        if mode in column.modes and column.kind in FIGURES and column.shown(statistics)
+    }
 
 
-def figure_rows(table: StatisticsTable) -> Iterator[dict[str, Any]]:
-    """The figures of every level as rows of a table, each judge's total first, and the warnings."""
-    for statistics in (*table.judges, *table.rubrics, *table.groups):
-        counts = statistics.counts
-        for figure in named_figures(statistics, statistics.mode):
-            names = {"judge": counts.judge, "rubric": counts.rubric, "test": counts.test}
-            yield names | figure.cells
-    for section in sections(table):
-        for warning in section_warnings(section):
-            yield {"judge": section.judge, "figure": "warning", "reason": warning}
-
-
-def properties(table: StatisticsTable) -> Iterator[tuple[str, str]]:
-    """The figures over all cases and per rubric, and the warnings, as names and texts."""
-    for section in sections(table):
-        judge = "::".join(part for part in (section.suite, section.judge) if part)
-        rubrics = [row for row in section.rows if row.level == "rubric"]
-        named = [(judge, section.total)]
-        named += [(f"{judge}::{row.name}", row.statistics) for row in rubrics]
-        for name, statistics in named:
-            for figure in named_figures(statistics, section.mode):
-                yield f"jrh:{name}:{figure.name}", figure.whole_text
-        for warning in section_warnings(section):
-            yield f"jrh:{judge}:warning", warning
-
-
-def _named(column: Column, statistics: Statistics) -> NamedFigure:
-    verdicts = statistics.counts.n
-    estimate = statistics.figures.get(column.key, Estimate(n=verdicts))
-    if column.kind == "number":
-        # Also of the ties that some of these leave out.
-        estimate = replace(estimate, n=verdicts)
-    return NamedFigure.of(column.key, estimate, column.kind)
+def figure_text(name: str, estimate: Estimate) -> str:
+    """A figure and its interval as the tables show them, with what is missing of it."""
+    [kind] = [column.kind for column in COLUMNS if column.key == name and column.kind in FIGURES]
+    text = ranged(value_text(estimate, kind), estimate, kind)
+    return f"{text} ({estimate.why})" if estimate.why else text

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 
 FigureKind: TypeAlias = Literal["count", "rate", "share", "number", "bounds"]
+FIGURES = ("rate", "share", "number")
+"""The kinds of columns that are a figure of their own."""
 NONE = "-"
 _BOTH: tuple[Mode, ...] = ("binary", "ordinal")
 
@@ -191,14 +193,6 @@ COLUMNS: tuple[Column, ...] = (
         "number",
         "Cohen's kappa: agreement beyond what chance would give.",
         "kappa",
-        modes=("binary",),
-    ),
-    Column(
-        "paired_accuracy",
-        "share",
-        "The share of runs whose two cases under a rubric, the edited one and the satisfied one, "
-        "were both judged right.",
-        "paired",
         modes=("binary",),
     ),
     Column(

@@ -1,4 +1,4 @@
-"""Judge and verifier held against the blind labels of people, and natural beside synthetic cases.
+"""Judge and verifier held against the blind labels of people.
 
 Figures of all cases are corrected by those that people looked at. Prediction-powered inference
 (Angelopoulos et al. 2023, Science 382:669-674) with the weight of PPI++ (Angelopoulos, Duchi and
@@ -24,7 +24,7 @@ from pytest_jrh.stats.intervals import (
     estimate_share,
 )
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import accuracy_of, share_of
+from pytest_jrh.stats.statistics import share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, LabelKey
@@ -366,51 +366,6 @@ def _confirmed(result: CaseResult) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The accuracy of a judge on natural and on synthetic cases, and natural minus synthetic."""
-
-    natural: Estimate
-    synthetic: Estimate
-    gap: Estimate
-
-
-def natural_beside_synthetic(results: Iterable[CaseResult]) -> Sides | None:
-    """Both accuracies of one judge's results; None where one side has no verdict.
-
-    The interval of the difference comes from those of the two sides (MOVER: Zou and Donner 2008,
-    Stat Med 27:1693-1702), taken as independent. By the influence of cases it covered 65% where a
-    side is small: if all of its cases are right, the other's alone vary.
-    """
-    judged = [result for result in results if result.outcome in JUDGED and not result.spec.derived]
-    natural = [result for result in judged if KINDS[result.spec.test].natural]
-    synthetic = [result for result in judged if not KINDS[result.spec.test].natural]
-    if not natural or not synthetic:
-        return None
-    sides = accuracy_of(natural), accuracy_of(synthetic)
-    return Sides(*sides, _difference(*sides))
-
-
-def _difference(one: Estimate, other: Estimate) -> Estimate:
-    """One share of some cases less another."""
-    first, second = one.value or 0.0, other.value or 0.0
-    gap = Estimate(first - second, n=one.n + other.n)
-    if one.lower is None or one.upper is None or other.lower is None or other.upper is None:
-        return replace(gap, why=one.why or other.why)
-    return replace(
-        gap,
-        lower=first - second - math.hypot(first - one.lower, other.upper - second),
-        upper=first - second + math.hypot(one.upper - first, second - other.lower),
-    )
-
-
-def sides_levels(results: Sequence[CaseResult]) -> list[tuple[str, Sides]]:
-    """Both accuracies of one judge's results: the total with the name "", and where it has several
-    rubrics each that has verdicts on both sides.
-    """
-    return _levels(results, natural_beside_synthetic)
-
-
 def _levels(
     results: Sequence[CaseResult], figure: Callable[[Sequence[CaseResult]], _Figure | None]
 ) -> list[tuple[str, _Figure]]:
@@ -440,8 +395,8 @@ class ViolationRate:
 def violation_rates(
     results: Sequence[CaseResult], drawn: Collection[LabelKey]
 ) -> list[tuple[str, ViolationRate]]:
-    """The rates of one judge's results, with names as in `sides_levels`; nothing where each run
-    that it judged has a label.
+    """The rates of one judge's results, with names as in `_levels`; nothing where each run that it
+    judged has a label.
 
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.

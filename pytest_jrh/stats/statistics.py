@@ -33,7 +33,7 @@ from pytest_jrh.stats.intervals import (
 
 if TYPE_CHECKING:
     from pytest_jrh.cases.tests import BinaryFigure
-    from pytest_jrh.core.model import CaseResult, ClusterId, Mode
+    from pytest_jrh.core.model import CaseResult, Mode
 
 
 SEE_RECALL = "see the intervals of recall and false-positive rate"
@@ -82,27 +82,6 @@ def bias_of(judged: Sequence[CaseResult], scale: Sequence[int]) -> Estimate:
 
 def _is_right(result: CaseResult) -> bool:
     return result.outcome == "agree"
-
-
-def _whole_pairs(judged: Iterable[CaseResult]) -> Iterator[tuple[ClusterId, bool]]:
-    """The cluster of each run with both its tests judged, and whether both were judged right.
-
-    A pair is of one judge, rubric, sample and epoch.
-    """
-    pairs: dict[tuple[ClusterId, str, str, str, int], dict[str, bool]] = {}
-    for result in judged:
-        if not KINDS[result.spec.test].natural:
-            key = (
-                result.spec.cluster_id,
-                result.spec.run_id,
-                result.judge,
-                result.spec.rubric_id,
-                result.spec.epoch,
-            )
-            pairs.setdefault(key, {})[result.spec.test] = _is_right(result)
-    for (cluster, *_), pair in pairs.items():
-        if len(pair) > 1:
-            yield cluster, all(pair.values())
 
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
@@ -214,12 +193,6 @@ def _describe(
         binary = of_judged.where(~of_judged.is_ordinal)
         matrices["binary"] = _matrix(binary, (0, 1))
         figures |= _binary_figures(binary, matrices["binary"])
-        pairs = list(_whole_pairs(judged))
-        figures["paired_accuracy"] = estimate_share(
-            [is_right for _, is_right in pairs],
-            cluster_codes(cluster for cluster, _ in pairs),
-            missing="no run has both its tests judged",
-        )
     if columns.is_ordinal.any():
         rubrics = {
             (result.spec.suite, result.spec.rubric_id)

@@ -4,11 +4,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -151,19 +149,6 @@ def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> 
     for name, text in texts.items():
         for part in (shown, rejected, "Too few blind labels for figures by rubric: "):
             assert part in text.replace("\\", "").replace("%25", "%"), (name, part)
-    with (folder / "figures.csv").open(encoding="utf-8", newline="") as file:
-        rows = {(row["rubric"], row["figure"]): row for row in csv.DictReader(file)}
-    assert float(rows["", "accuracy_against_people"]["value"]) == pytest.approx(figure["value"])
-    assert rows["", "verifier_false_rejections"]["count"] == "2"
-    assert "too" not in rows["honest_about_actions", "recall_against_people"]["value"]
-    assert rows["", "labels"]["reason"].startswith("Labels: 54 confirmed by openai/gpt-4.1-mini")
-    properties = {
-        one.attrib["name"]: one.attrib["value"]
-        for one in ET.parse(project / "r.xml").iter("property")
-    }
-    assert properties[f"jrh:{NAME}:accuracy_against_people"].startswith(accuracy)
-    assert properties[f"jrh:{NAME}:labels"] == rows["", "labels"]["reason"]
-    assert f"jrh:{NAME}::honest_about_actions:verifier_false_confirmations" in properties
 
 
 def test_rejected_cases_beside_a_frozen_file_count_for_the_verifier(project: Path) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +26,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[SuiteFiles, Done]:
             suite.option,
             "--jrh-record-mode=once",
             "-v",
-            "--junitxml=r.xml",
             *reports,
             env=server.environment,
         )
@@ -43,7 +39,7 @@ def test_the_terminal_markdown_and_page_print_one_interval(ended: tuple[SuiteFil
     start = done.lines.index("95% intervals      recall")
     assert done.lines[start + 1].split() == ["rubric-1", "70.1-100.0"]
     markdown = (suite.folder / "r.md").read_text("utf-8")
-    assert f"| 9 | 100.0% | {AS_TEXT} | 100.0% ({AS_TEXT}) | - | - | - |" in markdown
+    assert f"| 9 | 100.0% | {AS_TEXT} | 100.0% ({AS_TEXT}) | - | - |" in markdown
     cells = re.findall(r'data-label="([^"]+)"[^>]*>([^<]*)(?:<small[^>]*>([^<]*))?', page(suite))
     figures = {name: (text.strip(), interval) for name, text, interval in cells}
     assert figures["accuracy"] == ("100.0%", AS_TEXT)
@@ -65,33 +61,3 @@ def test_the_json_report_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> No
         statistics["binary"]["intervals"]["recall"],
     ):
         assert (interval["lower"], interval["upper"]) == pytest.approx(NINE_OF_NINE)
-
-
-def test_the_table_of_figures_has_it_in_numbers(ended: tuple[SuiteFiles, Done]) -> None:
-    suite, _ = ended
-    with (suite.results / "figures.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    for name in ("accuracy", "recall"):
-        (total, rubric, test) = [row for row in rows if row["figure"] == name]
-        assert [total["rubric"], rubric["rubric"], test["test"]] == [
-            "",
-            "rubric-1",
-            "agent_perturbation",
-        ]
-        for row in (total, rubric, test):
-            found = (float(row["lower"]), float(row["upper"]))
-            assert found == pytest.approx(NINE_OF_NINE)
-    kappa = next(row for row in rows if row["figure"] == "kappa")
-    assert (kappa["value"], kappa["reason"]) == ("", "one class only: every label is 1")
-
-
-def test_junit_has_it_as_a_property_of_the_suite(ended: tuple[SuiteFiles, Done]) -> None:
-    suite, _ = ended
-    tree = ET.parse(Path(suite.folder / "r.xml"))
-    found = {
-        each.get("name"): each.get("value") for each in tree.iterfind("./testsuite/properties/*")
-    }
-    assert found["jrh:tiny:accuracy"] == f"100.0% ({AS_TEXT})"
-    assert found["jrh:tiny::rubric-1:recall"] == f"100.0% ({AS_TEXT})"
-    assert found["jrh:tiny:kappa"] == "- (one class only: every label is 1)"
-    assert len(tree.findall("./testsuite/testcase")) == 9

@@ -98,7 +98,6 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/state/case_results.jsonl",
         "outputs/refunds/state/config_resolved.yml",
-        "outputs/refunds/figures.csv",
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
     }
@@ -356,7 +355,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
     done = write(suite)
     assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
         "No space left on device."
-    ] * 4
+    ] * 3
     assert not list(tmp_path.rglob(".jrh-*"))
     assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
 

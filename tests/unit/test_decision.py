@@ -621,8 +621,8 @@ class TestCases:
     def test_each_judge_of_a_panel_has_its_own_word(self) -> None:
         before = panel("." * 24, "." * 24, "." * 24)
         decision = decided(panel("x" * 8 + "." * 16, "x" * 4 + "." * 20, "." * 24), before)
-        words = [decision.word_of(judge) for judge in ("j0", "j1", "j2")]
-        assert (decision.word, words) == ("FAIL", ["FAIL", "UNCLEAR", "PASS"])
+        words = [(reason.judge, reason.word) for reason in decision.reasons]
+        assert words == [("j0", "FAIL"), ("j1", "UNCLEAR")]
         assert decision.beside[0].startswith("UNCLEAR: judge j1 misses 4 of 24 violations")
 
     def test_what_was_deselected_or_is_of_another_suite_is_on_neither_side(self) -> None:

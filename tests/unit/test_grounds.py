@@ -1,4 +1,4 @@
-"""What labels rest on, in sentences and values (rules N2, N4 to N6)."""
+"""What labels rest on, in sentences and values (rules N4 to N6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
 from pytest_jrh.reports.annotations import Files, annotation_lines
-from pytest_jrh.reports.grounds import label_data, label_rows, label_sentences
+from pytest_jrh.reports.grounds import label_data, label_sentences
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import session_lines
@@ -60,34 +60,6 @@ def test_what_labels_rest_on_is_counted() -> None:
         "Labels: 5 confirmed by openai/gpt-4.1, 1 given or accepted by people, 1 given by a "
         "program, 1 unverified (the verifier is off, or did not confirm them)."
     )
-
-
-def test_natural_cases_stand_beside_synthetic_ones() -> None:
-    results = [
-        *(result(number, right=number > 2) for number in range(40)),
-        *(result(number, right=number % 4 > 0, test="agent_labels") for number in range(100, 140)),
-    ]
-    [sides] = [line for line in sentences(results, Grounds()) if "natural" in line]
-    assert sides == (
-        "Accuracy on natural cases 75.0% (59.8-85.8, n 40), on synthetic ones 92.5% (80.1-97.4, n "
-        "40): a gap of -17.5 points (-33.5 to -1.1)."
-    )
-    data = label_data("", results, Grounds())["natural_and_synthetic"]
-    assert (data["natural"]["count"], data["synthetic"]["count"]) == (30, 37)
-    assert label_data("", results[:40], Grounds())["natural_and_synthetic"] is None
-
-
-def test_each_rubric_has_natural_beside_synthetic_cases() -> None:
-    results = [
-        *(result(number) for number in range(10)),
-        *(result_with(result(number), rubric_id="other") for number in range(10, 20)),
-        *(result(number, right=False, test="agent_labels") for number in range(100, 110)),
-    ]
-    found = [line for line in sentences(results, Grounds()) if "natural cases" in line]
-    assert [line.partition("Accuracy")[0] for line in found] == ["", "refund_policy: "]
-    data = label_data("", results, Grounds())["natural_and_synthetic"]
-    assert data["rubrics"]["refund_policy"]["gap"] == -1
-    assert list(data["rubrics"]) == ["refund_policy"]
 
 
 def person(number: int, label: int | None, **more: Any) -> PersonLabel:
@@ -173,13 +145,6 @@ def test_each_rubric_is_held_against_people_by_itself() -> None:
     assert data["rubrics"]["other"]["figures"]["accuracy"]["value"] is None
     assert data["rubrics"]["one"]["false_confirmations"]["count"] == 8
     assert data["unmatched"] == 1
-    rows = {(row.get("rubric"), row["figure"]): row for row in label_rows(results, grounds)}
-    assert rows["one", "accuracy_against_people"]["value"] == pytest.approx(0.8, abs=0.02)
-    assert rows["other", "accuracy_against_people"]["reason"] == (
-        "10 labels of people; at least 20 are needed"
-    )
-    assert rows["other", "verifier_false_rejections"]["count"] == 1
-    assert rows[None, "labels"]["reason"] == found[0]
 
 
 def test_cases_that_were_rejected_earlier_count_where_the_session_did_not_run_them() -> None:

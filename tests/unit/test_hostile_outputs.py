@@ -82,10 +82,7 @@ def cells(path: Path) -> list[list[str]]:
 
 def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
     tables = sorted(suite.results_dir.glob(f"*.{suite.table_format}"))
-    figures = suite.results_dir / f"figures.{suite.table_format}"
-    assert len(tables) == 4
-    tables.remove(figures)
-    assert not any(text.startswith(("=", "+", "@")) for row in cells(figures) for text in row)
+    assert len(tables) == 3
     for table in tables:
         head, *rows = cells(table)
         assert len(rows) == (4 if table.stem.startswith("synthetic") else 2)

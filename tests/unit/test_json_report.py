@@ -95,16 +95,15 @@ def test_ordinal_report_shows_the_whole_scale(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "matrix", "paired"),
-    [(always(1), [[0, 24], [0, 24]], 0.0), (always(0), [[24, 0], [24, 0]], 0.0)],
+    ("answer", "matrix"),
+    [(always(1), [[0, 24], [0, 24]]), (always(0), [[24, 0], [24, 0]])],
 )
-def test_judge_that_never_changes_its_answer_has_no_kappa_and_no_pair(
-    tmp_path: Path, answer: Any, matrix: Any, paired: float
+def test_judge_that_never_changes_its_answer_has_no_kappa(
+    tmp_path: Path, answer: Any, matrix: Any
 ) -> None:
     overall = report_of(tmp_path, judged(answer))["statistics"]["overall"]
     assert overall["accuracy"]["value"] == 0.5
     assert overall["binary"]["kappa"] == {"value": 0.0, "reason": None}
-    assert overall["binary"]["paired_accuracy"]["value"] == paired
     assert overall["binary"]["confusion_matrix"]["counts"] == matrix
 
 
@@ -125,10 +124,9 @@ def test_judge_that_judges_nothing_is_called_so(
     assert warned is None or warnings[0].startswith(warned)
 
 
-def test_coin_has_a_kappa_near_zero_and_pairs_right_by_chance(tmp_path: Path) -> None:
+def test_coin_has_a_kappa_near_zero(tmp_path: Path) -> None:
     binary = report_of(tmp_path, judged(coin(), runs=200))["statistics"]["overall"]["binary"]
     assert abs(binary["kappa"]["value"]) < 0.1
-    assert 0.2 < binary["paired_accuracy"]["value"] < 0.3
 
 
 def test_figures_of_one_test_alone_are_null_with_the_reason(tmp_path: Path) -> None:

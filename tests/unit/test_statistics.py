@@ -165,7 +165,7 @@ def test_every_figure_has_an_interval_around_it_or_a_reason() -> None:
         for label in (0, 1)
     ]
     figures = describe(binary).figures
-    for key in ("recall", "false_positive_rate", "kappa", "paired_accuracy"):
+    for key in ("recall", "false_positive_rate", "kappa"):
         assert_around(figures[key])
     assert figures["balanced_accuracy"].interval_reason
     scores = [
@@ -208,7 +208,7 @@ def test_perfect_judge() -> None:
     figures = found.figures
     assert counts_of(figures["recall"]) == (40, 40)
     assert counts_of(figures["false_positive_rate"]) == (0, 40)
-    for key in ("kappa", "balanced_accuracy", "paired_accuracy"):
+    for key in ("kappa", "balanced_accuracy"):
         assert figures[key].value == 1
 
 
@@ -218,7 +218,7 @@ def counts_of(share: Estimate) -> tuple[int | None, int]:
 
 def test_judge_that_is_always_wrong() -> None:
     found = describe(judge_of(lambda label: 1 - label))
-    for key in ("accuracy", "balanced_accuracy", "paired_accuracy"):
+    for key in ("accuracy", "balanced_accuracy"):
         assert found.figures[key].value == 0
     assert found.figures["kappa"].value == -1
     assert found.accuracy.upper is not None
@@ -228,12 +228,11 @@ def test_judge_that_is_always_wrong() -> None:
 @pytest.mark.parametrize(
     ("answer", "recall", "false_positive_rate"), [(1, 1.0, 1.0), (0, 0.0, 0.0)]
 )
-def test_judge_that_always_says_the_same_has_no_kappa_and_no_pair(
+def test_judge_that_always_says_the_same_has_no_kappa(
     answer: int, recall: float, false_positive_rate: float
 ) -> None:
     figures = describe(judge_of(lambda _: answer)).figures
     assert figures["kappa"].value == 0
-    assert counts_of(figures["paired_accuracy"]) == (0, 40)
     assert figures["balanced_accuracy"].value == 0.5
     assert figures["recall"].value == recall
     assert figures["false_positive_rate"].value == false_positive_rate
@@ -243,7 +242,6 @@ def test_judge_that_tosses_a_coin_is_unmistakable() -> None:
     coin = random.Random(1)
     figures = describe(judge_of(lambda _: coin.randint(0, 1), runs=500)).figures
     assert figures["kappa"].value == pytest.approx(0, abs=0.08)
-    assert figures["paired_accuracy"].value == pytest.approx(0.25, abs=0.06)
     assert figures["balanced_accuracy"].value == pytest.approx(0.5, abs=0.04)
 
 
@@ -256,7 +254,6 @@ def test_one_class_gives_no_agreement_beyond_chance_but_says_so() -> None:
     assert counts_of(figures["recall"]) == (8, 10)
     assert counts_of(figures["false_positive_rate"]) == (0, 0)
     assert figures["false_positive_rate"].reason == "no positive was judged"
-    assert figures["paired_accuracy"].reason == "no run has both its tests judged"
 
 
 def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
@@ -271,20 +268,6 @@ def test_no_verdict_leaves_every_figure_null_with_the_reason() -> None:
     assert found.figures["recall"].value is None
     assert describe([]).accuracy.reason == "no verdict was given"
     assert not describe([]).matrices
-
-
-def test_pairs_need_the_same_run_epoch_rubric_and_judge() -> None:
-    perturbed = judged("run", 1, 1)
-    others = [
-        judged("run", 0, 0, rubric_id="tone"),
-        judged("run", 0, 0, epoch=2),
-        judged("run", 0, 0, judge="strict"),
-        judged("run-2", 0, 0),
-    ]
-    found = describe([perturbed, *others])
-    assert found.figures["paired_accuracy"].n == 0
-    found = describe([perturbed, *others, judged("run", 0, 1)])
-    assert counts_of(found.figures["paired_accuracy"]) == (0, 1)
 
 
 def test_ordinal_figures_count_levels() -> None:

@@ -15,7 +15,7 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import LabelSettings, Suite, SuiteTest
 from pytest_jrh.core.model import CaseResult, Label, Outcome, RunSummary
-from pytest_jrh.reports.grounds import label_data, label_figures, rate_sentences
+from pytest_jrh.reports.grounds import label_data, rate_sentences
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
@@ -105,8 +105,6 @@ def test_each_rubric_has_a_rate_of_its_own() -> None:
     assert list(rates) == ["", "refund_policy", "other"]
     assert rates["other"].judged.value == 1
     assert rates["other"].corrected.value == pytest.approx(1, abs=0.05)
-    names = [(rubric, figure.name) for _, rubric, figure in label_figures(results, Grounds())]
-    assert ("other", "violations_corrected") in names
     data = label_data("", results, Grounds())["violations"]
     assert data["labelled"] == 90
     assert data["rubrics"]["other"]["judged"]["count"] == 300

@@ -17,8 +17,6 @@ from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.json_values import panel_data, table_data
 from pytest_jrh.stats.diagnosis import (
-    figure_rows,
-    properties,
     section_warnings,
 )
 from pytest_jrh.stats.figures import percent, range_text, sections
@@ -33,7 +31,6 @@ from tests.support.judged_sessions import (
     result_of,
     right,
     scored,
-    session_of,
 )
 from tests.support.made_cases import LEVELS, make_result, make_spec
 
@@ -63,14 +60,6 @@ def test_a_judge_that_is_worth_nothing_on_one_rubric_of_three_is_named(
     found = warnings_of(judged(only_on("tone", answer), runs=24, rubrics=THREE))
     assert found[-1].startswith(said)
     assert not any(rubric in line for rubric in THREE[:2] for line in found)
-
-
-def test_the_warnings_are_in_tables_and_properties_too() -> None:
-    session = session_of(judged(only_on("tone", always(1)), rubrics=THREE))
-    said = "tone: constant verdict: 1 (violated) for all 24 cases."
-    assert ("jrh:refunds:warning", said) in list(properties(session.table))
-    rows = list(figure_rows(session.table))
-    assert [row["reason"] for row in rows if row["figure"] == "warning"] == [said]
 
 
 def test_what_is_true_of_the_whole_suite_is_not_said_of_each_rubric() -> None:
@@ -202,7 +191,7 @@ def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseRes
             known = [estimate.value, estimate.lower, estimate.upper]
             assert bool(estimate.why) == (None in known)
             assert all(math.isfinite(number) for number in known if number is not None)
-    assert json.dumps([list(figure_rows(table)), list(properties(table)), table_data(table)])
+    assert json.dumps(table_data(table))
     assert json.dumps(list(map(panel_data, panels(results))))
 
 
