@@ -412,11 +412,7 @@ def reliability(results: Iterable[CaseResult]) -> Reliability:
         raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
     [section] = judge_sections
 
-    rubrics = {
-        row.name: named_figures(row.statistics, section.mode)
-        for row in section.rows
-        if row.level == "rubric"
-    }
+    rubrics = {row.name: named_figures(row.statistics, section.mode) for row in section.rubrics}
     total = named_figures(section.total, section.mode)
     return Reliability(total, rubrics, tuple(section_warnings(section)))
 

@@ -12,7 +12,7 @@ from pytest_jrh.core.diffs import Piece
 from pytest_jrh.stats.figures import NONE
 
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
-Level: TypeAlias = Literal["rubric", "test", "variant", "total"]
+Level: TypeAlias = Literal["rubric", "variant", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table: tests and variants are parts of the row above them."""
+    """A line of a table: variants are parts of the row above them."""
 
     name: str
     cells: tuple[Cell, ...]
@@ -62,7 +62,7 @@ class Row:
     @property
     def is_part(self) -> bool:
         """Whether it is one of the parts of the row above it."""
-        return self.level in ("test", "variant")
+        return self.level == "variant"
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,10 +234,9 @@ def _card(section: figures.Section, decision: Decision | None) -> JudgeCard:
     if section.mode == "ordinal":
         rows += _levels(section.total, pairs)
     else:
-        for row in section.rows:
-            if row.level == "rubric":
-                of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
-                rows.append(_row(row.name, row.statistics, of_rubric))
+        for row in section.rubrics:
+            of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
+            rows.append(_row(row.name, row.statistics, of_rubric))
     if len(rows) == 1:
         [total] = rows
     rows.sort(key=lambda row: row.lowest)

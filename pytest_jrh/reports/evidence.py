@@ -266,13 +266,12 @@ class Changes:
     """The changes of a session's figures since the baseline, for each row of its table."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
-        self._pairs: dict[tuple[str, str, str, str], list[Pair]] = {}
+        self._pairs: dict[tuple[str, str, str], list[Pair]] = {}
         for pair in pairs:
             spec = pair.now.spec
             for rubric in (spec.rubric_id, ""):
-                for test in (spec.test, ""):
-                    row = (spec.suite, pair.now.judge, rubric, test)
-                    self._pairs.setdefault(row, []).append(pair)
+                row = (spec.suite, pair.now.judge, rubric)
+                self._pairs.setdefault(row, []).append(pair)
 
     @classmethod
     def since_baseline(cls, session: Session) -> Changes:
@@ -288,7 +287,7 @@ class Changes:
 
     def of(self, counts: GroupStats) -> FigureChange | None:
         """The change of a row; None where none of its cases is compared."""
-        pairs = self._pairs.get((counts.suite, counts.judge, counts.rubric, counts.test))
+        pairs = self._pairs.get((counts.suite, counts.judge, counts.rubric))
         if pairs is None:
             return None
         before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -113,28 +112,26 @@ _AT_THE_END = "n"
 def _figures_table(
     of_mode: Sequence[figures.Section], changes: Changes, link: Link, *, is_alone: bool
 ) -> dict[str, Any]:
-    """Judges, their rubrics and the tests of these, each with the worst first."""
+    """Judges and their rubrics, each with the worst first."""
     meanings: dict[str, str] = {}
     rows: list[tuple[str, Level, dict[str, Cell]]] = []
     links = []
     for section in sorted(of_mode, key=lambda section: lowest_share(section.total)):
         table = topics.figures_table(section, changes.about(section.total.counts))
         meanings |= dict(zip(table.titles, table.meanings, strict=True))
-        for index in _worst_first(section):
-            row = section.rows[index]
-            cells = dict(zip(table.titles, table.rows[index].cells, strict=True))
+        pairs = zip(section.rows, table.rows, strict=True)
+        for row, of_table in sorted(pairs, key=lambda pair: _rank(pair[0])):
+            cells = dict(zip(table.titles, of_table.cells, strict=True))
             interval = cells.pop(_INTERVAL)
             first = "exact" if section.mode == "ordinal" else "accuracy"
             text = "" if interval.text == NONE else interval.text
             reason = cells[first].reason or interval.reason
             cells[first] = replace(cells[first], range=text, reason=reason)
-            if row is section.whole_rows[0] and not is_alone:
+            if row is section.total_first[0] and not is_alone:
                 rows.append((section.label, "total", cells))
             else:
-                rows.append((row.name, row.level, cells))
-            test = row.name if row.level == "test" else ""
-            judge = {"suite": section.suite, "judge": section.judge}
-            links.append(link(**judge, rubric=row.rubric, test=test))
+                rows.append((row.name, of_table.level, cells))
+            links.append(link(suite=section.suite, judge=section.judge, rubric=row.rubric))
     titles = [title for title in _IN_FRONT if title in meanings]
     for title in meanings:
         if title not in (*_IN_FRONT, _INTERVAL, _AT_THE_END):
@@ -145,7 +142,7 @@ def _figures_table(
         row_cells = tuple(cells.get(title, Cell(NONE)) for title in titles)
         shown.append(Row(name, row_cells, level))
     explained = tuple(meanings[title] for title in titles)
-    first_title = "rubric, test" if is_alone else "judge, rubric, test"
+    first_title = "rubric" if is_alone else "judge, rubric"
     table = Table(first_title, tuple(titles), tuple(shown), meanings=explained)
     return {"table": block_values(table), "links": links}
 
@@ -159,18 +156,9 @@ def _glossary(tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return meanings
 
 
-def _worst_first(section: figures.Section) -> list[int]:
-    """The places of a section's rows: the total, then the rubrics, each before its tests."""
-    places: dict[str, list[int]] = {}
-    for place, row in enumerate(section.rows):
-        places.setdefault(row.rubric, []).append(place)
-
-    def order(of_rubric: list[int]) -> tuple[bool, float]:
-        row = section.rows[of_rubric[0]]
-        return row.level != "total", lowest_share(row.statistics)
-
-    ordered = sorted(places.values(), key=order)
-    return list(chain.from_iterable(ordered))
+def _rank(row: figures.Row) -> tuple[bool, float]:
+    """The total before the rubrics, and of these the worst first."""
+    return bool(row.rubric), lowest_share(row.statistics)
 
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -32,13 +32,8 @@ if TYPE_CHECKING:
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
-    """The figures of one judge over all, per rubric and per test, and `warnings`."""
-    rubrics: dict[str, Any] = {}
-    for statistics in table.rubrics:
-        rubrics[statistics.counts.rubric] = {**statistics_data(statistics), "tests": {}}
-    for statistics in table.groups:
-        tests = rubrics[statistics.counts.rubric]["tests"]
-        tests[statistics.counts.test] = statistics_data(statistics)
+    """The figures of one judge over all and per rubric, and `warnings`."""
+    rubrics = {level.counts.rubric: statistics_data(level) for level in table.rubrics}
     warnings = all_warnings(table.overall, table.rubrics, table.overall.mode)
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 

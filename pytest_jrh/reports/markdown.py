@@ -499,8 +499,6 @@ def _row_name(row: Row) -> str:
     match row.level:
         case "total":
             return f"**{prose(row.name)}**"
-        case "test":
-            return f"&nbsp;&nbsp;{row.name}"
         case "variant":
             return f"&nbsp;&nbsp;{code(row.name, cell=True)}"
         case _:

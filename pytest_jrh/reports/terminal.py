@@ -194,14 +194,12 @@ _INTERVALS = "95% intervals"
 
 def figure_blocks(section: figures.Section) -> Iterator[Block]:
     """The figures of a judge, and the intervals that have no column in their table."""
-    over = section.tests[0] if len(section.tests) == 1 else ""
-    names = "rubric" if over else "rubric, test"
     titles = tuple("\n".join(column.heading) for column in section.columns)
     table_rows = []
     for row in section.rows:
         cells = tuple(Cell(cell.text) for cell in row.cells)
-        table_rows.append(Row(row.name, cells, row.level))
-    yield Table(f"{over}\n{names}", titles, tuple(table_rows))
+        table_rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
+    yield Table("\nrubric", titles, tuple(table_rows))
     yield from _range_blocks(section)
 
 
@@ -215,7 +213,7 @@ def _range_blocks(section: figures.Section) -> Iterator[Block]:
     rows = []
     for row in section.rows:
         cells = tuple(Cell(row.cells[index].range or NONE) for index in indices)
-        rows.append(Row(row.name, cells, "test" if row.level == "test" else "rubric"))
+        rows.append(Row(row.name, cells))
     titles = tuple(_title(section.rows[0].cells[index]) for index in indices)
     yield Table(_INTERVALS, titles, tuple(rows))
     if len(section.rows) > 1:

@@ -128,8 +128,8 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
             cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
         if changes:
             cells.insert(PLACE, _change_cell(changes.of(row.statistics.counts)))
-        rows.append(Row(row.name, tuple(cells), row.level))
-    return Table(section.first_title, tuple(titles), tuple(rows), meanings=tuple(meanings))
+        rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
+    return Table("rubric", tuple(titles), tuple(rows), meanings=tuple(meanings))
 
 
 def _change_cell(change: FigureChange | None) -> Cell:
@@ -186,7 +186,7 @@ def warning_blocks(section: figures.Section) -> list[Block]:
 
 def more_figures(section: figures.Section) -> list[Block]:
     """The confusion matrices of a judge, and why figures are missing, if any."""
-    rows = section.whole_rows
+    rows = section.total_first
     blocks: list[Block] = []
     for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
         matrix = row.statistics.matrices.get(section.mode)

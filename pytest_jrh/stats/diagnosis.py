@@ -40,7 +40,7 @@ _MOST_NAMED = 5
 
 def section_warnings(section: Section) -> list[str]:
     """All warnings about the figures of one judge."""
-    rubrics = [row.statistics for row in section.rows if row.level == "rubric"]
+    rubrics = [row.statistics for row in section.rubrics]
     return all_warnings(section.total, rubrics, section.mode)
 
 

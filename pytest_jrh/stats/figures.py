@@ -1,5 +1,4 @@
-"""The table of figures that every report shows: a section per judge, a row per rubric, test and
-all.
+"""The table of figures that every report shows: a section per judge, a row per rubric and all.
 
 Each figure is declared once, as a column; every report and the schema of the JSON report derive
 from these. A new one is its computation in `Statistics` and one line here.
@@ -7,7 +6,6 @@ from these. A new one is its computation in `Statistics` and one line here.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -244,7 +242,6 @@ ONE_BY_ONE = (
     "misses its true figure."
 )
 """What is said under a table with several rows."""
-Level: TypeAlias = Literal["rubric", "test", "total"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,60 +258,48 @@ class Cell:
     range: str = ""
     range_reason: str = ""
 
-    @property
-    def whole(self) -> str:
-        """The figure with its interval in parentheses."""
-        return f"{self.text} ({self.range})" if self.range not in ("", NONE) else self.text
-
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: a rubric over both its tests, one of its tests, or all of the judge's
-    cases.
-    """
+    """One line of the table: a rubric, or, where `rubric` is empty, all of the judge's cases."""
 
-    level: Level
-    name: str
+    rubric: str
     statistics: Statistics
     cells: tuple[Cell, ...]
-    rubric: str = ""
 
     @property
-    def label(self) -> str:
-        """The row's name outside of the table."""
-        return f"{self.name} of {self.rubric}" if self.level == "test" else self.name
+    def name(self) -> str:
+        """What stands before its cells."""
+        return self.rubric or "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
     """The figures of one judge of one suite; `judge` is empty for a suite's only judge.
 
-    Where all its cases are of one of the `tests`, there are no rows for tests; where all are of one
-    rubric, there is none for the `total`.
+    The last row is the total, but for a judge of one rubric.
     """
 
     suite: str
     judge: str
     mode: Mode
-    tests: tuple[str, ...]
     rows: tuple[Row, ...]
     total: Statistics
 
     @property
-    def whole_rows(self) -> list[Row]:
-        """The rows that are not of one test alone, the total first."""
-        of_all_tests = [row for row in self.rows if row.level != "test"]
-        return sorted(of_all_tests, key=lambda row: row.level != "total")
+    def rubrics(self) -> list[Row]:
+        """The rows of single rubrics."""
+        return [row for row in self.rows if row.rubric]
+
+    @property
+    def total_first(self) -> list[Row]:
+        """The rows, the total first."""
+        return sorted(self.rows, key=lambda row: bool(row.rubric))
 
     @property
     def columns(self) -> list[Column]:
         """The columns of the rows' cells."""
         return columns_of(self.mode, self.total)
-
-    @property
-    def first_title(self) -> str:
-        """What heads the names of the rows."""
-        return "rubric, test" if len(self.tests) > 1 else f"rubric ({', '.join(self.tests)})"
 
     @property
     def label(self) -> str:
@@ -327,11 +312,20 @@ def sections(table: StatisticsTable) -> list[Section]:
 
     A judge without cases to judge has no section.
     """
+    by_judge = grouped(
+        ((rubric.counts.suite, rubric.counts.judge), rubric) for rubric in table.rubrics
+    )
     with_cases = []
     for total in table.judges:
-        counts = total.counts
-        if counts.n or counts.no_case or counts.unscored:
-            with_cases.append(_section(total, table))
+        counts, mode = total.counts, total.mode
+        if not (counts.n or counts.no_case or counts.unscored):
+            continue
+        columns = columns_of(mode, total)
+        levels = [*by_judge[counts.suite, counts.judge]]
+        if len(levels) > 1:
+            levels.append(total)
+        rows = tuple(Row(level.counts.rubric, level, _cells(level, columns)) for level in levels)
+        with_cases.append(Section(counts.suite, counts.judge, mode, rows, total))
     return with_cases
 
 
@@ -348,55 +342,18 @@ def left_out(statistics: Statistics) -> list[tuple[str, int]]:
 
 
 def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
-    """Why figures of a section are missing, as title, reason and the rows' labels; each reason
+    """Why figures of a section are missing, as title, reason and the rows' names; each reason
     once.
-
-    A test's name alone means all its rows.
     """
-    missing: dict[tuple[str, str], list[Row]] = {}
+    missing: dict[tuple[str, str], list[str]] = {}
     for row in section.rows:
         for cell in row.cells:
             if cell.reason:
-                missing.setdefault((cell.column.title, cell.reason), []).append(row)
+                missing.setdefault((cell.column.title, cell.reason), []).append(row.name)
             if cell.range_reason:
                 title = f"interval of {cell.column.title}"
-                missing.setdefault((title, cell.range_reason), []).append(row)
-    return [(title, reason, _labels(rows, section)) for (title, reason), rows in missing.items()]
-
-
-def _labels(rows: list[Row], section: Section) -> list[str]:
-    names = Counter(row.name for row in section.rows if row.level == "test")
-    affected = Counter(row.name for row in rows if row.level == "test")
-    whole = {name for name, number in affected.items() if number == names[name]}
-    labels = [row.name if row.level == "test" and row.name in whole else row.label for row in rows]
-    return list(dict.fromkeys(labels))
-
-
-def _section(total: Statistics, table: StatisticsTable) -> Section:
-    suite, judge = total.counts.suite, total.counts.judge
-    columns = columns_of(total.mode, total)
-    groups = [
-        group
-        for group in table.groups
-        if (group.counts.suite, group.counts.judge) == (suite, judge)
-    ]
-    by_rubric = grouped((group.counts.rubric, group) for group in groups)
-    tests = tuple(sorted({group.counts.test for group in groups}))
-    rows = []
-    for rubric in table.rubrics:
-        if (rubric.counts.suite, rubric.counts.judge) != (suite, judge):
-            continue
-        name = rubric.counts.rubric
-        rows.append(Row("rubric", name, rubric, _cells(rubric, columns), name))
-        if len(tests) > 1:
-            of_tests = sorted(by_rubric[name], key=lambda group: group.counts.test)
-            rows += [
-                Row("test", group.counts.test, group, _cells(group, columns), name)
-                for group in of_tests
-            ]
-    if len(by_rubric) > 1:
-        rows.append(Row("total", "all", total, _cells(total, columns)))
-    return Section(suite, judge, total.mode, tests, tuple(rows), total)
+                missing.setdefault((title, cell.range_reason), []).append(row.name)
+    return [(title, reason, names) for (title, reason), names in missing.items()]
 
 
 def _cells(statistics: Statistics, columns: Sequence[Column]) -> tuple[Cell, ...]:

@@ -86,7 +86,7 @@ def _is_right(result: CaseResult) -> bool:
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 
-_Names: TypeAlias = tuple[str, str, str, str]
+_Names: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +126,10 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsTable:
-    """The figures at every level, each in the order in which its groups first appear.
-
-    `groups` are per suite, test, rubric and judge; `rubrics` join the two tests, which agreement
-    beyond chance and pairs need; `judges` are per suite and judge; `overall` is everything.
+    """The figures per rubric and judge, per judge, and of everything; suites are apart, and each
+    stands in the order in which its cases first appear.
     """
 
-    groups: tuple[Statistics, ...]
     rubrics: tuple[Statistics, ...]
     judges: tuple[Statistics, ...]
     overall: Statistics
@@ -146,7 +143,7 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     """
     shown = [result for result in results if not result.spec.derived]
     columns = ResultColumns.of(shown)
-    # With one judge, or one test, the levels are the same sets again.
+    # With one judge, or one rubric, the levels are the same sets again.
     computed: dict[tuple[int, ...], Statistics] = {}
 
     def level(names_of: Callable[[CaseResult], _Names]) -> tuple[Statistics, ...]:
@@ -159,23 +156,14 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
         if indices not in computed:
             results = [shown[index] for index in indices]
             computed[indices] = _describe(results, columns.where(list(indices)), scales)
-        suite, test, rubric, judge = names
-        counts = computed[indices].counts
-        counts = replace(counts, suite=suite, test=test, rubric=rubric, judge=judge)
+        suite, rubric, judge = names
+        counts = replace(computed[indices].counts, suite=suite, rubric=rubric, judge=judge)
         return replace(computed[indices], counts=counts)
 
     return StatisticsTable(
-        groups=level(
-            lambda result: (
-                result.spec.suite,
-                result.spec.test,
-                result.spec.rubric_id,
-                result.judge,
-            )
-        ),
-        rubrics=level(lambda result: (result.spec.suite, "", result.spec.rubric_id, result.judge)),
-        judges=level(lambda result: (result.spec.suite, "", "", result.judge)),
-        overall=described(("", "", "", ""), tuple(range(len(shown)))),
+        rubrics=level(lambda result: (result.spec.suite, result.spec.rubric_id, result.judge)),
+        judges=level(lambda result: (result.spec.suite, "", result.judge)),
+        overall=described(("", "", ""), tuple(range(len(shown)))),
     )
 
 

@@ -195,7 +195,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     assert [each.text.strip() for each in page.all("del")] == ["kind."]
     totals = [each for each in page.all("tr") if each.attributes.get("class") == "total"]
     assert any("-25.0" in total.text for total in totals)
-    assert len(page.all("td", **{"data-label": "since baseline"})) == 7
+    assert len(page.all("td", **{"data-label": "since baseline"})) == 3
     wrong = next(each for each in now if each.outcome == "disagree")
     told = bodies(page)["run-0"]["results"][case_key(wrong.case_id)]
     assert told["earlier"]["reasoning"] == "It was late, and no refund was due."

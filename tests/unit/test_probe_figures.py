@@ -184,7 +184,7 @@ def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
     session = Session([*judged(right, runs=8), *derived(["json_layout"], judge="brittle")])
     [finding] = finding_sentences(session.probes)
     text = markdown_report(session)
-    assert text.index(f"⚠️ {prose(finding)}") < text.index("| rubric, test |")
+    assert text.index(f"⚠️ {prose(finding)}") < text.index("| rubric | n | accuracy |")
     write_html(tmp_path / "report.html", session)
     header = (tmp_path / "report.html").read_text("utf-8").partition("</header>")[0]
     assert f'<p class="warning">{finding}</p>' in header

@@ -41,13 +41,10 @@ def row(lines: list[str], name: str) -> list[str]:
     return next(line.split() for line in lines if line.split()[:1] == [name])
 
 
-def test_table_gives_each_rubric_over_both_tests_then_each_test_then_all() -> None:
+def test_table_gives_each_rubric_over_both_tests_then_all() -> None:
     lines = texts(session_of(judged(wrong_on("run-003"))))
-    names = [line.split()[0] for line in lines[2:6]]
-    assert names == ["refund_policy", "agent_perturbation", "agent_positives", "tone"]
+    assert [line.split()[0] for line in lines[2:4]] == ["refund_policy", "tone"]
     assert row(lines, "refund_policy")[1:3] == ["24", "91.7%"]
-    assert row(lines, "agent_perturbation")[4:] == ["91.7%", "-", "-"]
-    assert row(lines, "agent_positives")[4:] == ["-", "8.3%", "-"]
     assert row(lines, "all")[1:] == ["48", "91.7%", "62.6-98.6", "91.7%", "8.3%", "0.83"]
 
 
@@ -58,7 +55,6 @@ def test_single_test_and_single_rubric_have_one_row() -> None:
         if result.spec.test == "agent_positives"
     ]
     lines = texts(session_of(results))
-    assert lines[0].split()[0] == "agent_positives"
     assert [line.split()[0] for line in lines[1:3]] == ["rubric", "tone"]
     assert lines[3:5] == ["95% intervals       FPR", "tone           0.0-24.2"]
     assert lines[5] == "! Only satisfied cases: a judge that always says 0 would get 100%."
@@ -98,11 +94,7 @@ def test_the_worst_rubrics_have_a_line_each_where_a_judge_is_wrong() -> None:
     assert len(lines) < 30
     assert not any(line.startswith("rubric-") for line in short(session_of(results)))
     verbose = texts(session_of(results))
-    assert [line.split()[0] for line in verbose[2:5]] == [
-        "rubric-00",
-        "agent_perturbation",
-        "agent_positives",
-    ]
+    assert [line.split()[0] for line in verbose[2:4]] == ["rubric-00", "rubric-01"]
 
 
 def test_few_cases_have_no_table() -> None:
@@ -175,7 +167,8 @@ def test_passed_gate_is_green() -> None:
 
 
 def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
-    session = session_of(judged(wrong_on("run-003")))
+    whole = judged(wrong_on("run-003"))
+    session = session_of(whole)
     plain, verbose = short(session), texts(session)
     title = "Confusion matrices and missing figures, refunds:"
     assert title not in plain
@@ -186,7 +179,9 @@ def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
         "0                       22             2",
         "1                        2            22",
     ]
-    assert "- kappa: one class only: every label is 0 (agent_positives)" in verbose
+    satisfied = session_of([result for result in whole if result.expected == 0])
+    reason = "- kappa: one class only: every label is 0 (refund_policy, tone, all)"
+    assert reason in texts(satisfied)
 
 
 def test_judges_get_sections_and_the_panel_its_agreement() -> None:

@@ -186,7 +186,7 @@ ANY_RESULT = st.builds(
 @settings(max_examples=60, deadline=None)
 def test_every_list_of_results_has_figures_or_says_why_not(results: list[CaseResult]) -> None:
     table = tabulate(results)
-    for statistics in (*table.groups, *table.rubrics, *table.judges, table.overall):
+    for statistics in (*table.rubrics, *table.judges, table.overall):
         for estimate in statistics.figures.values():
             known = [estimate.value, estimate.lower, estimate.upper]
             assert bool(estimate.why) == (None in known)
