@@ -263,8 +263,8 @@ def test_hostile_transcript_is_judged_and_breaks_nothing(
         assert_terminal_is_safe(result)
         assert_no_file_strays(before, suite)
         kinds = assert_every_file_parses(suite.folder)
-        # A table for each test, the cases of both, and the figures.
-        assert kinds[f".{table_format}"] == 4
+        # A table for each test, and the cases of both.
+        assert kinds[f".{table_format}"] == 3
         assert kinds[".yaml"] == 8
         assert_prompts_hold_everything_and_evaluate_nothing(hostile)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.intervals import FEWEST, rare_row
 from pytest_jrh.stats.formulas import Estimate, Pair
-from tests.support.figures import Runs, bias_of, describe, ends, kappa_of, mean_error_of, share_of
+from tests.support.figures import Runs, bias_of, describe, ends, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec
 
 TRAJECTORIES = Path(__file__).parents[3] / "shared/data/trajectory-judge"
@@ -93,49 +91,6 @@ def test_kappa_is_covered_where_violations_are_rare() -> None:
     cells = rare_row(FEWEST, sessions=60)
     assert min(cell.covered for cell in cells.values()) > 0.88
     assert np.mean([cell.width for cell in cells.values()]) < 1.3
-
-
-# Judge: true positives, false positives, false negatives, true negatives, and its kappa.
-JUDGES = {
-    "programmatic": (200, 0, 100, 100, 0.500),
-    "outcome:qwen2.5:14b": (184, 33, 116, 67, 0.222),
-    "step:qwen2.5:14b": (257, 0, 43, 100, 0.749),
-    "step:llama3.1:8b": (297, 100, 3, 0, -0.015),
-    "selfcons3:qwen2.5:14b": (253, 1, 47, 99, 0.723),
-}
-
-
-@pytest.mark.parametrize("judge", JUDGES)
-def test_kappa_of_real_judges_from_their_tables(judge: str) -> None:
-    caught, alarms, missed, passed, expected = JUDGES[judge]
-    pairs = [(1, 1)] * caught + [(0, 1)] * alarms + [(1, 0)] * missed + [(0, 0)] * passed
-    kappa = kappa_of([pairs]).value
-    assert kappa == pytest.approx(expected, abs=0.0005)
-
-
-@pytest.mark.skipif(
-    not TRAJECTORIES.is_dir(), reason="../shared/data/trajectory-judge is not there"
-)
-@pytest.mark.parametrize("judge", JUDGES)
-def test_real_verdicts_give_those_tables_and_intervals_around_the_figures(judge: str) -> None:
-    lines = (TRAJECTORIES / "trajectories.jsonl").read_text("utf-8").splitlines()
-    runs = {run["trajectory_id"]: run for run in map(json.loads, lines)}
-    clusters = defaultdict[str, list[Pair]](list)
-    lines = (TRAJECTORIES / "verdicts.jsonl").read_text("utf-8").splitlines()
-    for verdict in map(json.loads, lines):
-        if verdict["judge_id"] == judge:
-            run = runs[verdict["trajectory_id"]]
-            clusters[run["instance_id"]].append(
-                (int(run["label"]["faulty"]), int(verdict["faulty"]))
-            )
-    pairs = [pair for cluster in clusters.values() for pair in cluster]
-    table = tuple(pairs.count(cell) for cell in ((1, 1), (0, 1), (1, 0), (0, 0)))
-    assert table == JUDGES[judge][:4]
-    lower, upper = ends(kappa_of(list(clusters.values())))
-    assert lower < JUDGES[judge][4] < upper < lower + 0.35
-    right = [(sum(a == b for a, b in each), len(each)) for each in clusters.values()]
-    lower, upper = ends(share_of(right))
-    assert lower < sum(number for number, _ in right) / 400 < upper
 
 
 def test_bounds_do_not_leave_what_the_figures_can_be() -> None:
