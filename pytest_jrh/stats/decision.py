@@ -245,6 +245,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         word = reasons[0].word
     in_baseline = baseline.cases if baseline is not None else {}
     wrong = [result.case_id for result in judged if result.outcome == "disagree"]
+    suites = scope.suites
     new_wrong = tuple(case for case in wrong if case not in in_baseline)
     accepted = new_wrong if held.accepts else ()
     return Decision(
@@ -259,7 +260,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
         comparison=None if baseline is None else comparison,
         judged=len(judged),
         compared=comparison.compared,
-        of_baseline=sum(suite_of(case) in scope.suites for case in in_baseline),
+        of_baseline=sum(suite_of(case) in suites for case in in_baseline),
         never_reported=tuple(session.never_reported),
         unscored={
             result.case_id: result.outcome for result in received if result.outcome in UNSCORED
