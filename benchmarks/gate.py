@@ -438,13 +438,10 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
     highest = max(broken, key=lambda cell: broken[cell])
     flip, _, runs, name, *_ = highest
     number = cells.index(highest)
+    # By theory it is 0.95^60, 4.6%: so near the limit it takes more sessions than elsewhere.
+    times = 2 * _AGAIN
     again = mean(
-        pool.map(
-            proven,
-            [suites[number]] * _AGAIN,
-            [changes[number]] * _AGAIN,
-            range(1, _AGAIN + 1),
-        )
+        pool.map(proven, [suites[number]] * times, [changes[number]] * times, range(1, times + 1))
     )
     check = Check(
         "proof: a drop of max_drop PASSes, highest cell",
@@ -452,7 +449,7 @@ def _proofs(pool: Executor) -> tuple[str, list[Check]]:
         6,
         "most",
         f"{name}, {runs} runs, {flip:.0%} flip; simulated again",
-        error_of(again, _AGAIN * SESSIONS),
+        error_of(again, times * SESSIONS),
     )
     body = (
         "## Proof\n\nPASS in so many of 100 sessions with `max_drop: 0.05` and `proof: "

@@ -236,9 +236,6 @@ def test_figures_lead_to_their_cases(opened: Any, report: Path) -> None:
     page.click("#figures tr.rubric a >> text=tone")
     assert page.input_value("select[name=rubric]") == "tone"
     assert page.inner_text("#shown") == "24 of 49 cases"
-    page.click("#figures .fold >> nth=0")
-    page.click("#figures tr.test:not([hidden]) a >> nth=0")
-    assert page.inner_text("#shown") == "13 of 49 cases"
 
 
 def test_the_worst_cases_are_links_to_their_pages(opened: Any, report: Path) -> None:
