@@ -45,7 +45,7 @@ for (const code of document.querySelectorAll("code.command")) {
   place.replaceWith(copyable(code));
 }
 
-// Parts of a row of figures are folded into it: tests into their rubric, and where there are several judges, rubrics into
+// Parts of a row are folded into it: variants into their probe, and where there are several judges, rubrics into
 // their judge.
 const LEVELS = ["total", "rubric", "test"];
 for (const table of document.querySelectorAll("#figures table.figures")) {
