@@ -12,7 +12,6 @@ import threading
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.ids import generation_id
@@ -31,7 +30,6 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.recording.network import open_to_session, session_ended
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.store.outputs import debug_paths
@@ -466,8 +464,6 @@ class Engine:
         self._runner = CaseRunner(suites, settings)
         self._ends_session = settings.ends_session
         self._ended = False
-        judges = chain.from_iterable(ready.judges.values() for ready in suites.values())
-        self._runs_code = any(judge.runs_code for judge in judges)
         self._loop = asyncio.new_event_loop()
         self._threads = Threads()
         self._loop.set_default_executor(self._threads)
@@ -488,8 +484,6 @@ class Engine:
         fresh = {spec: Future[CaseResult]() for spec in specs if spec not in self._futures}
         self._futures |= fresh
         if not self._thread.is_alive():
-            if self._runs_code:
-                open_to_session()
             self._thread.start()
         asyncio.run_coroutine_threadsafe(self._runner.feed(list(fresh.items())), self._loop)
 
@@ -560,7 +554,6 @@ class Engine:
             self._ended = True
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-        session_ended()
         self._loop.close()
 
     def _run_loop(self) -> None:

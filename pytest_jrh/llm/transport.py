@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import functools
 import os
 import random
 import time
-import zlib
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -34,14 +32,14 @@ _PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _TOKENIZERS = "TIKTOKEN_CACHE_DIR"
 
 
-@functools.cache
+@cache
 def litellm() -> Any:
     """litellm, imported when first needed and set up for recording."""
     # Without this, litellm fetches its price map from the network while it is imported.
     os.environ.setdefault(_PRICES, "True")
     import litellm as library
 
-    install()
+    _install_guard()
     # vcrpy records httpx's own transport; litellm's aiohttp one would be recorded twice or not at
     # all.
     library.disable_aiohttp_transport = True
@@ -169,8 +167,6 @@ class Pace:
 LONGEST_ANSWER = 32 * 2**20
 _OK, _ERROR = 200, 400
 _REDIRECTS_WITH_BODY = frozenset({307, 308})
-_AT_ONCE = 2**18
-_INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -178,97 +174,41 @@ class UnusableAnswer(Exception):
     """An answer that is not read; the message says why."""
 
 
-# Whether what is accepted is strict, as models are asked; None where nothing is guarded.
-_STRICT: ContextVar[bool | None] = ContextVar("pytest_jrh_strict", default=None)
+_GUARDED: ContextVar[bool] = ContextVar("pytest_jrh_guarded", default=False)
 
 
 def guarded() -> contextlib.AbstractContextManager[None]:
     """Guard the HTTP requests to models that are made in this context."""
-    return holding(_STRICT, value=True)
+    return holding(_GUARDED, value=True)
 
 
-def bounded() -> contextlib.AbstractContextManager[None]:
-    """Bound the answers to HTTP requests made in this context, and nothing else of them."""
-    return holding(_STRICT, value=False)
-
-
-@cache
-def install() -> None:
+def _install_guard() -> None:
     """Put the guard into httpcore, for as long as the process lives."""
     import httpcore
 
-    plain_async = httpcore.AsyncConnectionPool.handle_async_request
-    plain = httpcore.ConnectionPool.handle_request
+    plain = httpcore.AsyncConnectionPool.handle_async_request
 
-    async def handle_async(pool: Any, request: Any) -> Any:
-        strict = _STRICT.get()
-        if strict is None:
-            return await plain_async(pool, request)
-        response = await plain_async(pool, request)
-        try:
-            return _checked(request, response, strict=strict)
-        except UnusableAnswer:
-            await response.aclose()
-            raise
+    async def handle(pool: Any, request: Any) -> Any:
+        response = await plain(pool, request)
+        if _GUARDED.get():
+            try:
+                _check_redirect(request, response)
+            except UnusableAnswer:
+                await response.aclose()
+                raise
+            response.stream = _Bounded(response.stream)
+        return response
 
-    def handle(pool: Any, request: Any) -> Any:
-        strict = _STRICT.get()
-        if strict is None:
-            return plain(pool, request)
-        response = plain(pool, request)
-        try:
-            return _checked(request, response, strict=strict)
-        except UnusableAnswer:
-            response.close()
-            raise
-
-    vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle_async
-    vars(httpcore)["ConnectionPool"].handle_request = handle
+    vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle
 
 
-def uncompressed(body: bytes, encoding: str) -> bytes | None:
-    """A whole body without its compression, which may be off already; None for one not known.
-
-    Raises `UnusableAnswer` where it is longer than an answer may be.
-    """
-    if encoding.strip().lower() not in _INFLATED:
-        return None
-    try:
-        decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        plain = decoder.decompress(body, LONGEST_ANSWER + 1)
-    except zlib.error:
-        return body
-    check_length(len(plain))
-    return plain
-
-
-def check_length(length: int) -> None:
-    """Raise `UnusableAnswer` where an answer has more bytes than it may have."""
-    if length > LONGEST_ANSWER:
-        raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
-
-
-def _checked(request: Any, response: Any, *, strict: bool) -> Any:
+def _check_redirect(request: Any, response: Any) -> None:
+    """Raise `UnusableAnswer` for a redirect to another origin, or without the request's body."""
+    status = response.status
+    if not _OK < status < _ERROR:
+        return
     headers = {name.lower(): value for name, value in response.headers}
-    if strict and _OK < response.status < _ERROR:
-        _check_redirect(request, response.status, headers.get(b"location", b"").decode("latin-1"))
-    encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
-    inflating = _Inflating() if encoding in _INFLATED else None
-    if inflating is None and encoding not in ("identity", "") and strict:
-        raise UnusableAnswer(f"the answer is compressed as {encoding!r}, which was not asked for")
-    length = headers.get(b"content-length", b"")
-    if length.isdigit() and len(length) < 20:  # noqa: PLR2004 - more than any file has
-        check_length(int(length))
-    if inflating is not None:
-        hidden = (b"content-encoding", b"content-length")
-        response.headers = [
-            (name, value) for name, value in response.headers if name.lower() not in hidden
-        ]
-    response.stream = _Bounded(response.stream, inflating)
-    return response
-
-
-def _check_redirect(request: Any, status: int, location: str) -> None:
+    location = headers.get(b"location", b"").decode("latin-1")
     if not location:
         raise UnusableAnswer(f"unexpected HTTP status {status}")
     origin_url = _url(request)
@@ -297,58 +237,22 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
         raise UnusableAnswer(f"the server redirects to an invalid address: {error}") from error
 
 
-class _Inflating:
-    """Takes gzip and deflate off the chunks of a body, piece by piece."""
-
-    def __init__(self) -> None:
-        self._decoder = zlib.decompressobj(zlib.MAX_WBITS | 32)
-
-    def pieces(self, chunk: bytes) -> Iterator[bytes]:
-        while chunk and not self._decoder.eof:
-            try:
-                yield self._decoder.decompress(chunk, _AT_ONCE)
-            except zlib.error as error:
-                raise UnusableAnswer(f"the answer cannot be uncompressed: {error}") from error
-            chunk = self._decoder.unconsumed_tail
-
-
 class _Bounded:
-    """A response's bytes, uncompressed if necessary, up to the maximum length of an answer."""
+    """A response's bytes, up to the maximum length of an answer."""
 
-    def __init__(self, stream: Any, inflating: _Inflating | None) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._inflating = inflating
-        self._length = 0
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
         async for chunk in self._stream:
-            try:
-                for piece in self._pieces(chunk):
-                    yield piece
-            except UnusableAnswer:
+            length += len(chunk)
+            if length > LONGEST_ANSWER:
                 await self.aclose()
-                raise
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._stream:
-            try:
-                yield from self._pieces(chunk)
-            except UnusableAnswer:
-                self.close()
-                raise
-
-    def _pieces(self, chunk: bytes) -> Iterator[bytes]:
-        for piece in (chunk,) if self._inflating is None else self._inflating.pieces(chunk):
-            self._length += len(piece)
-            check_length(self._length)
-            yield piece
+                raise UnusableAnswer(f"the answer is longer than {LONGEST_ANSWER // 2**20} MB")
+            yield chunk
 
     async def aclose(self) -> None:
         """Give the connection back."""
         if hasattr(self._stream, "aclose"):
             await self._stream.aclose()
-
-    def close(self) -> None:
-        """Give the connection back."""
-        if hasattr(self._stream, "close"):
-            self._stream.close()

@@ -1,5 +1,5 @@
 """The HTTP exchanges of a judge's own code while it judges: those that answer it, and those that it
-makes.
+makes; on replay it reaches nobody else.
 """
 
 from __future__ import annotations
@@ -7,13 +7,18 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import cache, partial
+from typing import Any, Literal, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
 from pytest_jrh.core.redact import REDACTED, Redactor, covers
+from pytest_jrh.core.user_code import holding
 
 # An answer that says "there is none" is an answer; all others above 399 are errors.
 _ABSENT = (404, 410)
@@ -181,14 +186,10 @@ class Exchanges:
                 self._rooms.pop().close()
         self._changed()
 
-    def stopped(self, tried: str) -> None:
-        """Stop the judge, which rests on what tried to go past the recording."""
+    def refused(self, tried: str) -> NoReturn:
+        """Stop the judge, which tries to go past the recording; raises `Halted`."""
         with self._lock:
             self.halt = self.halt or Halt("network", f"it tried to {tried}")
-
-    def refused(self, tried: str) -> None:
-        """Refuse what the judge's code tries past the recording; raises `Halted`."""
-        self.stopped(tried)
         raise Halted
 
     @property
@@ -332,3 +333,79 @@ def _interaction(
             "body": {"string": text},
         },
     }
+
+
+_REFUSE: ContextVar[Callable[[str], object] | None] = ContextVar("pytest_jrh_network", default=None)
+"""What is told before the code of a context reaches the network, and raises."""
+
+
+@contextlib.contextmanager
+def network_closed(refuse: Callable[[str], object] | None) -> Iterator[None]:
+    """Close the network to the code in the block, and to the threads that it starts: `refuse` is
+    told what it tries, and raises. With None they keep the context of the block, and may connect.
+    """
+    _ask_before_connecting()
+    with holding(_REFUSE, refuse):
+        yield
+
+
+@contextlib.contextmanager
+def network_closed_to_import() -> Iterator[Mapping[str, None]]:
+    """Close the network to the module of a judge that is imported in the block; gives what was
+    tried.
+    """
+    tries: dict[str, None] = {}
+
+    def refuse(tried: str) -> NoReturn:
+        tries[tried] = None
+        raise PermissionError(
+            f"pytest-jrh replays a judge, so nothing is sent: it tried to {tried}"
+        )
+
+    with network_closed(refuse):
+        yield tries
+
+
+@cache
+def _ask_before_connecting() -> None:
+    """Let sockets ask the present context, and threads keep that of whoever starts them, for the
+    rest of the process.
+    """
+    module: Any = socket
+    sockets: Any = socket.socket
+    threads: Any = threading.Thread
+    pools: Any = ThreadPoolExecutor
+    for name in ("connect", "connect_ex"):
+        setattr(sockets, name, _asking(getattr(sockets, name), lambda args: args[1]))
+    sockets.sendto = _asking(sockets.sendto, lambda args: args[-1])
+    module.getaddrinfo = _asking(module.getaddrinfo, lambda args: args[0] and args[:2])
+    pair, start, submit = module.socketpair, threads.start, pools.submit
+
+    def socket_pair(*args: Any, **kwargs: Any) -> Any:
+        # On Windows a pair of sockets, such as an event loop has, is a connection to itself.
+        with holding(_REFUSE, None):
+            return pair(*args, **kwargs)
+
+    def start_in_context(thread: threading.Thread) -> None:
+        thread.run = partial(copy_context().run, thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    def submit_in_context(pool: ThreadPoolExecutor, /, *args: Any, **kwargs: Any) -> Any:
+        return submit(pool, copy_context().run, *args, **kwargs)
+
+    module.socketpair = socket_pair
+    threads.start = start_in_context
+    pools.submit = submit_in_context
+
+
+def _asking(real: Callable[..., Any], reached: Callable[[tuple[Any, ...]], Any]) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        refuse = _REFUSE.get()
+        address = reached((*args, *kwargs.values())) if refuse is not None else None
+        if refuse is not None and address:
+            parts = address[:2] if isinstance(address, tuple) else [address]
+            words = [part.decode() if isinstance(part, bytes) else str(part) for part in parts]
+            refuse(f"reach {':'.join(words)}")
+        return real(*args, **kwargs)
+
+    return call

@@ -17,7 +17,6 @@ from contextvars import ContextVar
 from typing import Any
 from unittest.mock import patch
 
-from pytest_jrh.llm.transport import LONGEST_ANSWER, check_length
 from pytest_jrh.recording.exchanges import Exchanges, HttpRequest
 
 _HELD = "_jrh_held"
@@ -34,8 +33,7 @@ class HttpClientPatch:
     """Wraps the methods of `http.client.HTTPConnection` that send, connect and read an answer.
 
     `current` says whose exchanges the present context makes, None for those of anybody else, which
-    are left alone. `decode` takes off the compression of a response in vcrpy's form, and refuses
-    one that is too long.
+    are left alone. `decode` takes off the compression of a response in vcrpy's form.
     """
 
     def __init__(
@@ -108,10 +106,7 @@ class HttpClientPatch:
             connection.close()
             return response
         real = self._sent(connection, sent)
-        body = real.read(LONGEST_ANSWER + 1)
-        check_length(len(body))
-        # Raises where the connection broke off before the answer's end.
-        body += real.read()
+        body = real.read()
         status = {"code": real.status, "message": real.reason}
         headers: dict[str, list[str]] = {}
         for name, value in real.getheaders():

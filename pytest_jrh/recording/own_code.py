@@ -18,9 +18,14 @@ from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.exchanges import Exchanges, Halt, Halted, HttpRequest
+from pytest_jrh.recording.exchanges import (
+    Exchanges,
+    Halt,
+    Halted,
+    HttpRequest,
+    network_closed_to_import,
+)
 from pytest_jrh.recording.misses import halted
-from pytest_jrh.recording.network import closed_to_import
 from pytest_jrh.recording.tapes import Lookup
 
 if TYPE_CHECKING:
@@ -316,7 +321,7 @@ def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None
     """Let the module of a judge's code be imported without the keys that it looks for and without
     a network; gives the names of these keys, and what it tried to do with the network.
     """
-    with closed_to_import() as tried, keys_replaced() as names:
+    with network_closed_to_import() as tried, keys_replaced() as names:
         yield names, tried
 
 

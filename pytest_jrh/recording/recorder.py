@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from pytest_jrh.core.errors import Unscored
@@ -28,10 +26,8 @@ from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.core.user_code import holding
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.llm.transport import bounded, check_length, install, uncompressed
-from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical
+from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical, network_closed
 from pytest_jrh.recording.http_client import HttpClientPatch
-from pytest_jrh.recording.network import closed_to
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
 
@@ -97,15 +93,9 @@ class HttpRecorder:
         if not self._routes_code:
             self._routes_code = True
             self._patches.enter_context(HttpClientPatch(self._router.own, _decoded).installed())
-            self._patches.enter_context(_aiohttp_bounded(self._router.own))
-            install()
-
         try:
-            with (
-                holding(self._router.own, exchanges),
-                closed_to(exchanges),
-                bounded(),
-            ):
+            refuse = None if exchanges.live else exchanges.refused
+            with holding(self._router.own, exchanges), network_closed(refuse):
                 yield
         finally:
             exchanges.close()
@@ -202,9 +192,7 @@ class _Router:
         """Both sides as vcrpy writes them, without headers but the content type, and without
         secrets.
         """
-        from vcr.filters import decode_response
-
-        response = decode_response(response)
+        response = _decoded(response)
         headers = {name.lower(): value for name, value in response["headers"].items()}
         content_types = headers.get("content-type", ["application/json"])
         clean_types = [self._redactor.text(body_text(value)) for value in content_types]
@@ -223,48 +211,17 @@ class _Router:
         }
 
 
-@contextlib.contextmanager
-def _aiohttp_bounded(routes: ContextVar[Exchanges | None]) -> Iterator[None]:
-    """Bound what aiohttp reads at once for a judge's code, until the block ends."""
-    if find_spec("aiohttp") is None:
-        yield
-        return
-    stream = import_module("aiohttp").StreamReader
-    read = stream.read
-
-    async def read_bounded(reader: Any, n: int = -1) -> bytes:
-        if n >= 0 or routes.get() is None:
-            return bytes(await read(reader, n))
-        body = bytearray()
-        while piece := await reader.readany():
-            body += piece
-            check_length(len(body))
-        return bytes(body)
-
-    with patch.object(stream, "read", read_bounded):
-        yield
-
-
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:
-    """A response without its compression, which aiohttp has taken off already.
+    """A response without its compression."""
+    from vcr.filters import decode_response
 
-    Raises `UnusableAnswer` where it is too long.
-    """
-    body = response["body"].get("string") or b""
-    check_length(len(body))
-    headers, encodings = {}, []
-    for name, values in response["headers"].items():
-        if name.lower() == "content-encoding":
-            for value in values:
-                encodings += body_text(value).split(",")
-        else:
-            headers[name] = values
-    while encodings and (plain := uncompressed(body, encodings[-1])) is not None:
-        body = plain
-        encodings.pop()
-    if encodings:
-        headers["content-encoding"] = [",".join(encodings)]
-    return {**response, "headers": headers, "body": {"string": body}}
+    try:
+        return decode_response(response)  # type: ignore[no-any-return]  # vcrpy has no types
+    except zlib.error:
+        # aiohttp has taken it off already.
+        headers = response["headers"]
+        kept = {name: headers[name] for name in headers if name.lower() != "content-encoding"}
+        return {**response, "headers": kept}
 
 
 MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."

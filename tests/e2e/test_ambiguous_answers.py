@@ -165,20 +165,15 @@ def test_a_redirect_within_the_origin_is_followed_with_its_body_or_not_at_all(
     assert bench.run().only.outcome == outcome
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "br", None])
 def test_an_answer_without_end_is_not_read(
-    bench: Bench, server: ModelServer, encoding: str | None, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pytest_jrh.llm.transport.LONGEST_ANSWER", 2**20)
-    body = b" " * 2**22
-    headers = {"Content-Encoding": encoding} if encoding else {}
-    packed = gzip.compress(body) if encoding else body
-    fault = Fault("endless", lambda _request, _normal: Reply(body=packed, headers=headers))
+    fault = Fault("endless", lambda _request, _normal: Reply(body=b" " * 2**22))
     server.faults.add(stage="judge", fault=fault, times=None)
     result = bench.run().only
     assert result.outcome == "model_error"
-    cause = "compressed as 'br'" if encoding == "br" else "the answer is longer than 1 MB"
-    assert cause in " ".join(result.detail.split())
+    assert "the answer is longer than 1 MB" in " ".join(result.detail.split())
     assert server.count("judge") == 1
 
 

@@ -1,5 +1,5 @@
-"""On replay no judge's code reaches the network, from before its module is imported until the
-process ends (rule Q4)."""
+"""On replay no judge's code reaches the network, from before its module is imported (rule
+Q4)."""
 
 from __future__ import annotations
 
@@ -30,32 +30,6 @@ async def asked():
     writer.close()
 def ask(text):
     asyncio.run(asked())
-""",
-    "a pool of the module's": """
-import requests
-from multiprocessing.pool import ThreadPool
-POOL = ThreadPool(1)
-def ask(text):
-    POOL.apply(requests.post, (URL,), {"json": text})
-""",
-    "a bare thread": """
-import _thread, requests, threading
-def ask(text):
-    ended = threading.Event()
-    def work():
-        try:
-            requests.post(URL, json=text)
-        except OSError:
-            pass  # Reported as a warning of pytest's, or not, depending on which thread ends first.
-        finally:
-            ended.set()
-    _thread.start_new_thread(work, ())
-    ended.wait()
-""",
-    "an empty context": """
-import contextvars, requests
-def ask(text):
-    contextvars.Context().run(requests.post, URL, json=text)
 """,
     "a subclass that sends by itself": """
 import http.client
@@ -109,11 +83,10 @@ AT_IMPORT = {
     "at once": "requests.post(URL, json=1)",
     "in a thread": "t = threading.Thread(target=requests.post, args=(URL, None, 1))\n"
     "t.start()\nt.join()",
-    "in an empty context": "contextvars.Context().run(requests.post, URL, json=1)",
     "by a name": "requests.post('http://judge.example/', json=1)",
 }
 IMPORTED = """
-import contextvars, threading, requests
+import threading, requests
 URL = {url!r}
 try:
     {way}
@@ -140,27 +113,15 @@ def test_a_module_that_asks_when_it_is_imported_is_refused_on_replay(
         assert f"tried to reach {reached} when its module was imported" in said
 
 
-AT_THE_END = {
-    "registered when imported": ("atexit.register(requests.post, URL, json=1)", "pass"),
-    "registered while judging": ("pass", "atexit.register(requests.post, URL, json=1)"),
-    "by a thread that outlives the session": (
-        "def late():\n    threading.main_thread().join()\n    requests.post(URL, json=1)\n"
-        "threading.Thread(target=late).start()",
-        "pass",
-    ),
-}
-
-
-@pytest.mark.parametrize("way", AT_THE_END)
-def test_nothing_is_sent_when_the_process_ends(
-    judged: MakeJudged, pytester: pytest.Pytester, way: str
+def test_a_thread_that_outlives_the_session_sends_nothing(
+    judged: MakeJudged, pytester: pytest.Pytester
 ) -> None:
-    imported, judging = AT_THE_END[way]
     with JudgeService() as service:
         made = judged(
-            f"import atexit, threading, requests\nURL = {service.url!r}\n{imported}\n"
-            f"def judge(case):\n    {judging}\n"
-            "    return int('ok-marker-violation' in case.transcript)\n"
+            f"import threading, requests\nURL = {service.url!r}\n"
+            "def late():\n    threading.main_thread().join()\n    requests.post(URL, json=1)\n"
+            "threading.Thread(target=late).start()\n"
+            "def judge(case):\n    return int('ok-marker-violation' in case.transcript)\n"
         )
         replayed = run_pytest(pytester.path, made.suite.option, *ONE, interpreter=[sys.executable])
         assert summary(replayed) == "1 passed, 7 deselected", replayed.stdout

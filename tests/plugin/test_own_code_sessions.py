@@ -196,23 +196,18 @@ ASKING = {
 
 
 @pytest.mark.parametrize("library", ASKING)
-def test_what_a_service_answers_is_read_up_to_the_limit_of_models(
-    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, library: str
+def test_a_compressed_answer_of_a_service_is_kept_as_text(
+    judged: MakeJudged, pytester: pytest.Pytester, library: str
 ) -> None:
-    limit = 2**20
-    for module in ("llm.transport", "recording.http_client"):
-        monkeypatch.setattr(f"pytest_jrh.{module}.LONGEST_ANSWER", limit)
-    answers = [gzip.compress(b" " * (limit - 1) + b"1"), gzip.compress(b" " * limit + b"1")]
     headers = {"content-encoding": "gzip"}
-    with JudgeService(reply=lambda _path, _body: (200, headers, answers.pop(0))) as service:
+    answer = gzip.compress(b"   1")
+    with JudgeService(reply=lambda _path, _body: (200, headers, answer)) as service:
         made = judged(f"URL = {service.url!r}\n{ASKING[library]}\n")
         whole = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
         whole.assert_outcomes(passed=1, deselected=7)
-        made.cassette.unlink()
-        longer = pytester.runpytest_inprocess(made.suite.option, RECORD("once"), *ONE)
-        longer.assert_outcomes(errors=1, deselected=7)
-    assert "the answer is longer than 1 MB" in " ".join(longer.stdout.str().split())
-    assert not made.cassette.exists() or made.cassette.stat().st_size < limit
+    assert "string: '   1'" in made.cassette.read_text()
+    replayed = pytester.runpytest_inprocess(made.suite.option, *ONE)
+    replayed.assert_outcomes(passed=1, deselected=7)
 
 
 def test_pytest_exit_of_a_judge_is_named_and_never_green(judged: MakeJudged) -> None:
