@@ -1,5 +1,5 @@
 """Which versions of its models a session's answers come from, beside those of its recordings: a
-provider names the model's snapshot and the fingerprint of its system in the body of an answer.
+provider names the model's snapshot in the body of an answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.text import one_line, shortened
@@ -23,12 +23,8 @@ if TYPE_CHECKING:
     from pytest_jrh.recording.cassettes import RecordedCall
 
 
-VersionField: TypeAlias = Literal["model", "system_fingerprint"]
 # As OpenAI, and most others after it, write it; and as Gemini does.
-_FIELDS: Mapping[VersionField, tuple[str, ...]] = {
-    "model": ("model", "modelVersion"),
-    "system_fingerprint": ("system_fingerprint",),
-}
+_FIELDS = ("model", "modelVersion")
 _LONGEST_NAME = 80
 _JUDGING = ".judge-"
 # Of cassettes of judging, and of others, each: enough to know the versions, read within a second.
@@ -37,11 +33,10 @@ _MOST_BYTES = 5_000_000
 
 
 class Version(NamedTuple):
-    """What an answer says of the `model` that a `stage` asked for: the `name` in its `field`."""
+    """What an answer says of the `model` that a `stage` asked for: the `name` of its snapshot."""
 
     stage: str
     model: str
-    field: VersionField
     name: str
 
 
@@ -79,22 +74,14 @@ class VersionTally:
         return [self.since, _rows(self.answered), _rows(self.recorded)]
 
     def changes(self) -> list[ModelChange]:
-        """The models that answered as what no recording has: another snapshot, or of the same
-        snapshot under none of its fingerprints. A provider has several at once.
-        """
-        models = dict.fromkeys((version.stage, version.model) for version in self.answered)
-        changes = []
-        for stage, model in models:
-            for field in _FIELDS:
-                answered = _names(self.answered, stage, model, field)
-                recorded = _names(self.recorded, stage, model, field)
-                new = {name: n for name, n in answered.items() if name not in recorded}
-                if field == "system_fingerprint" and len(new) < len(answered):
-                    continue
-                if new and recorded:
-                    total = sum(answered.values())
-                    changes.append(ModelChange(stage, model, field, new, recorded, total))
-                    break
+        """The models that answered as a snapshot that no recording has."""
+        changes: list[ModelChange] = []
+        for stage, model in dict.fromkeys(version[:2] for version in self.answered):
+            answered = _names(self.answered, stage, model)
+            recorded = _names(self.recorded, stage, model)
+            new = {name: number for name, number in answered.items() if name not in recorded}
+            if new and recorded:
+                changes.append(ModelChange(stage, model, new, recorded, sum(answered.values())))
         return changes
 
 
@@ -106,28 +93,25 @@ def _counts(rows: Iterable[Sequence[Any]]) -> dict[Version, int]:
     return {Version(*version): number for *version, number in rows}
 
 
-def _names(
-    tally: Mapping[Version, int], stage: str, model: str, field: VersionField
-) -> dict[str, int]:
+def _names(tally: Mapping[Version, int], stage: str, model: str) -> dict[str, int]:
     """How many answers have each name, the most frequent first."""
-    names = {}
+    names: Counter[str] = Counter()
     for version, number in tally.items():
-        if (version.stage, version.model, version.field) == (stage, model, field):
+        if version[:2] == (stage, model):
             names[version.name] = number
     return dict(sorted(names.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChange:
-    """A model whose answers to a stage are of versions that its recordings do not have.
+    """A model whose answers to a stage are of snapshots that its recordings do not have.
 
-    `new` and `recorded` give by version the number of answers, the most frequent first; the session
-    has `answers` in all.
+    `new` and `recorded` give by snapshot the number of answers, the most frequent first; the
+    session has `answers` in all.
     """
 
     stage: str
     model: str
-    field: VersionField
     new: Mapping[str, int]
     recorded: Mapping[str, int]
     answers: int
@@ -139,9 +123,9 @@ def joined_changes(changes: Iterable[ModelChange]) -> list[ModelChange]:
     Each session has looked at the same recordings, of which one that began later may have seen
     fewer. Answers are those of the sessions that noticed the change.
     """
-    joined: dict[tuple[str, str, VersionField], ModelChange] = {}
+    joined: dict[tuple[str, str], ModelChange] = {}
     for change in changes:
-        key = change.stage, change.model, change.field
+        key = change.stage, change.model
         earlier = joined.get(key)
         if earlier is None:
             joined[key] = change
@@ -215,11 +199,9 @@ def _versions(call: RecordedCall) -> Iterator[Version]:
         asked = _body(interaction["request"]["body"])
         answer = _body(interaction["response"]["body"]["string"])
         model = _name(asked.get("model")) or _name(call.parts.get("model"))
-        for field, keys in _FIELDS.items():
-            for key in keys:
-                if name := _name(answer.get(key)):
-                    yield Version(call.stage, model, field, name)
-                    break
+        names = [name for field in _FIELDS if (name := _name(answer.get(field)))]
+        if names:
+            yield Version(call.stage, model, names[0])
 
 
 def _body(text: object) -> Mapping[str, Any]:

@@ -93,13 +93,7 @@ def model_change_blocks(session: Session) -> list[Block]:
 
 
 def _changed_model(change: ModelChange) -> str:
-    answered = f"{change.stage}: {change.model} answered"
-    if change.field == "model":
-        answered += " as"
-    elif len(change.new) == 1:
-        answered += " under the system fingerprint"
-    else:
-        answered += f" under {len(change.new):,} system fingerprints,"
+    answered = f"{change.stage}: {change.model} answered as"
     number = sum(change.new.values())
     of = "" if number == change.answers else f" in {number:,} of {change.answers:,} answers"
     recorded = _version_names(change.recorded)

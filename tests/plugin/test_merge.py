@@ -373,7 +373,6 @@ def test_models_that_changed_are_named_once_of_all_shards(
     change = {
         "stage": "judge",
         "model": "m",
-        "field": "model",
         "new": {"m-2": 2},
         "recorded": {"m-1": 8},
         "answers": 2,

@@ -89,7 +89,6 @@ def test_a_model_that_changed_behind_its_name_is_named(
     assert change == {
         "stage": "judge",
         "model": "gpt-4.1-mini",
-        "field": "model",
         "new": {"gpt-4.1-mini-2025-04-14": 8},
         "answers": 8,
     }

@@ -23,14 +23,13 @@ OLD, NEW = "gpt-4o-2024-08-06", "gpt-4o-2024-11-20"
 def call(
     number: int,
     model: str | None = OLD,
-    fingerprint: object = "fp_a",
     *,
     stage: str = "judge",
     asked: object = "gpt-4o",
     body: object = None,
 ) -> RecordedCall:
     if body is None:
-        body = json.dumps({"model": model, "system_fingerprint": fingerprint})
+        body = json.dumps({"model": model})
     interaction = {
         "request": {
             "method": "POST",
@@ -67,9 +66,9 @@ def sentences(tally: VersionTally) -> list[str]:
     return [block.text for block in topics.model_change_blocks(session)]  # type: ignore[union-attr]
 
 
-def test_another_snapshot_is_named_once_and_its_fingerprint_is_not(tmp_path: Path) -> None:
+def test_another_snapshot_is_named_once(tmp_path: Path) -> None:
     recorded(tmp_path, call(1), call(2))
-    tally = answered(call(1, NEW, "fp_b"), call(2, NEW, "fp_b"), folder=tmp_path)
+    tally = answered(call(1, NEW), call(2, NEW), folder=tmp_path)
     assert sentences(tally) == [
         f"judge: gpt-4o answered as {NEW}; the recordings have {OLD}.",
     ]
@@ -83,34 +82,24 @@ def test_a_snapshot_that_answers_in_part_is_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_fingerprints_that_take_turns_are_no_change_where_one_is_recorded(tmp_path: Path) -> None:
-    recorded(tmp_path, call(1), call(2, fingerprint="fp_b"))
-    tally = answered(call(1, fingerprint="fp_b"), call(2, fingerprint="fp_c"), folder=tmp_path)
-    assert not tally.changes()
-
-
-def test_fingerprints_of_which_none_is_recorded_are_counted_in_one_sentence(
-    tmp_path: Path,
-) -> None:
-    recorded(tmp_path, call(1), call(2), call(3, fingerprint="fp_b"))
-    new = [call(number, fingerprint=f"fp_{number % 4}") for number in range(9)]
+def test_snapshots_that_take_turns_are_counted_in_one_sentence(tmp_path: Path) -> None:
+    recorded(tmp_path, call(1), call(2), call(3, "gpt-4o-b"))
+    new = [call(number, f"gpt-4o-{number % 4}") for number in range(9)]
     assert sentences(answered(*new, folder=tmp_path)) == [
-        "judge: gpt-4o answered under 4 system fingerprints, fp_0 (3), fp_1 (2), fp_2 (2) and 1 "
-        "more; the recordings have fp_a (2), fp_b (1).",
+        "judge: gpt-4o answered as gpt-4o-0 (3), gpt-4o-1 (2), gpt-4o-2 (2) and 1 more; the "
+        f"recordings have {OLD} (2), gpt-4o-b (1).",
     ]
-    one = answered(call(1, fingerprint="fp_c"), folder=tmp_path)
-    assert sentences(one)[0].startswith("judge: gpt-4o answered under the system fingerprint fp_c;")
 
 
 @pytest.mark.parametrize(
     "entry",
     [
-        call(1, None, None),
+        call(1, None),
         call(1, NEW, asked="gpt-4o-mini"),
         call(1, NEW, stage="verifier"),
         call(1, body="no JSON"),
         call(1, body="[" * 100_000),
-        call(1, body='{"model": 7, "system_fingerprint": ["fp"]}'),
+        call(1, body='{"model": 7}'),
         call(1, body=b"\xff"),
     ],
 )
