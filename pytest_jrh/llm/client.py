@@ -235,9 +235,6 @@ class LiteLLMExchange:
             failure = await self._attempt(request)
             if isinstance(failure, Answer):
                 return failure
-            if failure.repaired:
-                attempt -= 1
-                continue
             if failure.ends:
                 self._end(request, failure)
             late += failure.timed_out
@@ -276,16 +273,23 @@ class LiteLLMExchange:
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:
             async with self._slots.one(request.stage.stage):
-                if self._stopping.is_set():
-                    raise Stopped
-                self._raise_if_ended(request)
-                wait = self._pace.wait(request.stage)
-                if not wait:
-                    most = self._enter(request)
-                    if most is not None:
-                        return await self._send(request, most)
-                    wait = _BUDGET_POLL
-            await self._pause(wait)
+                result = await self._try(request)
+                while isinstance(result, Failure) and result.repaired:
+                    # Before another call is sent, which would be refused for the same.
+                    result = await self._try(request)
+            if not isinstance(result, float):
+                return result
+            await self._pause(result)
+
+    async def _try(self, request: CallRequest) -> Answer | Failure | float:
+        """Send a call where it may be sent now; else the seconds until it is tried again."""
+        if self._stopping.is_set():
+            raise Stopped
+        self._raise_if_ended(request)
+        if wait := self._pace.wait(request.stage):
+            return wait
+        most = self._enter(request)
+        return _BUDGET_POLL if most is None else await self._send(request, most)
 
     def _raise_if_ended(self, request: CallRequest) -> None:
         ended = self._ended.get(server_of(request))
@@ -367,7 +371,6 @@ class LiteLLMExchange:
             )
             if sent_less:
                 return Failure("", repaired=True)
-            self._negotiation.failed(request, status)
             failure = failure_of(error, timed_out(request, timeout), self._redact, missing)
             request.attempts.lost += status is None and was_sent(error)
             if failure.keyless:
@@ -434,14 +437,14 @@ class Sending:
 
 
 class Negotiation:
-    """What each model of a session accepts; use it from one event loop only."""
+    """What each model of a session accepts; use it from one event loop only.
+
+    A request that is refused is sent with less. Others are only once it was answered: an error
+    about one request, which may contain anything, must not change them.
+    """
 
     def __init__(self) -> None:
-        self._without_temperature: set[Server] = set()
-        self._fallen_back: dict[Server, SchemaSent] = {}
-        # Only of models that answered: a parameter that was left out in vain proves nothing.
-        self._answered_without_temperature: set[Server] = set()
-        self._answered_in: dict[Server, SchemaSent] = {}
+        self._answered: dict[Server, Sending] = {}
         self._notices: dict[tuple[str, str], str] = {}
 
     @property
@@ -454,12 +457,13 @@ class Negotiation:
 
         Raises litellm's error for an unknown provider.
         """
-        server, refused = server_of(request), request.attempts.refused
-        leaves_out = server in self._without_temperature or "temperature" in refused
-        schema_sent = self._fallen_back.get(server) or _first_try(request.stage.model)
+        refused = request.attempts.refused
+        learned = self._answered.get(server_of(request))
+        left_out = learned.left_out if learned else frozenset()
+        schema_sent = learned.schema_sent if learned else _first_try(request.stage.model)
         while schema_sent in refused:
             schema_sent = _FALLBACK[schema_sent]
-        return Sending(frozenset({"temperature"} if leaves_out else ()), schema_sent)
+        return Sending(left_out | (refused & {"temperature"}), schema_sent)
 
     def repaired(
         self, request: CallRequest, sending: Sending, status: int | None, words: str
@@ -469,7 +473,6 @@ class Negotiation:
         `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
         attempt sent: another one may have learned the same in the meantime.
         """
-        server = server_of(request)
         by_itself = (
             status is None
             and _UNSUPPORTED in words
@@ -477,50 +480,32 @@ class Negotiation:
         )
         if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
             return False
-        if (
-            "temperature" in words.lower()
-            and "temperature" in request.parameters.keys() - sending.left_out
-        ):
-            self._without_temperature.add(server)
+        sent = request.parameters.keys() - sending.left_out
+        if "temperature" in words.lower() and "temperature" in sent:
             request.attempts.refused.add("temperature")
             return True
-        less = _FALLBACK.get(sending.schema_sent)
-        if less is None or _ONE_BAD_ANSWER.search(words) or not _NAMES_FORMAT.search(words):
+        if sending.schema_sent not in _FALLBACK or _ONE_BAD_ANSWER.search(words):
             return False
-        if self._fallen_back.get(server) != "words":
-            self._fallen_back[server] = less
+        if not _NAMES_FORMAT.search(words):
+            return False
         request.attempts.refused.add(sending.schema_sent)
         return True
 
     def answered(self, request: CallRequest, sending: Sending) -> None:
-        """Record that a model answered: only then is a notice about the left-out parameters due."""
+        """Record that a model answered: what was left out is not sent again, and a notice due."""
         model, server = request.stage.model, server_of(request)
-        if "temperature" in sending.left_out:
-            self._answered_without_temperature.add(server)
+        notice = _NOTICES.get(sending.schema_sent)
+        if not sending.left_out and notice is None:
+            return
+        before = self._answered.get(server, sending)
+        schema_sent = before.schema_sent if before.schema_sent == "words" else sending.schema_sent
+        self._answered[server] = Sending(before.left_out | sending.left_out, schema_sent)
+        if sending.left_out:
             self._notices[model, "temperature"] = (
                 f"{model} does not accept temperature: it is not sent."
             )
-        notice = _NOTICES.get(sending.schema_sent)
-        if notice is not None and self._answered_in.get(server) != "words":
-            self._answered_in[server] = sending.schema_sent
+        if notice is not None and schema_sent == sending.schema_sent:
             self._notices[model, "response_format"] = f"{model} {notice}"
-
-    def failed(self, request: CallRequest, status: int | None) -> None:
-        """Undo what was left out in vain: a request that is rejected without it, too, is rejected
-        for another reason.
-
-        An error about one request, which may contain anything, must not change the others.
-        """
-        server = server_of(request)
-        if status not in _BAD_REQUEST or not request.attempts.refused:
-            return
-        if server not in self._answered_without_temperature:
-            self._without_temperature.discard(server)
-        proven = self._answered_in.get(server)
-        if proven is not None:
-            self._fallen_back[server] = proven
-        else:
-            self._fallen_back.pop(server, None)
 
 
 def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:

@@ -175,7 +175,7 @@ class Exchanges:
     def made(self, request: HttpRequest, response: Mapping[str, Any], content_type: str) -> None:
         """Keep an exchange that was made; `response` is in vcrpy's form."""
         code = response["status"]["code"]
-        interaction = _interaction(request, response, content_type, self.redactor)
+        interaction = interaction_of(request, response, content_type, self.redactor.of_code)
         with self._lock:
             if self._closed:
                 return
@@ -300,25 +300,26 @@ def _without_chance(body: str) -> str:
     return body
 
 
-def _interaction(
-    request: HttpRequest, response: Mapping[str, Any], content_type: str, redactor: Redactor
+def interaction_of(
+    request: HttpRequest,
+    response: Mapping[str, Any],
+    content_type: str,
+    redact: Callable[[str], str],
 ) -> dict[str, Any]:
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
     headers = {name.lower(): value for name, value in response["headers"].items()}
     body: object = response["body"].get("string") or b""
     text: object
     try:
-        answer_text = body.decode() if isinstance(body, bytes) else str(body)
-        text = redactor.of_code(answer_text)
+        text = redact(body.decode() if isinstance(body, bytes) else str(body))
     except UnicodeDecodeError:
         assert isinstance(body, bytes)
         # One letter a byte: what is not text stays as it is.
-        text = redactor.of_code(body.decode("latin-1")).encode("latin-1", "replace")
+        text = redact(body.decode("latin-1")).encode("latin-1", "replace")
     kept_headers: dict[str, list[str]] = {}
     for name in _KEPT_HEADERS:
         if name in headers:
-            values = [redactor.of_code(body_text(value)) for value in headers[name]]
-            kept_headers[name] = values
+            kept_headers[name] = [redact(body_text(value)) for value in headers[name]]
     status = response["status"]
     return {
         "request": {
@@ -328,7 +329,7 @@ def _interaction(
             "headers": {"content-type": [content_type]} if content_type else {},
         },
         "response": {
-            "status": {**status, "message": redactor.of_code(status.get("message") or "")},
+            "status": {**status, "message": redact(status.get("message") or "")},
             "headers": kept_headers,
             "body": {"string": text},
         },

@@ -26,7 +26,14 @@ from pytest_jrh.core.redact import Redactor, covers
 from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.core.user_code import holding
 from pytest_jrh.llm.calls import CallRequest
-from pytest_jrh.recording.exchanges import Exchanges, body_text, canonical, network_closed
+from pytest_jrh.recording.exchanges import (
+    Exchanges,
+    HttpRequest,
+    body_text,
+    canonical,
+    interaction_of,
+    network_closed,
+)
 from pytest_jrh.recording.http_client import HttpClientPatch
 
 _SAYS_WHO = re.compile(r"auth|key|token|secret|cookie|credential", re.IGNORECASE)
@@ -140,7 +147,8 @@ class _Router:
         if self._recorded(request, capture) is None:
             capture.missed = f"{request.method} {urlsplit(request.uri).path}"
             capture.address = request.uri
-            capture.anonymous = self._is_anonymous(request)
+            says_who = any(map(_SAYS_WHO.search, request.headers))
+            capture.anonymous = request.uri.startswith("https://") and not says_who
             # Not vcrpy's own way to refuse: its error would ask much more of a cassette.
             raise LookupError(f"no recorded exchange for {capture.missed}")
         return True
@@ -167,15 +175,12 @@ class _Router:
         capture = self.current.get()
         if capture is None or response["status"]["code"] != 200:  # noqa: PLR2004 - an error is asked again
             return
-        capture.made.append(self._interaction(request, response))
-
-    def _is_anonymous(self, request: Any) -> bool:
-        """Whether a question goes to a server on the internet without anything
-        that says who asks.
-        """
-        is_question = request.method == "POST" and request.uri.startswith("https://")
-        says_who = any(_SAYS_WHO.search(name) for name in request.headers)
-        return is_question and not says_who and self._redactor.url(request.uri) == request.uri
+        uri = self._redactor.text(self._redactor.url(request.uri))
+        body = self._redactor.text(body_text(request.body))
+        asked = HttpRequest(request.method, uri, body)
+        capture.made.append(
+            interaction_of(asked, _decoded(response), "application/json", self._redactor.text)
+        )
 
     def _recorded(self, request: Any, capture: Capture) -> Mapping[str, Any] | None:
         """The exchange with this method and JSON body; the base URL may have moved since."""
@@ -187,28 +192,6 @@ class _Router:
             ):
                 return interaction
         return None
-
-    def _interaction(self, request: Any, response: Any) -> dict[str, Any]:
-        """Both sides as vcrpy writes them, without headers but the content type, and without
-        secrets.
-        """
-        response = _decoded(response)
-        headers = {name.lower(): value for name, value in response["headers"].items()}
-        content_types = headers.get("content-type", ["application/json"])
-        clean_types = [self._redactor.text(body_text(value)) for value in content_types]
-        return {
-            "request": {
-                "method": request.method,
-                "uri": self._redactor.text(self._redactor.url(request.uri)),
-                "body": self._redactor.text(body_text(request.body)),
-                "headers": {"content-type": ["application/json"]},
-            },
-            "response": {
-                "status": dict(response["status"]),
-                "headers": {"content-type": clean_types},
-                "body": {"string": self._redactor.text(body_text(response["body"]["string"]))},
-            },
-        }
 
 
 def _decoded(response: dict[str, Any]) -> dict[str, Any]:

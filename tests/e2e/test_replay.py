@@ -41,8 +41,6 @@ _OURS = {
     "sending",
     "_redactor",
     "_recorded",
-    "_interaction",
-    "_is_anonymous",
 }
 LISTED = """
 import json, sys

@@ -165,7 +165,6 @@ def test_a_request_that_is_refused_for_another_reason_changes_nothing_for_others
     attempts = 0
     while negotiation.repaired(refused, negotiation.sending(refused), status, words):
         attempts += 1
-    negotiation.failed(refused, status)
     assert attempts == 3
     assert negotiation.sending(other) == first
     negotiation.answered(other, first)
@@ -192,7 +191,6 @@ def test_what_was_answered_with_less_is_kept_when_another_request_is_refused() -
         negotiation.answered(attempt, sending)
     refused = call(UNKNOWN, 0.5)
     assert negotiation.repaired(refused, negotiation.sending(refused), 400, "invalid tool message")
-    negotiation.failed(refused, 400)
     after = negotiation.sending(call(UNKNOWN, 0.5))
     assert after.left_out == {"temperature"}
     assert after.schema_sent == "json_object+words"
