@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from benchmarks.measure import Line
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.model import AgentRun, Completion, Message, ResponseT, Rubric, StageModel
-from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.engine.suite import Pipeline
 from pytest_jrh.llm.calls import parse
 
 SEED = 8234

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.engine.checking import CheckedTable, check_table
-    from pytest_jrh.engine.generate import (
-        Pipeline,
+    from pytest_jrh.engine.library import (
         Reliability,
         generate_agent_perturbations,
         judge_cases,
         load_cases,
         reliability,
     )
+    from pytest_jrh.engine.suite import Pipeline
     from pytest_jrh.judges.judge import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
@@ -63,8 +63,8 @@ _HOMES = {
     "LiteLLMExchange": "llm.client",
     "NoVerdictCase": "core.errors",
     "PerturbationOutcome": "core.model",
-    "Pipeline": "engine.generate",
-    "Reliability": "engine.generate",
+    "Pipeline": "engine.suite",
+    "Reliability": "engine.library",
     "Rubric": "core.model",
     "ScoreLevel": "core.model",
     "StageModel": "core.model",
@@ -72,16 +72,16 @@ _HOMES = {
     "Verdict": "core.model",
     "apply_single_edit": "cases.pipeline",
     "check_table": "engine.checking",
-    "generate_agent_perturbations": "engine.generate",
+    "generate_agent_perturbations": "engine.library",
     "generate_single_edit": "cases.pipeline",
-    "judge_cases": "engine.generate",
-    "load_cases": "engine.generate",
+    "judge_cases": "engine.library",
+    "load_cases": "engine.library",
     "load_inspect_eval_runs": "sources",
     "load_rubrics": "config.rubrics",
     "make_complete": "llm.calls",
     "make_llm_planner": "cases.pipeline",
     "make_llm_verifier": "cases.pipeline",
-    "reliability": "engine.generate",
+    "reliability": "engine.library",
 }
 
 __all__ = [

@@ -201,7 +201,7 @@ def _schema(folder: Path, prefix: str) -> int:
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import MergeSettings, merge
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.engine.loading import make_ready, with_subset
+    from pytest_jrh.engine.suite import make_ready, with_subset
     from pytest_jrh.judges import judge_function
     from pytest_jrh.store.baseline import BaselineFile
 

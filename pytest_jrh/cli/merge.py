@@ -29,8 +29,8 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.text import nearest_hint, one_line
-from pytest_jrh.engine.loading import with_subset
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
+from pytest_jrh.engine.suite import with_subset
 from pytest_jrh.recording.versions import ModelChange, joined_changes
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
@@ -44,7 +44,7 @@ from pytest_jrh.store.results import read_results
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
-    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.baseline import BaselineFile
 

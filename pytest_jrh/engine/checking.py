@@ -43,7 +43,7 @@ from pytest_jrh.store.baseline import KeptVerdict
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
-    from pytest_jrh.engine.generate import Reliability
+    from pytest_jrh.engine.library import Reliability
     from pytest_jrh.sources.tables import Table
     from pytest_jrh.sources.verdict_tables import CaseKey, Columns
     from pytest_jrh.stats.decision import Decision
@@ -127,7 +127,7 @@ class CheckedTable:
     def judges(self) -> Mapping[str, Reliability]:
         """The figures of each judge, by its name."""
         # It brings the whole pipeline, which the command has no need of.
-        from pytest_jrh.engine.generate import reliability
+        from pytest_jrh.engine.library import reliability
 
         names = self.judge_names
         by_judge: dict[str, list[CaseResult]] = {name: [] for name in names}

@@ -30,7 +30,7 @@ from pytest_jrh.core.stages import (
 )
 from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, one_line
 from pytest_jrh.core.transcript import has_media, render_transcript
-from pytest_jrh.engine.attempts import Attempt
+from pytest_jrh.engine.case import Attempt
 from pytest_jrh.llm.budget import price_for
 from pytest_jrh.reports.grounds import kin_sentence
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseSpec, Judgment, Message, StageName
-    from pytest_jrh.engine.loading import LoadedSuites, ReadySuite
-    from pytest_jrh.engine.wiring import Calls
+    from pytest_jrh.engine.case import Calls
+    from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
     from pytest_jrh.recording.tapes import Lookup
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
 

@@ -19,15 +19,17 @@ from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text
-from pytest_jrh.engine.attempts import Attempt, PanelGoes
-from pytest_jrh.engine.making import (
+from pytest_jrh.engine.case import (
+    Attempt,
     Bases,
+    Calls,
     CaseMaker,
+    EngineSettings,
+    PanelGoes,
     judgment_of,
     to_its_end,
 )
 from pytest_jrh.engine.own_code import Threads
-from pytest_jrh.engine.wiring import Calls
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
@@ -39,18 +41,26 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import Case, CaseSpec, Judgment
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.engine.attempts import EngineSettings, SharedWork
-    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.case import SharedWork
     from pytest_jrh.engine.planning import Survey
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.recording.tapes import Tape
     from pytest_jrh.recording.versions import VersionTally
     from pytest_jrh.review.board import ReviewDesk
 
 
 _MEANWHILE = 0.25
+
+
 _CANCELLATIONS = 20
+
+
 _BETWEEN_CANCELLATIONS = 0.1
+
+
 _WATCH = 0.25
+
+
 _MOST_BASES = 512
 
 

@@ -23,7 +23,7 @@ from pytest_jrh.stats.panels import spending_of
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
 
-    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.suite import ReadySuite
 
 
 class _Discreet(pytest.Collector):

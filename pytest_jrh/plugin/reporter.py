@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
-    from pytest_jrh.engine.loading import ReadySuite
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
     from pytest_jrh.reports.session import Session, SuiteRun
 

@@ -25,9 +25,9 @@ from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import UNSCORED, Review
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.user_code import error_places, error_text
-from pytest_jrh.engine.attempts import EngineSettings
-from pytest_jrh.engine.loading import Invocation, LoadedSuites
+from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
+from pytest_jrh.engine.suite import Invocation, LoadedSuites
 from pytest_jrh.plugin.options import session_token, typed_arguments, typed_configs
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
-    from pytest_jrh.engine.loading import ReadySuite
     from pytest_jrh.engine.planning import Survey
+    from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.stats.baseline import Baseline

@@ -14,9 +14,9 @@ import yaml
 
 from pytest_jrh.core.model import Case, CaseResult, CaseSpec, RecordMode
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.engine.attempts import EngineSettings
-from pytest_jrh.engine.loading import ReadySuite, make_ready
+from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
+from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.llm.transport import RetryPolicy
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way

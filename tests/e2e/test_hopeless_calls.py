@@ -12,7 +12,7 @@ import pytest
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.engine.wiring import Trials
+from pytest_jrh.engine.case import Trials
 from pytest_jrh.llm import client
 from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.failures import permanent_failure, unreachable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.core.model import Spending
-from pytest_jrh.engine import wiring
+from pytest_jrh.engine import case
 from pytest_jrh.reports.spending import spending_lines
 from tests.e2e.bench import Bench, reachable
 from tests.support.model_server import Fault, ModelServer
@@ -58,7 +58,7 @@ def test_a_call_that_was_tried_twice_counts_twice(bench: Bench, server: ModelSer
 def test_a_call_that_no_server_got_does_not_count(
     bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiring, "unreachable", reachable)
+    monkeypatch.setattr(case, "unreachable", reachable)
     server.stop()
     assert bench.run().only.spending == Spending()
 

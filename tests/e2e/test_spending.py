@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import Completion
-from pytest_jrh.engine import wiring
+from pytest_jrh.engine import case
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.reports.spending import total_spending
 from tests.e2e.bench import Bench, reachable
@@ -154,7 +154,7 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
 ) -> None:
     for name, value in environment_for("http://127.0.0.1:1/v1").items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(wiring, "unreachable", reachable)
+    monkeypatch.setattr(case, "unreachable", reachable)
     # Enough for one attempt, of three.
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
     assert result.outcome == "model_error", result.detail

@@ -23,7 +23,7 @@ _HEAVY = (
     "jinja2",
     "litellm",
     "numpy.fft",
-    "pytest_jrh.engine.generate",
+    "pytest_jrh.engine.library",
     "pytest_jrh.llm.client",
     "pytest_jrh.plugin.activation",
     "vcr.patch",

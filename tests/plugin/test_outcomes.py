@@ -246,7 +246,7 @@ def test_a_bug_keeps_its_traceback(
 ) -> None:
     pytester.makeconftest(
         """
-        from pytest_jrh.engine.loading import ReadySuite
+        from pytest_jrh.engine.suite import ReadySuite
 
         def broken(self, spec):
             raise ZeroDivisionError("a bug in the house")

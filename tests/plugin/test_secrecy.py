@@ -41,7 +41,7 @@ def fail_with(secret):
 SuiteSession.start = start
 """
 _BROKEN_COLLECTION = """
-from pytest_jrh.engine.loading import ReadySuite
+from pytest_jrh.engine.suite import ReadySuite
 
 def specs(self):
     import os

@@ -22,7 +22,7 @@ from pytest_jrh.__main__ import main
 from pytest_jrh.cli import init_judge as committing
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.core.stages import STAGES
-from pytest_jrh.engine.loading import make_ready
+from pytest_jrh.engine.suite import make_ready
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import load_template, messages
 from tests.plugin.recorded import run_pytest

@@ -52,7 +52,7 @@ HEAVY = (
     "openpyxl",
     "pytest_jrh.llm.client",
     "pytest_jrh.recording.recorder",
-    "pytest_jrh.engine.generate",
+    "pytest_jrh.engine.library",
     "pytest_jrh.plugin.activation",
     "pytest_jrh.sources.eval_logs",
     "vcr.patch",

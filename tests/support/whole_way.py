@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.engine.wiring import Calls
+from pytest_jrh.engine.case import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.client import Sending, _is_known, answer_of, arguments
 from pytest_jrh.llm.failures import Failure
@@ -60,7 +60,7 @@ def played_the_whole_way() -> Iterator[list[str]]:
 
     real_close = Calls.close
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pytest_jrh.engine.wiring.Tape", PlayedTape)
+        patch.setattr("pytest_jrh.engine.case.Tape", PlayedTape)
         patch.setattr(Calls, "close", close)
         yield differences
 

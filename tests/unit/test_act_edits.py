@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.cases.acts import edited_turns, tools_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
-from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.engine.suite import Pipeline
 from tests.support.conversations import wait_for
 from tests.support.cpu import cpu_seconds
 from tests.support.scripted import Asked, ScriptedModel

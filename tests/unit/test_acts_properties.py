@@ -26,7 +26,7 @@ from pytest_jrh.core.model import (
     StageModel,
 )
 from pytest_jrh.core.transcript import assistant_indices, message_text
-from pytest_jrh.engine.generate import Pipeline
+from pytest_jrh.engine.suite import Pipeline
 from pytest_jrh.llm.calls import parse
 from pytest_jrh.store.records import read_case, record_line, to_record
 from tests.support.accepted import refusal

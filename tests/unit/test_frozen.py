@@ -20,7 +20,7 @@ from pytest_jrh.cases.ids import perturbed_idx
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Rubric, ScoreLevel
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.engine.loading import ReadySuite, make_ready
+from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.records import record_line, to_record

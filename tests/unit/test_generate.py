@@ -20,13 +20,9 @@ from pytest_jrh.core.model import (
     StageModel,
     StageName,
 )
-from pytest_jrh.engine.generate import (
-    Perturbation,
-    Pipeline,
-    build_pipeline,
-    generate_agent_perturbations,
-    generate_case,
-)
+from pytest_jrh.engine.case import generate_case
+from pytest_jrh.engine.library import Perturbation, generate_agent_perturbations
+from pytest_jrh.engine.suite import Pipeline, build_pipeline
 from tests.support.conversations import (
     FAIL,
     LEVELS,

@@ -18,7 +18,7 @@ from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import CaseSpec, RunSummary
-from pytest_jrh.engine.loading import make_ready
+from pytest_jrh.engine.suite import make_ready
 from tests.support.configs import Folder, changed, minimal
 from tests.support.made_cases import RUBRIC, make_spec, make_suite
 from tests.support.suites import write_suite

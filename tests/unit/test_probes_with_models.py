@@ -16,7 +16,7 @@ from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.model import Message, Rubric
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.engine.generate import ProbeModels
+from pytest_jrh.engine.case import ProbeModels
 from tests.support.conversations import MESSAGES, RUBRIC, pipeline
 from tests.support.scripted import Asked, ScriptedModel
 

@@ -22,7 +22,8 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.engine.generate import build_pipeline, generate_case
+from pytest_jrh.engine.case import generate_case
+from pytest_jrh.engine.suite import build_pipeline
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.llm.prompts import load_template

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.model import StageModel
-from pytest_jrh.engine.wiring import Trials
+from pytest_jrh.engine.case import Trials
 from pytest_jrh.recording.recorder import Capture
 
 ONE = StageModel("planner", "openai/one")

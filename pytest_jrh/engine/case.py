@@ -1,0 +1,1085 @@
+"""How one case comes to its verdict: made, or taken as it is on disk, once for all judges of a
+panel; changed by probes; judged as often as it is to be repeated; and what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pytest_jrh.cases.deriving import Derivation, changed
+from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes, generation_id
+from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
+from pytest_jrh.core.model import (
+    UNSCORED,
+    Case,
+    Judgment,
+    PerturbationOutcome,
+    Spending,
+    StageModel,
+    StageName,
+)
+from pytest_jrh.core.stages import EDITOR, JUDGE, VERIFIER
+from pytest_jrh.core.text import counted
+from pytest_jrh.core.transcript import (
+    assistant_indices,
+    message_text,
+    render_tool_calls,
+    render_transcript,
+    storable,
+)
+from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
+from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
+from pytest_jrh.judges.own_code import about_placeholders
+from pytest_jrh.llm.calls import Answer, Stage, Stopped, make_complete
+from pytest_jrh.llm.client import LiteLLMExchange
+from pytest_jrh.llm.failures import named_by_environment, unreachable
+from pytest_jrh.llm.locks import Slots
+from pytest_jrh.llm.prompts import built_in
+from pytest_jrh.llm.transport import Pace, RetryPolicy
+from pytest_jrh.recording.exchanges import Halt
+from pytest_jrh.recording.own_code import KeptRequests
+from pytest_jrh.recording.recorder import HttpRecorder
+from pytest_jrh.recording.tapes import Recording, Tape
+from pytest_jrh.recording.versions import ModelVersions
+from pytest_jrh.sources.source import top_field
+from pytest_jrh.store.results import case_result
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from pytest_jrh.cases.acts import Tool
+    from pytest_jrh.cases.probes.probe import Derived
+    from pytest_jrh.core.model import (
+        AgentRun,
+        CaseResult,
+        CaseSpec,
+        Complete,
+        HumanReview,
+        Message,
+        RecordMode,
+        Rubric,
+        SharedCall,
+        ShownTurns,
+        Skip,
+        Verdict,
+    )
+    from pytest_jrh.core.redact import Redactor
+    from pytest_jrh.core.templates import Template
+    from pytest_jrh.engine.suite import Pipeline, ReadySuite
+    from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
+    from pytest_jrh.llm.budget import Ledger
+    from pytest_jrh.llm.calls import CallRequest, Exchange
+    from pytest_jrh.llm.failures import Failure
+    from pytest_jrh.recording.versions import VersionTally
+    from pytest_jrh.review.board import ReviewDesk
+    from pytest_jrh.store.decisions import Decision
+
+
+_LONGEST_NAP = 0.1
+T = TypeVar("T")
+
+
+@dataclass
+class SharedWork(Generic[T]):
+    """A case made, or judged, for several specs; `claimed` says that its cost counts for one."""
+
+    attempt: Attempt
+    task: asyncio.Task[T]
+    asked_by: set[CaseSpec] = field(default_factory=set)
+    claimed: bool = False
+
+    def is_spent(self, spec: CaseSpec) -> bool:
+        """Whether it failed, and a spec that knows so asks again: a rerun is worth another try."""
+        return spec in self.asked_by and self.task.done() and self.task.exception() is not None
+
+
+@dataclass
+class Attempt:
+    """One go at one spec: its case once it is made, and the tapes that its calls went through.
+
+    `missing_repeats` counts the repeats that a session which only looks did not find recorded, and
+    `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
+    `base` is the go at the case that it changes, and of one that probes change `waits` says that
+    its askers hold the places among the cases at work. `counted` is False where what it took counts
+    for another case. `shared_tapes` are those that its case was made with by another judge's go.
+    """
+
+    spec: CaseSpec
+    case: Case | None = None
+    judge_fingerprint: str = ""
+    human_reviewed: HumanReview = ""
+    tapes: list[Tape] = field(default_factory=list)
+    judging: Tape | None = None
+    missing_repeats: int = 0
+    earlier_verdicts: tuple[Verdict, ...] = ()
+    base: Attempt | None = None
+    waits: bool = False
+    counted: bool = True
+    base_scores: tuple[int, ...] = ()
+    shared_tapes: tuple[Tape, ...] = ()
+    turns_shown: ShownTurns | None = None
+
+    @property
+    def renews_case(self) -> bool:
+        """Whether its case, or the one that a probe changes, was recorded beside an old one."""
+        tapes = [tape for tape in (*self.shared_tapes, *self.tapes) if tape is not self.judging]
+        if any(tape.renews for tape in tapes):
+            return True
+        return self.base is not None and self.base.renews_case
+
+    async def settle(self, *, completed: bool) -> None:
+        """Let new recordings replace old ones if the case was completed; else keep the old ones."""
+        tapes = dict.fromkeys((*self.shared_tapes, *self.tapes))
+        async with contextlib.AsyncExitStack() as settling:
+            # The judge's comes first: who waits for it may hold the case's.
+            for tape in tapes:
+                settling.push_async_callback(tape.settle, completed=completed)
+
+    def take(self, other: Attempt, *, counted: bool) -> None:
+        """Be what another go at the same spec has come to."""
+        self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
+        self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
+        self.earlier_verdicts = other.earlier_verdicts
+        self.tapes, self.judging = other.tapes, other.judging
+        self.turns_shown = other.turns_shown
+        self.counted = counted
+
+    def result(
+        self,
+        outcome: str,
+        *,
+        judgment: Judgment | None = None,
+        detail: str = "",
+        skip: Skip | None = None,
+        rejected: Case | None = None,
+    ) -> CaseResult:
+        """What came of it, and what it took."""
+        spending, judge_spending = Spending(), Spending()
+        shared: SharedCall | None = None
+        for go in (self, self.base):
+            if go is None or not go.counted:
+                continue
+            if go.judging is not None:
+                judge_spending += go.judging.spending
+            for tape in go.tapes:
+                spending += tape.spending
+                shared = shared or tape.shared
+        result = case_result(
+            self.spec,
+            self.case,
+            outcome,
+            judgment=judgment,
+            detail=detail,
+            skip=skip,
+            judge_fingerprint=self.judge_fingerprint,
+            rejected=rejected,
+        )
+        return replace(
+            result,
+            human_reviewed=self.human_reviewed,
+            spending=spending,
+            judge_spending=judge_spending if self.spec.judge is not None else None,
+            shared=shared,
+            base_scores=self.base_scores,
+            turns_shown=self.turns_shown if judgment is not None else None,
+            verdicts=result.verdicts or self.earlier_verdicts,
+        )
+
+
+@dataclass
+class PanelGoes:
+    """Settles a panel's attempts at one case together: a case that is recorded anew replaces the
+    old one once all that are `awaited` have ended. `whole` says of each whether it was completed.
+    """
+
+    awaited: set[CaseSpec] = field(default_factory=set)
+    whole: dict[CaseSpec, bool] = field(default_factory=dict)
+    waiting: dict[CaseSpec, Attempt] = field(default_factory=dict)
+
+    async def settle(self, attempt: Attempt, *, completed: bool) -> None:
+        """Settle a go, and where it is the last, those that waited for it."""
+        self.whole[attempt.spec] = completed
+        if not attempt.renews_case:
+            await attempt.settle(completed=completed)
+        else:
+            # Nobody is kept from the recordings until the others have ended, which may be long.
+            await attempt.settle(completed=False)
+            self.waiting[attempt.spec] = attempt
+        if self.awaited <= self.whole.keys() and all(self.whole.values()):
+            while self.waiting:
+                _, waiting = self.waiting.popitem()
+                await waiting.settle(completed=True)
+
+
+class CaseMaker:
+    """Makes a session's cases; the last `keep` that a panel shares are remembered."""
+
+    def __init__(self, settings: EngineSettings, calls: Calls, keep: int, *, asks: bool) -> None:
+        self._settings = settings
+        self._asks = asks
+        self._calls = calls
+        self._keep = keep
+        self._generations: OrderedDict[str, SharedWork[Case]] = OrderedDict()
+        self._tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = {}
+
+    async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        """The case of an attempt; raises what prevents it."""
+        made_before = ready.made_before(attempt.spec)
+        if made_before is not None:
+            return made_before
+        return await self._shared(attempt, ready, lambda: self._generate(attempt, ready))
+
+    async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
+        """The case of a probe, made of its base case; raises what prevents it."""
+        bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks, base=base)
+        make = KINDS[attempt.spec.test].make
+        if not PROBES[attempt.spec.test].asks:
+            # Without a call, and not the same for judges that read text and those that do not.
+            return await make(bench)
+        case = await self._shared(attempt, ready, lambda: make(bench))
+        return replace(case, spec=attempt.spec)
+
+    async def _shared(
+        self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Awaitable[Case]]
+    ) -> Case:
+        """Make a case once for all judges of a panel; its cost counts for the first."""
+        if len(ready.suite.judges) == 1:
+            return await make()
+
+        async def work() -> Case:
+            return await make()
+
+        key = generation_id(attempt.spec)
+        work_of_case = self._generations.get(key)
+        if work_of_case is None or work_of_case.is_spent(attempt.spec):
+            work_of_case = self._generations[key] = SharedWork(attempt, asyncio.create_task(work()))
+            if len(self._generations) > self._keep:
+                self._generations.popitem(last=False)
+        work_of_case.asked_by.add(attempt.spec)
+        case = await work_of_case.task
+        maker = work_of_case.attempt
+        attempt.shared_tapes = tuple(tape for tape in maker.tapes if tape is not maker.judging)
+        return case
+
+    async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
+        """The tools of a suite's log, and of the log as it was, for which it is read once."""
+        name = ready.suite.name
+        if name not in self._tools:
+            self._tools[name] = asyncio.create_task(asyncio.to_thread(ready.tools))
+        try:
+            # One of those who wait may be cancelled.
+            return await asyncio.shield(self._tools[name])
+        except self._settings.ends_session as error:
+            raise SessionEnd(error) from error
+
+    async def _generate(self, attempt: Attempt, ready: ReadySuite) -> Case:
+        bench = _Bench(
+            self._settings, self._calls, attempt, ready, asks=self._asks, tools=self._tools_of
+        )
+        try:
+            case: Case = await KINDS[attempt.spec.test].make(bench)
+        except NoVerdictCase as reason:
+            if reason.rejected is not None:
+                self._settings.on_case(reason.rejected)
+            raise
+        if case.expected is not None:
+            self._settings.on_case(case)
+        return case
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What making one case may use (`kinds.Bench`)."""
+
+    settings: EngineSettings
+    calls: Calls
+    attempt: Attempt
+    ready: ReadySuite
+    asks: bool
+    base: Case | None = None
+    tools: Callable[[ReadySuite], Awaitable[list[dict[str, Tool]]]] | None = None
+
+    async def edited(self) -> Case:
+        # A frozen suite makes no case, and is spared the import.
+        from pytest_jrh.cases.pipeline import goal_of
+
+        spec, ready, run = self.attempt.spec, self.ready, await self._read()
+        goal = goal_of(ready.test(spec.test).objective, spec.target_score)
+        async with self.calls.tape(self.attempt, ready, judging=False) as tape:
+            complete, rubric = make_complete(tape), ready.rubric(spec.rubric_id)
+            pipeline = ready.pipelines[spec.test]
+            if pipeline.edits == "acts" and self.tools is not None:
+                tools = await recorded_with(
+                    tape,
+                    await self.tools(ready),
+                    lambda tools: generate_case(
+                        replace(pipeline, tools=tools), complete, spec, run, rubric, goal
+                    ),
+                )
+                pipeline = replace(pipeline, tools=tools)
+            work = partial(generate_case, pipeline, complete, spec, run, rubric, goal)
+            return await to_its_end(tape, renewing(tape, self.settings, work))
+
+    async def unedited(self) -> Case:
+        spec, ready, run = self.attempt.spec, self.ready, await self._read()
+        # A judge may be code that reads the metadata, where the label may stand.
+        label_fields = {
+            top_field(source.metadata) for source in ready.suite.labels if source.metadata
+        }
+        metadata = {name: value for name, value in run.metadata.items() if name not in label_fields}
+        run = replace(run, metadata=metadata)
+        label, rubric, mode = ready.label(spec), ready.rubric(spec.rubric_id), ready.suite.mode
+        if label is not None and label.value is None:
+            raise NoVerdictCase("disputed_label", label.dispute or "")
+        if not assistant_indices(run.messages):
+            raise NoVerdictCase("no_assistant_turn")
+        return Case(
+            spec=spec,
+            rubric=rubric,
+            run=run,
+            outcome=PerturbationOutcome(run.messages, confirmed=label is not None),
+            expected=None if label is None else label.value,
+            verified=label is not None,
+            mode=mode,
+            objective=ready.test(spec.test).objective,
+            levels=rubric.score_levels if mode == "ordinal" else (),
+            label=label,
+        )
+
+    async def derived(self) -> Case:
+        base, spec, ready = self.base, self.attempt.spec, self.ready
+        assert base is not None
+        derivation = Derivation.of(base, spec, ready.suite.probes[spec.test])
+        if derivation.probe.asks:
+            return changed(base, spec, await self._asked(derivation, base))
+        reads_text = not ready.judges[spec.judge].runs_code
+        return changed(base, spec, derivation.made(reads_text=reads_text))
+
+    async def _asked(self, derivation: Derivation, base: Case) -> Derived:
+        spec, ready = self.attempt.spec, self.ready
+        rubrics = tuple(rubric for rubric in ready.suite.rubrics if spec.test not in rubric.skips)
+        pipeline = ready.pipelines[spec.test]
+        async with self.calls.tape(self.attempt, ready, judging=False) as tape:
+            models = ProbeModels(rubrics, base.run.messages, pipeline, make_complete(tape))
+            work = partial(derivation.asked, models)
+            return await to_its_end(tape, renewing(tape, self.settings, work))
+
+    async def _read(self) -> AgentRun:
+        try:
+            # In a thread where calls go on meanwhile, or user code takes part in it.
+            if self.asks or self.ready.preprocessors:
+                return await asyncio.to_thread(self.ready.read, self.attempt.spec)
+            return self.ready.read(self.attempt.spec)
+        except self.settings.ends_session as error:
+            raise SessionEnd(error) from error
+
+
+async def recorded_with(
+    tape: Tape,
+    in_time: Sequence[dict[str, Tool]],
+    make: Callable[[dict[str, Tool]], Awaitable[Case]],
+) -> dict[str, Tool]:
+    """The tools that a case was recorded with, or most of it: a grown log must not ask it again."""
+    if len(in_time) == 1 or not tape.has_calls:
+        return in_time[0]
+    answered = []
+    for tools in in_time:
+        with tape.only_replaying() as lookups, contextlib.suppress(NoVerdictCase, Unscored):
+            await make(tools)
+        if all(lookup.answer is not None for lookup in lookups):
+            return tools
+        answered.append(len(lookups))
+    return in_time[answered.index(max(answered))]
+
+
+async def to_its_end(tape: Tape, work: Awaitable[T]) -> T:
+    """Await the work, and mark the tape complete where a replay would end in the same way."""
+    try:
+        result = await work
+    except NoVerdictCase:
+        await tape.finish()
+        raise
+    except Unscored as trouble:
+        if UNSCORED[trouble.outcome].final:
+            await tape.finish()
+        raise
+    await tape.finish()
+    return result
+
+
+async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awaitable[T]]) -> T:
+    """Await the work; with `retry_unscored` again where recorded answers cannot be used."""
+    start = tape.position
+    while True:
+        try:
+            return await work()
+        except Unscored as trouble:
+            renews_unscored = settings.retry_unscored and UNSCORED[trouble.outcome].final
+            if not renews_unscored or not await tape.forget(trouble.asked, start):
+                raise
+
+
+class Bases:
+    """The verdicts on cases that probes change; the last `keep` are remembered."""
+
+    def __init__(
+        self, judged: Callable[[Attempt], Coroutine[Any, Any, Judgment]], keep: int
+    ) -> None:
+        self._judged = judged
+        self._keep = keep
+        self._verdicts: OrderedDict[CaseSpec, SharedWork[Judgment]] = OrderedDict()
+
+    def verdict(self, base: Attempt, asker: CaseSpec) -> SharedWork[Judgment]:
+        """The verdict on the case of an attempt, which is begun where there is none yet."""
+        verdict = self._verdicts.get(base.spec)
+        if verdict is None or verdict.is_spent(asker):
+            verdict = SharedWork(base, asyncio.create_task(self._judged(base)))
+            self._verdicts[base.spec] = verdict
+            self._forget()
+        self._verdicts.move_to_end(base.spec)
+        verdict.asked_by.add(asker)
+        return verdict
+
+    def _forget(self) -> None:
+        """Forget the oldest, but none whose cost nobody has counted."""
+        old = len(self._verdicts) - self._keep
+        counted = []
+        for spec, verdict in self._verdicts.items():
+            if verdict.claimed and verdict.task.done():
+                counted.append(spec)
+        for spec in counted[: max(0, old)]:
+            del self._verdicts[spec]
+
+
+async def judgment_of(
+    judge: SuiteJudge,
+    case: Case,
+    repeats: int,
+    calls: Callable[[int], JudgeCalls],
+    tape: Tape,
+    attempt: Attempt,
+    settings: EngineSettings,
+) -> Judgment:
+    """Judge a case so often, each time with recordings of its own on the one tape.
+
+    `calls` gives what the judge asks with in a repeat.
+
+    One repeat after another: cases are judged side by side already, and what comes after a repeat
+    without a verdict is not worth its cost; a cassette is the same whatever answers first, and
+    providers answer what they have just read from their cache. Raises `Unscored` for the first
+    repeat without a verdict; those before it stay recorded, and `attempt` keeps their verdicts.
+    Where a session only looks what is recorded, it looks at every repeat, and `attempt` counts
+    those that are not.
+    """
+    verdicts: list[Verdict] = []
+    missing: list[Unrecorded] = []
+    for repeat in range(1, repeats + 1):
+        try:
+            verdicts.append(await _verdict(judge, case, repeat, calls, tape, settings))
+        except Unscored as trouble:
+            if settings.ask or not isinstance(trouble, Unrecorded):
+                attempt.earlier_verdicts = tuple(verdicts)
+                raise
+            missing.append(trouble)
+    attempt.missing_repeats = len(missing)
+    if missing:
+        raise missing[0]
+    return Judgment(tuple(verdicts))
+
+
+async def _verdict(
+    judge: SuiteJudge,
+    case: Case,
+    repeat: int,
+    calls: Callable[[int], JudgeCalls],
+    tape: Tape,
+    settings: EngineSettings,
+) -> Verdict:
+    verdict = await renewing(tape, settings, lambda: judge(case, repeat, calls(repeat)))
+    if judge.models or judge.runs_code:
+        return verdict
+    # What came from no tape: those take secrets out on its way in.
+    return replace(verdict, reasoning=settings.redactor.of_code(verdict.reasoning))
+
+
+async def generate_case(
+    pipeline: Pipeline,
+    complete: Complete,
+    spec: CaseSpec,
+    run: AgentRun,
+    rubric: Rubric,
+    goal: Goal,
+) -> Case:
+    """Make one case; raises `NoVerdictCase`, with the case if it was rejected, and `Unscored`."""
+    outcome = await pipeline.for_run(run).perturber(complete).perturb(run, rubric, goal)
+    if outcome.no_case is not None and outcome.rejected is None:
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text)
+    messages = outcome.messages if outcome.rejected is None else outcome.rejected
+    case = Case(
+        spec=spec,
+        rubric=rubric,
+        run=run,
+        outcome=replace(outcome, messages=messages, rejected=None),
+        expected=goal.expected,
+        verified=outcome.confirmed,
+        mode=goal.mode,
+        objective=goal.objective,
+        levels=rubric.score_levels if goal.mode == "ordinal" else (),
+    )
+    if outcome.no_case is not None:
+        raise NoVerdictCase(outcome.no_case.kind, outcome.no_case.text, case)
+    return case
+
+
+_CLAIM = frozenset({"rubric", "transcript", "message_index", "original_message", "tool_calls"})
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeModels:
+    """The models of a suite for a probe: `probes.probe.ProbeBench`."""
+
+    rubrics: tuple[Rubric, ...]
+    original: tuple[Message, ...]
+    pipeline: Pipeline
+    complete: Complete
+
+    async def satisfied(self, messages: tuple[Message, ...], rubric: Rubric) -> bool:
+        """Ask the verifier, with the prompt that it has for the suite's other cases."""
+        from pytest_jrh.cases.pipeline import Goal, make_llm_verifier
+
+        model, template = self._verifier()
+        verify = make_llm_verifier(self.complete, model, template)
+        verification = await verify(messages, rubric, Goal("fail"), "")
+        return verification.verdict == "PASS"
+
+    async def argued(self, messages: tuple[Message, ...], position: int, rubric: Rubric) -> str:
+        """Ask the editor's model by its own prompt, since an edit must not name the rubric."""
+        from pytest_jrh.cases.pipeline import EditorResponse
+
+        self._verifier()  # Without one the argument would be paid for and of no use.
+        message = messages[position]
+        original = message_text(message)
+        template = built_in("editor.claim", allowed=_CLAIM, required=_CLAIM)
+        values = {
+            "rubric": rubric.instructions,
+            "transcript": render_transcript(messages),
+            "message_index": position,
+            "original_message": original,
+            "tool_calls": render_tool_calls(message),
+        }
+        stage = Stage(self.pipeline.models[EDITOR.name], template, self.complete)
+        answer = (await stage.ask(values, EditorResponse)).parsed
+        text: str = storable(answer.new_content)[0]
+        if text.strip() in ("", original.strip()):
+            raise NoVerdictCase(
+                "unusable_edit", f"unusable edit: the editor adds no argument to turn {position}"
+            )
+        return text
+
+    def _verifier(self) -> tuple[StageModel, Template]:
+        if VERIFIER.name not in self.pipeline.models:
+            text = "the verifier is off, and nothing else can say what the label is"
+            raise NoVerdictCase("not_confirmed", text)
+        return self.pipeline.models[VERIFIER.name], self.pipeline.templates[VERIFIER.name]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """How a session's cases are run.
+
+    `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
+    either, nothing is asked.
+    `on_case` gets every made case once, in the engine's thread, also those that the verifier
+    rejected. `rerun_command` and
+    `record_command` give the shell line that reruns, or records, a case; the latter takes the
+    fingerprint of the judge that lacks a verdict, empty where there is no case yet. `retry` is for
+    the
+    session's own client; `complete` is tried again after a time-out alone. `retry_unscored` asks
+    again what was recorded and could not be used; `prune` leaves verdicts of earlier judges out of
+    recordings, and `prune_command` gives the shell line that does so for a case's suite.
+    `processes` and `session` say how many processes
+    share the session's limits, and which session it is; `shared_slots` are lock files, one for each
+    call that all of them together may have in flight; `ledger` holds the budget that they share.
+    Without `ask`, no call is made whatever the mode. `review` is where cases go before they are
+    judged; `on_reviewed` gets each case that a person decided about and that is used, with the
+    decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
+    asked then. `ends_session` are the errors of user code that end the session instead of the case
+    alone. `selected` gives how many cases of a suite the session is to run.
+    """
+
+    max_workers: int
+    redactor: Redactor
+    on_case: Callable[[Case], None]
+    rerun_command: Callable[[CaseSpec], str]
+    record_command: Callable[[CaseSpec, str], str]
+    record_mode: RecordMode | None = None
+    judge_record_mode: RecordMode | None = None
+    complete: Complete | None = None
+    retry: RetryPolicy | None = None
+    retry_unscored: bool = False
+    prune: bool = False
+    prune_command: Callable[[CaseSpec], str] = lambda _case: "pytest --jrh-prune"
+    processes: int = 1
+    shared_slots: tuple[Path, ...] = ()
+    session: str = ""
+    ledger: Ledger | None = None
+    ask: bool = True
+    review: ReviewDesk | None = None
+    on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
+    is_orphan: Callable[[], bool] | None = None
+    ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
+    selected: Callable[[str], int] = lambda _suite: 1
+
+    def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
+        """The record mode of a suite's generation or judging."""
+        modes = ready.suite.config.replay.record_modes(self.record_mode, self.judge_record_mode)
+        if not self.ask and modes == ("none", "none"):
+            # A plan without a record mode says what recording would take.
+            return "new_episodes"
+        return modes[judging]
+
+
+class Trials:
+    """Tries each model of a session once, without sending anything."""
+
+    def __init__(self, client: LiteLLMExchange, http: HttpRecorder) -> None:
+        self._client = client
+        self._http = http
+        self._failures: dict[StageModel, Failure | None] = {}
+        self._one = asyncio.Lock()
+
+    async def failure(self, stage: StageModel) -> Failure | None:
+        """Why this model cannot be asked; None where it can."""
+        # Stages that ask one model in one way are tried once: a trial takes as long as a call
+        # without its answer.
+        trial_stage = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
+        async with self._one:
+            if trial_stage not in self._failures:
+                self._failures[trial_stage] = await self._try(trial_stage)
+        return self._failures[trial_stage]
+
+    async def _try(self, stage: StageModel) -> Failure | None:
+        # Whatever would be sent finds no recording: then there is a key to send it with.
+        with self._http.replaying(()) as capture:
+            failure = await self._client.trial(stage)
+        if capture.missed is None and failure is not None:
+            return failure
+        # litellm sends some providers' calls without a key; a server of the user's own may want
+        # none.
+        without_key = (
+            capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
+        )
+        if without_key:
+            return failure
+        address = stage.api_base or named_by_environment(capture.address)
+        return await unreachable(address) if address is not None else None
+
+
+async def _checked(
+    live: Exchange, check: Callable[[], Awaitable[None]], request: CallRequest
+) -> Answer:
+    """Make a call once all that its case needs can be asked."""
+    await check()
+    return await live(request)
+
+
+class Calls:
+    """Makes the tapes; the client behind them is made when the first one needs it."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        suites: Mapping[str, ReadySuite],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._suites = suites
+        self._stopping = stopping
+        self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
+        self._client: LiteLLMExchange | None = None
+        self._http: HttpRecorder | None = None
+        self._trials: Trials | None = None
+        self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
+        self._lacks: dict[tuple[str, str | None], str] = {}
+        self._code: CodeRunner | None = None
+        self._said: dict[str, None] = {}
+        self._pace = Pace(time.monotonic, processes=settings.processes)
+        self._versions: dict[str, ModelVersions] = {}
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the client has to tell the user."""
+        client = self._client.notices if self._client else ()
+        return (*client, *self._said)
+
+    @property
+    def versions(self) -> dict[str, VersionTally]:
+        """Which versions of models have answered, by suite."""
+        return {suite: versions.tally for suite, versions in self._versions.items()}
+
+    @property
+    def in_flight(self) -> Counter[StageName]:
+        """The calls of each stage that wait for an answer."""
+        client = self._client.in_flight if self._client else Counter[StageName]()
+        return self._slots.in_flight + client
+
+    def stop(self) -> None:
+        """Begin no more calls."""
+        if self._client is not None:
+            self._client.stop()
+
+    async def close(self) -> None:
+        """Take everything down, once no call is in flight."""
+        if self._code is not None:
+            self._code.threads.close()
+        if self._http is not None:
+            self._http.remove()
+        if self._client is not None:
+            await self._client.aclose()
+
+    def tape(self, attempt: Attempt, ready: ReadySuite, *, judging: bool) -> Tape:
+        """The tape that a case's calls of one kind go through."""
+        folder = ready.suite.cassette_dir
+        mode = self._settings.mode(ready, judging=judging)
+        path = cassette_path(folder, attempt.spec, judging=judging)
+        runs_code = judging and ready.judges[attempt.spec.judge].runs_code
+        check = partial(self._check, attempt.spec, ready, judging=judging)
+        recording = self._recording(ready, mode, None if runs_code else check)
+        tape = Tape(
+            folder,
+            path,
+            mode,
+            recording,
+            case=case_id(attempt.spec),
+            shared=attempt.spec in ready.bases,
+            former=partial(self._former, folder, attempt.spec, ready) if judging else tuple,
+        )
+        attempt.tapes.append(tape)
+        if judging:
+            attempt.judging = tape
+        return tape
+
+    def _former(self, folder: Path, spec: CaseSpec, ready: ReadySuite) -> list[Path]:
+        """Where a judge, the first of those that ask alike, may have recorded before."""
+        fingerprints = ready.judge_fingerprints
+        alike = [name for name, asked in fingerprints.items() if asked == fingerprints[spec.judge]]
+        if alike[0] != spec.judge:
+            return []
+        if ready.suite.name not in self._former_of:
+            self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
+        return self._former_of[ready.suite.name](spec)
+
+    async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
+        """End the session where a model or judge that a case needs cannot be asked."""
+        judged = ready.test(spec.test).evaluate or spec in ready.bases
+        judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
+        stages: tuple[StageModel, ...] = ()
+        if not judging:
+            stages = tuple(ready.suite.stages.values())
+        if judge is not None:
+            stages = (*stages, *judge.models)
+        failures = [await self._failure(stage) for stage in stages]
+        if any(failures) or (judge is not None and self._lacking(ready, judge)):
+            problems = []
+            for suite in self._suites.values():
+                problems += await self._unaskable(suite)
+            raise SessionEnd(InputError(problems))
+
+    async def _failure(self, stage: StageModel) -> Failure | None:
+        # A client that the project supplies knows by itself whom it can ask.
+        return None if self._trials is None else await self._trials.failure(stage)
+
+    def _asks(self, ready: ReadySuite, *, judging: bool) -> bool:
+        return self._settings.mode(ready, judging=judging) != "none"
+
+    async def _unaskable(self, ready: ReadySuite) -> list[Problem]:
+        """What of a suite cannot be asked, as one problem for each cause and its advice."""
+        suite = ready.suite
+        cases = self._settings.selected(suite.name)
+        judges: list[SuiteJudge] = []
+        stages: list[StageModel] = []
+        if self._asks(ready, judging=False):
+            stages += suite.stages.values()
+        if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
+            judges += ready.judges.values()
+        for judge in judges:
+            stages += judge.models
+        users: dict[tuple[str, str | None], dict[str, None]] = {}
+        for stage in stages:
+            failure = await self._failure(stage)
+            if failure is not None:
+                # litellm's own words after it are about the model's name, which is said here.
+                cause = f"{failure.cause.partition(': ')[0]}, for {stage.model}"
+                users.setdefault((cause, failure.advice), {})[stage.stage] = None
+        causes = {
+            f"{cause} ({', '.join(names)})": advice for (cause, advice), names in users.items()
+        }
+        for judge in judges:
+            if lacks := self._lacking(ready, judge):
+                causes[f"the judge {judge.label} cannot be asked: {lacks}"] = None
+        problems = []
+        for cause, advice in causes.items():
+            message = f"suite {suite.name}: {cause}; needed by up to {counted(cases, 'case')}"
+            problems.append(Problem(self._settings.redactor.text(message), hint=advice))
+        return problems if cases else []
+
+    def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
+        """What a judge asks with about the case of a tape."""
+        label = ready.judges[judge].label
+        return TapedCalls(tape, repeat, label, lambda: self._code_runner(ready, judge))
+
+    def _lacking(self, ready: ReadySuite, judge: SuiteJudge) -> str:
+        """What the judge lacks: looked for once, and only where something is to be asked."""
+        key = ready.suite.name, judge.name
+        if key not in self._lacks:
+            self._lacks[key] = judge.lacks
+        return self._lacks[key]
+
+    def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
+        """What runs a judge's own code."""
+        from pytest_jrh.engine.own_code import CodeThreads
+
+        suite, judge_code = ready.suite, ready.judges[judge]
+        loop = asyncio.get_running_loop()
+        name = judge_code.label if judge is None else f"{judge} ({judge_code.label})"
+        limit = next(entry.stage.rate_limit for entry in suite.judges if entry.name == judge)
+
+        def kept(tape: Tape) -> KeptRequests:
+            return KeptRequests(
+                tape,
+                self._recorder(),
+                admit=partial(self._admit, ready, judge_code),
+                paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
+                later=loop.call_soon_threadsafe,
+                say=lambda text: self._say(f"suite {suite.name}: {text}"),
+                keyless=lambda names: self._say(
+                    f"suite {suite.name}: {about_placeholders(judge_code.label, names)}"
+                ),
+            )
+
+        if self._code is None:
+            places = asyncio.Semaphore(self._settings.max_workers)
+            self._code = CodeRunner(kept, CodeThreads(), places)
+        return replace(self._code, kept=kept)
+
+    def _say(self, text: str) -> None:
+        self._said[text] = None
+
+    def _admit(self, ready: ReadySuite, judge: SuiteJudge) -> Halt | None:
+        """Count a request of a judge's own code, or say why it must not be sent."""
+        if lacks := self._lacking(ready, judge):
+            return Halt("unready", lacks)
+        ledger = self._settings.ledger
+        refusal = ledger.enter(0.0) if ledger is not None else None
+        return None if refusal is None else Halt("budget", refusal)
+
+    async def _paced(self, judge: StageModel) -> None:
+        """Wait until a verdict may be asked for."""
+        while wait := self._pace.wait(judge):
+            if self._stopping():
+                raise Stopped
+            await asyncio.sleep(min(wait, _LONGEST_NAP))
+
+    def _recorder(self) -> HttpRecorder:
+        """The session's patch of the HTTP libraries, installed when the first one needs it."""
+        if self._http is None:
+            from pytest_jrh.recording.recorder import HttpRecorder
+
+            self._http = HttpRecorder(self._settings.redactor)
+            self._http.install()
+        return self._http
+
+    def _recording(
+        self,
+        ready: ReadySuite,
+        mode: RecordMode,
+        check: Callable[[], Awaitable[None]] | None,
+    ) -> Recording:
+        """How calls are recorded that are made after a check; a judge's own code has none."""
+        settings = self._settings
+        asks = settings.ask and mode != "none"
+        live: Exchange | None = None
+        if asks:
+            live = self._late_live if check is None else partial(_checked, self._live(), check)
+        supplied = settings.complete is not None
+        return Recording(
+            redactor=settings.redactor,
+            live=live,
+            http=self._recorder() if asks and not supplied else None,
+            versions=self._versions_of(ready) if asks and not supplied else None,
+            stopping=self._stopping,
+            session=settings.session,
+            planning=not settings.ask,
+        )
+
+    def _versions_of(self, ready: ReadySuite) -> ModelVersions:
+        """What keeps the model versions of a suite."""
+        from pytest_jrh.recording.versions import ModelVersions
+
+        suite = ready.suite
+        if suite.name not in self._versions:
+            self._versions[suite.name] = ModelVersions(suite.cassette_dir)
+        return self._versions[suite.name]
+
+    async def _late_live(self, request: CallRequest) -> Answer:
+        """Ask a model for a judge that need not ask any: importing litellm takes seconds."""
+        return await self._live()(request)
+
+    def _live(self) -> Exchange:
+        """The way to the models, made when needed: importing litellm takes seconds."""
+        from pytest_jrh.llm.client import LiteLLMExchange
+        from pytest_jrh.llm.transport import RetryPolicy
+
+        complete = self._settings.complete
+        retry = self._settings.retry or RetryPolicy()
+        if complete is not None:
+            return SuppliedExchange(
+                complete,
+                self._settings.ledger,
+                self._slots,
+                self._settings.ends_session,
+                stopping=self._stopping,
+                most_timeouts=retry.timeouts,
+            )
+        if self._client is None:
+            recorder = self._recorder()
+            self._client = LiteLLMExchange(
+                limit=self._settings.max_workers,
+                shared_slots=self._settings.shared_slots,
+                retry=retry,
+                processes=self._settings.processes,
+                ledger=self._settings.ledger,
+                redact=self._settings.redactor.text,
+            )
+            self._trials = Trials(self._client, recorder)
+        return self._client
+
+
+class SuppliedExchange:
+    """Asks the project's client; its parsed completion is read again like any answer.
+
+    What it raises is a `model_error` of the case. Only `ends_session` ends the session,
+    and `Unscored` is passed on as the outcome that it names. A call ends with the stage's
+    `timeout`, or our own client's default, and is then tried as often as our own client would
+    (`most_timeouts`).
+    """
+
+    def __init__(
+        self,
+        complete: Complete,
+        ledger: Ledger | None,
+        slots: Slots,
+        ends_session: tuple[type[BaseException], ...],
+        *,
+        stopping: Callable[[], bool],
+        most_timeouts: int,
+    ) -> None:
+        self._complete = complete
+        self._ledger = ledger
+        self._slots = slots
+        self._ends_session = ends_session
+        self._stopping = stopping
+        self._most_timeouts = most_timeouts
+
+    async def __call__(self, request: CallRequest) -> Answer:
+        from pytest_jrh.llm.client import DEFAULT_TIMEOUT
+
+        timeout = request.stage.timeout or DEFAULT_TIMEOUT
+        for _ in range(self._most_timeouts):
+            async with self._slots.one(request.stage.stage):
+                if self._stopping():
+                    raise Stopped
+                refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+                if refusal is not None:
+                    raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+                text = await self._counted(request, timeout)
+                if text is not None:
+                    return Answer(text)
+        raise _late(request.stage, timeout, self._most_timeouts)
+
+    async def _counted(self, request: CallRequest, timeout: float) -> str | None:
+        """Make and count one attempt: what a failed client has sent may be billed."""
+        attempts = request.attempts
+        attempts.sent += 1
+        try:
+            text = await self._in_time(request, timeout)
+        except Unscored as trouble:
+            # A client that is built on ours may end without having asked.
+            attempts.sent -= not UNSCORED[trouble.outcome].asked
+            attempts.lost += trouble.outcome == "model_error"
+            raise
+        attempts.lost += text is None
+        return text
+
+    async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
+        """What the client answers; None after `timeout` seconds: it may ignore cancellation."""
+        asking = asyncio.create_task(self._text(request))
+        try:
+            await asyncio.wait([asking], timeout=timeout)
+        except asyncio.CancelledError:
+            asking.cancel()
+            raise
+        if not asking.done():
+            asking.cancel()
+            return None
+        return asking.result()
+
+    async def _text(self, request: CallRequest) -> str:
+        try:
+            completion = await self._complete(
+                request.stage, request.messages, request.response_model
+            )
+            text: object = completion.text
+            if not isinstance(text, str):
+                raise TypeError("the client must return a `pytest_jrh.Completion`, with a text")
+        except self._ends_session as error:
+            raise SessionEnd(error) from error
+        except (Stopped, SessionEnd):
+            raise
+        except BaseException as error:
+            if isinstance(error, Unscored) or _is_cancelled(error):
+                raise
+            raise Unscored(
+                "model_error",
+                stage=request.stage.stage,
+                cause=f"The client of `pytest_jrh_complete` raised {error_text(error)}",
+                advice="Fix it and run again: recorded calls are kept, and only the missing ones "
+                "are made.",
+                places=error_places(error),
+            ) from error
+        return text
+
+
+def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
+    default = " (the default)" if stage.timeout is None else ""
+    return Unscored(
+        "model_error",
+        stage=stage.stage,
+        cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s "
+        f"({attempts} attempts); `timeout` is {timeout:g}{default}.",
+        advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
+        "the client time out earlier; then run again: only the missing calls are made.",
+    )
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    """Whether the engine cancels this call, and not the client itself."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        task = None
+    if task is None:
+        # The coroutine is being closed without its loop.
+        return isinstance(error, GeneratorExit)
+    return isinstance(error, asyncio.CancelledError) and task.cancelling() > 0
