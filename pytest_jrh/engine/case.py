@@ -112,7 +112,7 @@ class Attempt:
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
     `base` is the go at the case that it changes, and of one that probes change `waits` says that
     its askers hold the places among the cases at work. `counted` is False where what it took counts
-    for another case. `shared_tapes` are those that its case was made with by another judge's go.
+    for another case.
     """
 
     spec: CaseSpec
@@ -127,24 +127,7 @@ class Attempt:
     waits: bool = False
     counted: bool = True
     base_scores: tuple[int, ...] = ()
-    shared_tapes: tuple[Tape, ...] = ()
     turns_shown: ShownTurns | None = None
-
-    @property
-    def renews_case(self) -> bool:
-        """Whether its case, or the one that a probe changes, was recorded beside an old one."""
-        tapes = [tape for tape in (*self.shared_tapes, *self.tapes) if tape is not self.judging]
-        if any(tape.renews for tape in tapes):
-            return True
-        return self.base is not None and self.base.renews_case
-
-    async def settle(self, *, completed: bool) -> None:
-        """Let new recordings replace old ones if the case was completed; else keep the old ones."""
-        tapes = dict.fromkeys((*self.shared_tapes, *self.tapes))
-        async with contextlib.AsyncExitStack() as settling:
-            # The judge's comes first: who waits for it may hold the case's.
-            for tape in tapes:
-                settling.push_async_callback(tape.settle, completed=completed)
 
     def take(self, other: Attempt, *, counted: bool) -> None:
         """Be what another go at the same spec has come to."""
@@ -197,31 +180,6 @@ class Attempt:
         )
 
 
-@dataclass
-class PanelGoes:
-    """Settles a panel's attempts at one case together: a case that is recorded anew replaces the
-    old one once all that are `awaited` have ended. `whole` says of each whether it was completed.
-    """
-
-    awaited: set[CaseSpec] = field(default_factory=set)
-    whole: dict[CaseSpec, bool] = field(default_factory=dict)
-    waiting: dict[CaseSpec, Attempt] = field(default_factory=dict)
-
-    async def settle(self, attempt: Attempt, *, completed: bool) -> None:
-        """Settle a go, and where it is the last, those that waited for it."""
-        self.whole[attempt.spec] = completed
-        if not attempt.renews_case:
-            await attempt.settle(completed=completed)
-        else:
-            # Nobody is kept from the recordings until the others have ended, which may be long.
-            await attempt.settle(completed=False)
-            self.waiting[attempt.spec] = attempt
-        if self.awaited <= self.whole.keys() and all(self.whole.values()):
-            while self.waiting:
-                _, waiting = self.waiting.popitem()
-                await waiting.settle(completed=True)
-
-
 class CaseMaker:
     """Makes a session's cases; the last `keep` that a panel shares are remembered."""
 
@@ -267,10 +225,7 @@ class CaseMaker:
             if len(self._generations) > self._keep:
                 self._generations.popitem(last=False)
         work_of_case.asked_by.add(attempt.spec)
-        case = await work_of_case.task
-        maker = work_of_case.attempt
-        attempt.shared_tapes = tuple(tape for tape in maker.tapes if tape is not maker.judging)
-        return case
+        return await work_of_case.task
 
     async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
         """The tools of a suite's log, and of the log as it was, for which it is read once."""

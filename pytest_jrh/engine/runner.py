@@ -7,14 +7,12 @@ about twice as many where calls are made, in the order of the specs. Nothing her
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
 from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
 from pytest_jrh.core.transcript import has_media
@@ -25,7 +23,6 @@ from pytest_jrh.engine.case import (
     Calls,
     CaseMaker,
     EngineSettings,
-    PanelGoes,
     judgment_of,
     to_its_end,
 )
@@ -37,7 +34,7 @@ from pytest_jrh.reports.failures import disagreement_text, unscored_text
 from pytest_jrh.store.outputs import debug_paths
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import Case, CaseSpec, Judgment
     from pytest_jrh.core.redact import Redactor
@@ -91,7 +88,6 @@ class CaseRunner:
         self._maker = CaseMaker(settings, self.calls, keep=2 * self._most_at_work, asks=asks)
         self._bases = Bases(self._made_and_judged, keep=max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
-        self._panels: dict[str, PanelGoes] = {}
         self.unfinished: list[CaseResult] = []
         self._finalized: asyncio.Task[None] | None = None
         self._said: dict[str, None] = {}
@@ -117,9 +113,6 @@ class CaseRunner:
                     if not self._suites[spec.suite].is_unlabelled(spec)
                 )
             self._announced.update(spec for spec, _ in announced if self._is_base(spec))
-            for spec, _ in announced:
-                if (panel := self._panel(spec)) is not None:
-                    panel.awaited.add(spec)
             for spec, future in announced:
                 await self._places.acquire()
                 task = asyncio.create_task(self._work(spec, future))
@@ -213,8 +206,7 @@ class CaseRunner:
     async def _result(self, attempt: Attempt) -> CaseResult:
         spec = attempt.spec
         try:
-            async with _settled(attempt, self._panel(spec)):
-                judgment = await self._judged(attempt)
+            judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
             return attempt.result("no_case", skip=skip, rejected=reason.rejected)
@@ -266,21 +258,13 @@ class CaseRunner:
         attempt.case = await self._case_to_judge(attempt, ready)
         return await self._judgment(attempt, ready) if ready.test(spec.test).evaluate else None
 
-    def _panel(self, spec: CaseSpec) -> PanelGoes | None:
-        """The goes of all judges at the case of this one; None where there is one judge."""
-        if spec.judge is None:
-            return None
-        case = spec.base_case if spec.variant else spec
-        return self._panels.setdefault(generation_id(case), PanelGoes())
-
     def _is_base(self, spec: CaseSpec) -> bool:
         return spec in self._suites[spec.suite].bases
 
     async def _made_and_judged(self, attempt: Attempt) -> Judgment:
         ready = self._suites[attempt.spec.suite]
-        async with _settled(attempt, self._panel(attempt.spec)):
-            attempt.case = await self._case_to_judge(attempt, ready)
-            return await self._judgment(attempt, ready)
+        attempt.case = await self._case_to_judge(attempt, ready)
+        return await self._judgment(attempt, ready)
 
     async def _judged_base(self, attempt: Attempt) -> Judgment:
         """The verdict on a case that probes change, whichever of them asked for it first."""
@@ -429,28 +413,6 @@ class CaseRunner:
 
     def _say(self, spec: CaseSpec, sentence: str) -> None:
         self._said[f"suite {spec.suite}: {sentence}"] = None
-
-
-@contextlib.asynccontextmanager
-async def _settled(attempt: Attempt, panel: PanelGoes | None) -> AsyncIterator[None]:
-    """Keep new recordings of a completed attempt, else old ones; a `panel` settles as one."""
-    is_settled = False
-    try:
-        yield
-        is_settled = True
-    except NoVerdictCase:
-        is_settled = True
-        raise
-    except Unscored as trouble:
-        # A judge that is not to be recorded has no new recording to wait for.
-        waits = attempt.judging is None or attempt.judging.records
-        is_settled = UNSCORED[trouble.outcome].final or not waits
-        raise
-    finally:
-        if panel is None:
-            await attempt.settle(completed=is_settled)
-        else:
-            await panel.settle(attempt, completed=is_settled)
 
 
 def _without_secrets(case: Case, redactor: Redactor) -> Case:

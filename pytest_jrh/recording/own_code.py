@@ -194,14 +194,6 @@ class KeptRequests:
         tape = self.tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
         recorded = entry.interactions if entry is not None else ()
-        interrupted = tape.interrupted(judging.fingerprint) if live else None
-        if interrupted is not None:
-            new = [
-                interaction
-                for interaction in interrupted.interactions
-                if interaction not in recorded
-            ]
-            recorded = (*recorded, *new)
         has_verdict = entry is not None and entry.answer.finish_reason != _UNFINISHED
         if live and not has_verdict:
             await self.paced()
@@ -298,15 +290,11 @@ class KeptRequests:
             json.dumps(fields, ensure_ascii=False) if fields else "",
             finish_reason="stop" if fields else _UNFINISHED,
         )
+        kept = exchanges.kept(judged=judged is not None)
+        if not fields and not kept:
+            return
         self.tape.record(
-            RecordedCall(
-                judging.fingerprint,
-                judging.stage,
-                judging.parts,
-                answer,
-                sequence,
-                exchanges.kept(judged=judged is not None),
-            )
+            RecordedCall(judging.fingerprint, judging.stage, judging.parts, answer, sequence, kept)
         )
 
     def _scrubbed(self, judged: Judged) -> Judged:

@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     from pytest_jrh.recording.versions import ModelVersions
 
 
-# The ending of a cassette that is recorded anew while the old one stays.
-RENEWED = ".renewed"
-
-
 def side_file(folder: Path, cassette: Path, ending: str) -> Path:
     """Where a folder of cassettes has what belongs to one of them and is not committed."""
     name = digest(cassette.relative_to(folder).as_posix())[:32]
@@ -75,17 +71,10 @@ class Pointer:
             return None
         if holder == asker:
             return None
-        renewal = side_file(self.folder, holder, RENEWED)
-        for path in (renewal, holder) if anew else (holder, renewal):
-            entries = Cassette.load(path, interactions=True).entries
-            if fingerprint in entries:
-                return entries[fingerprint]
-            if anew and entries:
-                break
-        return None
+        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
     def write(self, holder: Path) -> None:
-        """Name the cassette that will hold the call; raises `OSError` as it comes."""
+        """Name the cassette that holds the call; raises `OSError` as it comes."""
         cassette = holder.relative_to(self.folder).as_posix()
         atomic_write(self.path, json.dumps({"session": self.session, "cassette": cassette}))
 
@@ -125,8 +114,8 @@ class Tape:
     A lock is held from the first call to be made until the tape is closed, and the cassette read
     once more after taking it, so that two processes never pay for the same call. `case`
     is the case's id. A `shared` one is asked for by several cases, of which only the first of a
-    session records it anew. A cassette that is recorded anew is written beside the old one, and
-    takes its place when the tape is settled: until then a session that ends early loses nothing.
+    session records it anew. Calls that are recorded anew take the place of the old ones as their
+    answers come, and what the case no longer asks goes when it has come to its end.
     What it does not hold is answered from a `former` cassette that does, which stays as it is.
     """
 
@@ -154,8 +143,10 @@ class Tape:
         self._mode = mode
         self._recording = recording
         self._shared = shared
-        self._cassette = Cassette(path) if self._starts_anew else Cassette.load(self._place)
-        self.was_complete = self._cassette.complete
+        self._anew = self._starts_anew
+        self._made: set[str] = set()
+        self._cassette = Cassette.load(path)
+        self.was_complete = self._cassette.complete and not self._anew
         self._renewed: set[str] = set()
         self._used: set[str] = set()
         self._tries = False
@@ -163,7 +154,6 @@ class Tape:
         self._resources = contextlib.AsyncExitStack()
         self._locking = asyncio.Lock()
         self._locked = False
-        self._released = False
 
     @property
     def _locks(self) -> Path:
@@ -172,22 +162,6 @@ class Tape:
     @property
     def _starts_anew(self) -> bool:
         return self._mode == "all" and not (self._shared and self._is_marked())
-
-    @property
-    def _renewal(self) -> Path:
-        return side_file(self._folder, self.path, RENEWED)
-
-    @property
-    def _place(self) -> Path:
-        """Where the calls are: those that another case of the session records anew are beside the
-        old ones.
-        """
-        return self._renewal if self._mode == "all" and self._renewal.is_file() else self.path
-
-    @property
-    def renews(self) -> bool:
-        """Whether the calls are recorded beside old ones, whose place they have not taken yet."""
-        return self._cassette.path != self.path
 
     @property
     def closed(self) -> bool:
@@ -206,19 +180,20 @@ class Tape:
 
     def recorded(self, fingerprint: str, *, interactions: bool = False) -> RecordedCall | None:
         """The recorded call with this fingerprint; None where there is none."""
-        if interactions and not self._locked and not self._starts_anew:
-            return Cassette.load(self._cassette.path, interactions=True).find(fingerprint)
-        return self._cassette.find(fingerprint)
+        if interactions and not self._locked and not self._anew:
+            return Cassette.load(self.path, interactions=True).find(fingerprint)
+        return self._find(fingerprint)
 
-    def interrupted(self, fingerprint: str) -> RecordedCall | None:
-        """A call of a session that was to record the case anew and did not come to its end."""
-        if self._mode == "all" or fingerprint in self._renewed:
+    def _find(self, fingerprint: str) -> RecordedCall | None:
+        """The recorded call; None where it is to be recorded anew."""
+        entry = self._cassette.find(fingerprint)
+        if entry is None or (self._anew and entry.fingerprint not in self._made):
             return None
-        return Cassette.load(self._renewal, interactions=True).find(fingerprint)
+        return entry
 
     def _former_call(self, fingerprint: str) -> RecordedCall | None:
         """The call in a cassette of before; None where it is to be asked anew."""
-        if self._starts_anew or fingerprint in self._renewed:
+        if self._anew or fingerprint in self._renewed:
             return None
         if self._former is None:
             self._former = [Cassette.load(path) for path in self._former_paths()]
@@ -231,12 +206,15 @@ class Tape:
     def record(self, entry: RecordedCall) -> None:
         """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
         if self._recording.versions is not None:
-            earlier = self._cassette.entries.get(entry.fingerprint)
-            self._recording.versions.add(self.path, entry, earlier)
-        self._cassette.entries[entry.fingerprint] = entry
+            self._recording.versions.add(self.path, entry, self._find(entry.fingerprint))
+        self._keep(entry)
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
         self._save(entry.stage)
+
+    def _keep(self, entry: RecordedCall) -> None:
+        self._cassette.entries[entry.fingerprint] = entry
+        self._made.add(entry.fingerprint)
 
     def next_place(self) -> int:
         """The place of the next call in the case's own order."""
@@ -251,46 +229,16 @@ class Tape:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if not self.renews:
-            await self._resources.aclose()
-
-    async def settle(self, *, completed: bool) -> None:
-        """Let a complete new recording take the place of the old one, where the case is
-        `completed`: it came to its end. Otherwise the old one stays.
-
-        Raises `Unscored` where the file cannot be written.
-        """
-        try:
-            if completed and self.renews and self._cassette.complete:
-                await self._take_place()
-        finally:
-            self._released = True
-            await self._resources.aclose()
-
-    async def _take_place(self) -> None:
-        if not self._locked:
-            # Another case of the session has recorded it, and may have settled it.
-            await self.lock("finish")
-        elif self._released:
-            # Another judge of the panel had no verdict; what is beside may be another session's.
-            await self._hold(self._resources, self._lock_file, "finish")
-            self._cassette.path = self._renewal
-            self._save("finish")
-        if self.renews:
-            with writing("finish", f"the new recording could not take the place of {self.path}"):
-                self._renewal.replace(self.path)
-            self._cassette.path = self.path
+        await self._resources.aclose()
 
     async def __call__(self, request: CallRequest) -> Answer:
         sequence = self.next_place()
         if request.stage.stage == JUDGE.name:
             self.sent.asked(request.messages)
-        entry = self._cassette.find(request.fingerprint) or self._former_call(request.fingerprint)
+        entry = self._find(request.fingerprint) or self._former_call(request.fingerprint)
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)
-            entry = self._cassette.find(request.fingerprint)
-            if entry is None and (entry := self.interrupted(request.fingerprint)) is not None:
-                self.record(replace(entry, sequence=sequence))
+            entry = self._find(request.fingerprint)
             if entry is None:
                 if is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
@@ -319,7 +267,7 @@ class Tape:
     @property
     def has_calls(self) -> bool:
         """Whether any call is recorded."""
-        return bool(self._cassette.entries)
+        return bool(self._made if self._anew else self._cassette.entries)
 
     @contextlib.contextmanager
     def only_replaying(self) -> Iterator[list[Lookup]]:
@@ -370,9 +318,12 @@ class Tape:
         Raises `Unscored` where the file cannot be written.
         """
         may_keep = self._may_ask or (self._locked and self.records)
-        if self._cassette.complete or not self._cassette.entries or not may_keep:
+        if self._cassette.complete or not self.has_calls or not may_keep:
             return
         await self.lock("finish")
+        if self._anew:
+            for fingerprint in self._cassette.entries.keys() - self._made:
+                del self._cassette.entries[fingerprint]
         if not self._cassette.complete:
             self._cassette.complete = True
             self._save("finish")
@@ -389,7 +340,7 @@ class Tape:
                 # Answered from a former cassette, beside which this one says nothing.
                 return []
             asked.append(entry)
-        if not asked or self.renews:
+        if not asked or self._anew:
             return []
         calls = self._cassette.entries.values()
         return [
@@ -421,14 +372,12 @@ class Tape:
             pointer = Pointer(path, self._folder, self._recording.session)
             entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
             if entry is None:
-                # Before the call is made, so that a kill loses nothing.
-                with writing(
-                    request.stage.stage,
-                    f"no call was made, because its answer could not be stored under {self._locks}",
-                ):
+                answer = await self._record(request, sequence)
+                # Without it the others ask by themselves.
+                with contextlib.suppress(OSError):
                     pointer.write(self.path)
-                return await self._record(request, sequence)
-            self._cassette.entries[fingerprint] = replace(entry, sequence=sequence)
+                return answer
+            self._keep(replace(entry, sequence=sequence))
             self._cassette.complete = False
             self._save(request.stage.stage)
         self._replayed(request, entry.answer, sequence)
@@ -491,7 +440,7 @@ class Tape:
         """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
         none.
         """
-        return room_for(answers, self._cassette.path, self._locks)
+        return room_for(answers, self.path, self._locks)
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""
@@ -517,14 +466,9 @@ class Tape:
             if self._locked:
                 return
             await self._hold(self._resources, self._lock_file, stage)
-            if not self._starts_anew:
-                self._cassette = Cassette.load(self._place, interactions=True)
-            else:
-                # What a session before has left there is of no use.
-                with writing(stage, f"nothing can be stored under {self._locks}"):
-                    self._renewal.unlink(missing_ok=True)
-                if self.path.is_file():
-                    self._cassette.path = self._renewal
+            # Another case of the session may have recorded it in the meantime.
+            self._anew = self._starts_anew
+            self._cassette = Cassette.load(self.path, interactions=True)
             self._locked = True
 
     @property
