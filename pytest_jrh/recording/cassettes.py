@@ -4,14 +4,15 @@ The metadata comes first in the file and holds one entry per finished call; the 
 as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrpy and every other
 reader of YAML read the whole file, and a replay reads this head alone, with `json`; a head in other
 YAML is read as such. Files are written whole, after every call, to a temporary file that is read
-back and then renamed.
+back and then renamed. Room for an answer is kept on the disk before its call is paid for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain, islice
@@ -30,13 +31,16 @@ from pydantic import (
 
 from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.documents import dotted
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
+from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.llm.calls import Answer, SchemaSent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
+
+    from pytest_jrh.llm.calls import CallRequest
 
 
 _VCR_FORMAT = 1
@@ -467,3 +471,56 @@ def prune(cassettes: Iterable[Path]) -> tuple[list[Path], list[str]]:
         else:
             removed.append(path)
     return removed, problems
+
+
+MAKE_ROOM = "Make room or fix the permissions, then run again: every call saved before is kept."
+# An answer is kept twice, as text and as the HTTP exchange; providers put about a page around it.
+_ANSWER = 32_768
+# Pretty-printed, indented and escaped, a request takes more than its letters.
+_SPREAD = 2
+
+
+def size_of(request: CallRequest) -> int:
+    """The bytes of what a model is asked with."""
+    size = 0
+    for message in request.messages:
+        size += len(message_text(message).encode("utf-8", "replace")) + sum(image_sizes(message))
+    return size
+
+
+@contextlib.contextmanager
+def room_for(request_size: int, cassette: Path, folder: Path) -> Iterator[None]:
+    """Keep as much of the folder's disk as the cassette will take with a request of `request_size`
+    bytes and its answer, until the block ends.
+
+    `folder` has to exist. A process that dies leaves nothing behind. Raises `OSError` where there
+    is not that much.
+    """
+    import tempfile
+
+    try:
+        so_far = cassette.stat().st_size
+    except FileNotFoundError:
+        so_far = 0
+    with tempfile.TemporaryFile(dir=folder) as file:
+        # A file with holes would take no room.
+        file.write(bytes(so_far + _SPREAD * request_size + _ANSWER))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def writing(stage: str, content: str) -> Iterator[None]:
+    """Turn what goes wrong with a file into what the user reads in the case.
+
+    `content` is what is not on the disk then.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise Unscored(
+            "model_error",
+            stage=stage,
+            cause=f"{content}: {error.strerror or error}.",
+            advice=MAKE_ROOM,
+        ) from error

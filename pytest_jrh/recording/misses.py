@@ -11,9 +11,8 @@ from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
-from pytest_jrh.recording.cassettes import Cassette
+from pytest_jrh.recording.cassettes import MAKE_ROOM, Cassette
 from pytest_jrh.recording.exchanges import path_of
-from pytest_jrh.recording.recorder import MAKE_ROOM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

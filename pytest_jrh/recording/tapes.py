@@ -23,9 +23,8 @@ from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.locks import held
-from pytest_jrh.recording.cassettes import Cassette, RecordedCall
+from pytest_jrh.recording.cassettes import Cassette, RecordedCall, room_for, size_of, writing
 from pytest_jrh.recording.misses import unrecorded
-from pytest_jrh.recording.recorder import Capture, room_for, size_of, writing
 from pytest_jrh.recording.shown import SentTexts
 
 if TYPE_CHECKING:
@@ -392,7 +391,7 @@ class Tape:
         attempts = Attempts()
         with (
             self._room(request),
-            http.recording() if http else contextlib.nullcontext(Capture()) as capture,
+            http.recording() if http else contextlib.nullcontext() as capture,
         ):
             try:
                 recorded_request = replace(request, case=self._case, attempts=attempts)
@@ -412,7 +411,7 @@ class Tape:
             request.parts,
             answer,
             sequence,
-            tuple(capture.made[-1:]),
+            tuple(capture.made[-1:]) if capture is not None else (),
             self._scrubbed_fingerprint(request),
         )
         spent = _spent(answer, calls=1)

@@ -31,18 +31,6 @@ async def asked():
 def ask(text):
     asyncio.run(asked())
 """,
-    "a subclass that sends by itself": """
-import http.client
-class Connection(http.client.HTTPConnection):
-    def send(self, data):
-        if self.sock is None:
-            self.connect()
-        self.sock.sendall(data)
-def ask(text):
-    line = Connection(URL.split("/")[2])
-    line.request("POST", "/judge", json.dumps(text))
-    line.getresponse().read()
-""",
 }
 JUDGE = """
 import json
