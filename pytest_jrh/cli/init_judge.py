@@ -29,7 +29,7 @@ from pytest_jrh.judges import JUDGES, with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.judges.own_source import OwnSource
 from pytest_jrh.recording.own_code import loading_for_replay
-from pytest_jrh.sources import SUFFIXES, usual_suffix
+from pytest_jrh.sources import suffixes, usual_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -188,7 +188,7 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
 
 
 def _file_name(log: Path) -> str:
-    suffix = log.suffix if log.suffix in SUFFIXES else usual_suffix(log)
+    suffix = log.suffix if log.suffix in suffixes() else usual_suffix(log)
     plain = _FILE_STEM.fullmatch(log.stem) and log.suffix == suffix
     return log.name if plain else f"runs{suffix}"
 
@@ -208,7 +208,7 @@ def _part_for_all_systems(part: str) -> str:
     if part.isprintable() and not _NOT_EVERYWHERE.search(part):
         return part
     suffix = Path(part).suffix
-    suffix = suffix if suffix.lower() in SUFFIXES else ""
+    suffix = suffix if suffix.lower() in suffixes() else ""
     plain = re.sub("[^A-Za-z0-9._-]+", "_", part.removesuffix(suffix)).strip(".")
     digest = hashlib.sha256(os.fsencode(part)).hexdigest()[:_DIGEST]
     return f"{plain[:_LONGEST_STEM]}-{digest}{suffix}"

@@ -9,7 +9,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import RESULTS_FILE, STATE_FOLDER, node_part
 from pytest_jrh.core.documents import printable, shown
 from pytest_jrh.core.files import exists, relative_path
 from pytest_jrh.core.text import nearest
@@ -67,6 +66,8 @@ class Places:
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
+        from pytest_jrh.cases.ids import RESULTS_FILE, STATE_FOLDER
+
         paths = [base / relative for base in self.bases]
         if Path(relative).name == RESULTS_FILE:
             # A config may name it where it was before it moved into the folder of state.
@@ -102,6 +103,8 @@ class Places:
             return f"outputs/{name}"
         if not parts:
             return f"outputs/{config_file.name}"
+        from pytest_jrh.cases.ids import node_part
+
         return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:

@@ -23,6 +23,7 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
+from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
@@ -48,45 +49,6 @@ from pytest_jrh.core.sections import (
 )
 from pytest_jrh.core.text import name_problem, one_line
 from pytest_jrh.judges import with_own_keys
-
-MAX_SAMPLE_MB = 256
-"""How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
-
-Pointer: TypeAlias = Annotated[
-    str | None, PlainValidator(values.pointer), values.POINTER_JSON, Takes(values.POINTER)
-]
-Pointers: TypeAlias = Annotated[
-    tuple[str, ...] | None,
-    PlainValidator(values.pointers),
-    values.POINTERS_JSON,
-    Takes(values.POINTERS),
-]
-
-
-class InputFormat(ConfigSection):
-    """Where the parts of a conversation are in its JSON, as JSON pointers."""
-
-    messages: Pointer = None
-    """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
-    answer: Pointer = None
-    """A message that comes after these, such as the answer beside a request. Left out: where there
-    are no /messages but /request/messages, /response/choices/0/message, if it is there."""
-    system: Pointer = None
-    """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
-    id: Pointers = None
-    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
-    the messages."""
-    epoch: Pointer = None
-    """The number of a repeated trial of one id. Left out: /epoch, else 1."""
-    cluster: Pointers = None
-    """What trials of one task share. Left out: /cluster, else each id is a cluster."""
-    metadata: Pointers = None
-    """The metadata: an object, or values that become its fields. Left out: /metadata."""
-    input: Pointer = None
-    """The task as text. Left out: /input, else the first message of the user."""
-    target: Pointer = None
-    """The right answer. Left out: /target."""
-
 
 _VARIANTS = "all, or a list of names of variants"
 

@@ -4,13 +4,13 @@ for editors.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.sections import OUR_ERROR
+from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, Takes
 
 NAMES = "the dotted name of a function, or a list of them"
 NAMES_JSON = WithJsonSchema(
@@ -140,3 +140,40 @@ def frozen(value: object) -> str | bool:
         "got {value}; must be true (the JSONL in output.dir), false, or the path of a JSONL file",
         {"value": shown(value)},
     )
+
+
+MAX_SAMPLE_MB = 256
+"""How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
+
+Pointer: TypeAlias = Annotated[str | None, PlainValidator(pointer), POINTER_JSON, Takes(POINTER)]
+Pointers: TypeAlias = Annotated[
+    tuple[str, ...] | None,
+    PlainValidator(pointers),
+    POINTERS_JSON,
+    Takes(POINTERS),
+]
+
+
+class InputFormat(ConfigSection):
+    """Where the parts of a conversation are in its JSON, as JSON pointers."""
+
+    messages: Pointer = None
+    """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
+    answer: Pointer = None
+    """A message that comes after these, such as the answer beside a request. Left out: where there
+    are no /messages but /request/messages, /response/choices/0/message, if it is there."""
+    system: Pointer = None
+    """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
+    id: Pointers = None
+    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
+    the messages."""
+    epoch: Pointer = None
+    """The number of a repeated trial of one id. Left out: /epoch, else 1."""
+    cluster: Pointers = None
+    """What trials of one task share. Left out: /cluster, else each id is a cluster."""
+    metadata: Pointers = None
+    """The metadata: an object, or values that become its fields. Left out: /metadata."""
+    input: Pointer = None
+    """The task as text. Left out: /input, else the first message of the user."""
+    target: Pointer = None
+    """The right answer. Left out: /target."""

@@ -9,8 +9,6 @@ from pytest_jrh.judges.prompt import PROMPT, PromptJudge
 from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_jrh.core.sections import JudgeStage
     from pytest_jrh.judges.judge import JudgeKind
 
@@ -28,7 +26,7 @@ __all__ = [
 ]
 
 
-JUDGES: Mapping[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
+JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""
 
 SUPPLIED = PYTHON

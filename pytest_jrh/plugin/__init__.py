@@ -5,6 +5,7 @@ Every pytest run pays for this module, so it imports pytest alone.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,9 +23,12 @@ from pytest_jrh.plugin.options import (
 )
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from pytest_jrh.plugin.collect import SuiteFile
 
 
+_REGISTERED = pytest.StashKey[bool]()
 _DISCOVERED = (".jrh.yml", ".jrh.yaml")
 
 
@@ -44,17 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Check options and named suites before anything is collected (exit code 4)."""
     if config.getoption("markers", default=False):
         # Else they are declared with the first suite: a session without one is spared the imports.
-        from pytest_jrh.plugin.activation import declare_markers
-
-        declare_markers(config)
+        _activation(config).declare_markers(config)
     options = config.stash[OPTIONS_READ] = read_options(config)
     if options.configs:
         from pytest_jrh.plugin.session import uncollected
 
         with uncollected():
-            from pytest_jrh.plugin.activation import activate_named
-
-            activate_named(config)
+            _activation(config).activate_named(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
@@ -64,11 +64,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     is_argument = file_path.suffix in YAML_SUFFIXES and parent.session.isinitpath(file_path)
     if not is_named and not discovered and not is_argument:
         return None
-    from pytest_jrh.plugin.activation import collect
-
     # A file that is named as a suite is one, however little it looks like it: its mistakes are to
     # be reported.
-    return collect(file_path, parent, certain=is_named or discovered)
+    suite_file: SuiteFile | None = _activation(parent.config).collect(
+        file_path, parent, certain=is_named or discovered
+    )
+    return suite_file
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -111,11 +112,20 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
         or any(map(may_be_case, files))
         or any(str(config.rootpath / file) in listed for file in files)
     ):
-        from pytest_jrh.plugin.activation import activate
-
-        activate(config).selected.update(ids)
+        _activation(config).activate(config).selected.update(ids)
     else:
         _refuse_options(config)
+
+
+def _activation(config: pytest.Config) -> ModuleType:
+    """What acts on suites, imported once projects have added to the tables that it reads."""
+    if _REGISTERED not in config.stash:
+        config.stash[_REGISTERED] = True
+        if config.hook.pytest_jrh_register.get_hookimpls():
+            from pytest_jrh.plugin.tables import register
+
+            register(config)
+    return importlib.import_module("pytest_jrh.plugin.activation")
 
 
 def _has_suites(config: pytest.Config) -> bool:

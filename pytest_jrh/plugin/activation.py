@@ -195,10 +195,10 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
 
 def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
     """What an argument is that stands in for the suite's own file."""
-    from pytest_jrh.sources import SUFFIXES
+    from pytest_jrh.sources import suffixes
 
     may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
-    if path.suffix in SUFFIXES and (
+    if path.suffix in suffixes() and (
         not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
     ):
         return "log"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pytest_jrh.core.model import Complete
+    from pytest_jrh.plugin.tables import Tables
 
 
 @pytest.hookspec(firstresult=True)
@@ -28,4 +29,13 @@ def pytest_jrh_judge(config: pytest.Config, suite: str) -> Callable[..., object]
 
     It is a function as `judge: {python: ...}` names one: it gets a `JudgedCase`, and `complete`
     where it takes that, and returns a score, a pair of score and reasoning, or a `Verdict`.
+    """
+
+
+@pytest.hookspec
+def pytest_jrh_register(tables: Tables) -> None:
+    """Add sources, judges, probes and reports to the tables in which the built-in ones stand.
+
+    It is asked once in each process, before the first suite is read, and not at all in a session
+    without one.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import Session
 
 
-REPORTS: tuple[Report, ...] = (
+REPORTS: list[Report] = [
     HtmlReport(),
     MarkdownReport(),
     CaseTables(),
@@ -32,7 +32,7 @@ REPORTS: tuple[Report, ...] = (
     Annotations(),
     # Its answer is the last that is printed.
     TerminalReport(),
-)
+]
 
 
 PAGE = "report.html"

@@ -6,8 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.config.probes import sample as pick
-from pytest_jrh.config.schema import MAX_SAMPLE_MB
+from pytest_jrh.config.values import MAX_SAMPLE_MB
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.eval_logs import EvalLog
@@ -21,17 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_jrh.config.schema import InputFormat
+    from pytest_jrh.config.values import InputFormat
     from pytest_jrh.core.model import AgentRun, Preprocessor
     from pytest_jrh.sources.source import Source
 
 
-SOURCES: tuple[type[Source], ...] = (Sessions, Conversations, Trajectories, EvalLog)
+SOURCES: list[type[Source]] = [Sessions, Conversations, Trajectories, EvalLog]
 """The sources in the order in which they are asked; the last one says what a file is not."""
-SUFFIXES: tuple[str, ...] = tuple(
-    dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes)
-)
-"""What the names of files with runs end in."""
+
+
+def suffixes() -> tuple[str, ...]:
+    """What the names of files with runs end in."""
+    return tuple(dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes))
 
 
 def is_conversations(path: Path) -> bool:
@@ -74,7 +74,7 @@ def open_sources(
     only = paths[0] if len(paths) == 1 else None
     if only is not None and (not only.is_dir() or is_trial(only)):
         return open_one(only)
-    folder = find_files(paths, SUFFIXES)
+    folder = find_files(paths, suffixes())
     if len(folder.files) == 1 and not folder.notices:
         return open_one(folder.files[0])
     return Joined(folder.files, open_one, folder.notices, is_known)
@@ -86,7 +86,7 @@ def files_in(log: Path) -> tuple[Path, ...]:
     Raises InputError for a folder without transcripts.
     """
     files: list[Path] = []
-    for file in find_files([log], SUFFIXES).files:
+    for file in find_files([log], suffixes()).files:
         of_trial = [file / name for name in FILES_OF_A_TRIAL]
         files += [part for part in of_trial if part.is_file()] if file.is_dir() else [file]
     return tuple(files)
@@ -105,7 +105,10 @@ def load_inspect_eval_runs(
     runs, the same for the same `seed`, and None or 0 means all (A9). Raises InputError where the
     file is no usable log, at the first `next()`, and Unscored for a sample that cannot be read.
     """
+    # It reads configs, whose shape is made once all kinds of judges and probes are known.
+    from pytest_jrh.config.probes import sample
+
     steps = [chain.resolve(step) for step in transcript_preprocessors]
     with EvalLog(path) as log:
-        for summary in pick(log.summaries(), sample_num, seed):
+        for summary in sample(log.summaries(), sample_num, seed):
             yield log.run(summary.run_id, summary.epoch, steps)

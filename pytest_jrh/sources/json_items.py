@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import (
     MISSING,
     DamagedError,

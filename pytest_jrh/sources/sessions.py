@@ -14,7 +14,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.config.schema import InputFormat
+from pytest_jrh.config.values import InputFormat
 from pytest_jrh.core.documents import (
     DamagedError,
     check_depth,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
-from pytest_jrh.config.schema import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
 from pytest_jrh.core.documents import MISSING, at, listed, names_in, pointer_to, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.text import counted

@@ -14,12 +14,10 @@ from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
 from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_jrh.cases.probes.probe import Probe
 
 
-PROBES: Mapping[str, Probe] = {
+PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
         FORMAT_INVARIANCE,

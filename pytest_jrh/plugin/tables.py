@@ -1,0 +1,79 @@
+"""What projects add to the tables of the package, by the hook `pytest_jrh_register`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.judges import JUDGES
+
+if TYPE_CHECKING:
+    from pytest_jrh.cases.probes.probe import Probe
+    from pytest_jrh.judges.judge import JudgeKind
+    from pytest_jrh.reports.report import Report
+    from pytest_jrh.sources.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The rows that a project adds; each takes part like a built-in one.
+
+    A source is asked whether it recognizes a file before the built-in ones are. A report is written
+    before the answer in the terminal, which is the last. The key of a kind of judge, and the name
+    of a probe, must not be in use.
+    """
+
+    sources: list[type[Source]] = field(default_factory=list)
+    judges: list[JudgeKind] = field(default_factory=list)
+    probes: list[Probe] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+
+
+def register(config: pytest.Config) -> None:
+    """Ask the hook, and add its rows until the session ends; raises `pytest.UsageError`."""
+    tables = Tables()
+    config.hook.pytest_jrh_register(tables=tables)
+    for kind in tables.judges:
+        _add(config, JUDGES, kind.key, kind, "judge")
+    for probe in tables.probes:
+        _add(config, PROBES, probe.name, probe, "probe")
+    _refuse_late(tables)
+    if tables.sources:
+        from pytest_jrh.sources import SOURCES
+
+        SOURCES[:0] = tables.sources
+        config.add_cleanup(lambda: SOURCES.__delitem__(slice(len(tables.sources))))
+    if tables.reports:
+        from pytest_jrh.reports.writing import REPORTS
+
+        # The answer in the terminal is the last that is printed.
+        REPORTS[-1:-1] = tables.reports
+        config.add_cleanup(lambda: REPORTS.__delitem__(slice(-1 - len(tables.reports), -1)))
+
+
+def _add(config: pytest.Config, table: dict[str, Any], name: str, row: object, what: str) -> None:
+    if name in table:
+        raise pytest.UsageError(f"pytest_jrh_register: there is a {what} {name!r} already")
+    table[name] = row
+    config.add_cleanup(lambda: table.pop(name))
+
+
+def _refuse_late(tables: Tables) -> None:
+    """Refuse rows whose keys a config cannot have any more: its shape was made without them."""
+    schema, tests = map(sys.modules.get, ("pytest_jrh.config.schema", "pytest_jrh.cases.tests"))
+    names = []
+    if schema is not None:
+        keys = schema.JudgeSection.model_fields
+        names += [kind.key for kind in tables.judges if kind.key not in keys]
+    if tests is not None:
+        names += [probe.name for probe in tables.probes if probe.name not in tests.TESTS]
+    if names:
+        raise pytest.UsageError(
+            f"pytest_jrh_register: {', '.join(names)} cannot be added after the shape of configs "
+            "is made; a conftest.py or plugin has imported what reads configs. Import it where it "
+            "is used, inside of a function"
+        )

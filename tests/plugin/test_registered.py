@@ -1,0 +1,102 @@
+"""Rows that a project adds to the tables take part like built-in ones (docs/extending.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.test_documents import blocks
+
+PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
+CHATS = """\
+{"id": "a", "said": [["customer", "Will it hold?"], ["agent", "I guarantee it."]]}
+{"id": "b", "said": [["customer", "Will it hold?"], ["agent", "We think so."]]}
+"""
+MORE = """
+from pytest_jrh.cases.probes.probe import Derived, Probe, Variant
+from pytest_jrh.core.text import Styled
+from pytest_jrh.reports.report import Report
+
+
+class Applause(Report):
+    name = "applause"
+
+    def lines(self, session, display):
+        yield Styled("Applause!")
+
+
+def polite(base, variant, random):
+    return Derived((*base.messages, {"role": "user", "content": "Thank you."}))
+
+
+def pytest_jrh_register(tables):
+    tables.reports.append(Applause())
+    tables.probes.append(
+        Probe("politeness", "a case with thanks", "thanks", lambda _: (Variant("end", ()),), polite)
+    )
+"""
+RUBRICS = "- id: no_guarantee\n  instructions: The agent guarantees nothing.\n"
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> Path:
+    """The project that the page describes."""
+    for language in ("python", "yml"):
+        for block in blocks(PAGE, language):
+            name = block.partition("\n")[0].removeprefix("# ")
+            (pytester.path / name).write_text(block, "utf-8")
+    (pytester.path / "chats.chat").write_text(CHATS, "utf-8")
+    (pytester.path / "rubrics.yml").write_text(RUBRICS, "utf-8")
+    (pytester.path / "labels.csv").write_text("run_id,label\na,1\nb,0\n", "utf-8")
+    return pytester.path
+
+
+def test_each_example_is_short(project: Path) -> None:
+    for name in ("words_judge.py", "chat_log.py"):
+        assert len((project / name).read_text("utf-8").splitlines()) <= 45
+
+
+@pytest.mark.parametrize("arguments", [(), ("-n", "2")])
+def test_a_judge_and_a_source_of_the_project_are_used(
+    pytester: pytest.Pytester, project: Path, arguments: tuple[str, ...]
+) -> None:
+    result = pytester.runpytest_subprocess("-v", "chats.jrh.yml", *arguments)
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["No false alarm on 1 clean run *"])
+
+
+def test_a_probe_and_a_report_of_the_project_are_used(
+    pytester: pytest.Pytester, project: Path
+) -> None:
+    (project / "thanks.py").write_text(MORE, "utf-8")
+    config = project / "chats.jrh.yml"
+    text = config.read_text("utf-8")
+    config.write_text(text.replace("[agent_labels]", "[agent_labels, politeness]"), "utf-8")
+    result = pytester.runpytest_subprocess("-p", "thanks", "-v", "chats.jrh.yml")
+    result.assert_outcomes(passed=4)
+    result.stdout.fnmatch_lines(["*::politeness::*PASSED*", "Applause!*"])
+
+
+def test_without_the_hook_the_key_is_unknown(pytester: pytest.Pytester, project: Path) -> None:
+    (project / "conftest.py").unlink()
+    result = pytester.runpytest_subprocess("chats.jrh.yml")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*forbidden_words*"])
+
+
+def test_a_name_that_is_in_use_is_refused(pytester: pytest.Pytester, project: Path) -> None:
+    conftest = project / "conftest.py"
+    conftest.write_text(f"{conftest.read_text('utf-8')}    tables.judges.append(WORDS)\n", "utf-8")
+    result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*there is a judge 'forbidden_words' already"])
+
+
+def test_a_judge_that_comes_too_late_is_refused(pytester: pytest.Pytester, project: Path) -> None:
+    conftest = project / "conftest.py"
+    text = conftest.read_text("utf-8")
+    conftest.write_text(f"import pytest_jrh.config.schema\n{text}", "utf-8")
+    result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*forbidden_words cannot be added after the shape*"])
