@@ -32,50 +32,10 @@ if TYPE_CHECKING:
     from pytest_jrh.recording.versions import ModelVersions
 
 
-def side_file(folder: Path, cassette: Path, ending: str) -> Path:
-    """Where a folder of cassettes has what belongs to one of them and is not committed."""
-    name = digest(cassette.relative_to(folder).as_posix())[:32]
-    return folder / ".locks" / f"{name}{ending}"
-
-
 def is_shared(request: CallRequest, sequence: int) -> bool:
     """Whether all cases of the run make this call: it summarizes the run before any edit."""
     stage = STAGES.get(request.stage.stage)
     return stage is not None and sequence <= stage.shared_calls
-
-
-@dataclass(frozen=True, slots=True)
-class Pointer:
-    """The file at `path` that names the cassette, in `folder`, which holds a call that several
-    cases make alike: one asks, and the others copy its answer from there.
-
-    `session` is the one that reads and writes it.
-    """
-
-    path: Path
-    folder: Path
-    session: str
-
-    def entry(self, fingerprint: str, *, asker: Path, anew: bool) -> RecordedCall | None:
-        """The call in the cassette that is named; None where it is not there, or that is `asker`.
-
-        Where the call is to be recorded `anew`, a pointer of an earlier session does not count.
-        """
-        try:
-            pointer = json.loads(self.path.read_text(encoding="utf-8"))
-            holder, session = self.folder / str(pointer["cassette"]), pointer["session"]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return None
-        if anew and session != self.session:
-            return None
-        if holder == asker:
-            return None
-        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
-
-    def write(self, holder: Path) -> None:
-        """Name the cassette that holds the call; raises `OSError` as it comes."""
-        cassette = holder.relative_to(self.folder).as_posix()
-        atomic_write(self.path, json.dumps({"session": self.session, "cassette": cassette}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,25 +322,41 @@ class Tape:
         return True
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
-        """Record a call that other cases make too, unless one of them has its answer already."""
+        """Record a call that other cases make too, unless one of them has its answer already: a
+        pointer, which is no cassette, names the cassette that holds it.
+        """
         fingerprint = request.fingerprint
         async with contextlib.AsyncExitStack() as turns:
-            path = self._locks / f"{fingerprint[:32]}.shared"
-            await self._hold(turns, path.with_suffix(".lock"), request.stage.stage)
-            anew = self._mode == "all" or fingerprint in self._renewed
-            pointer = Pointer(path, self._folder, self._recording.session)
-            entry = pointer.entry(fingerprint, asker=self.path, anew=anew)
+            pointer = self._locks / f"{fingerprint[:32]}.shared"
+            await self._hold(turns, pointer.with_suffix(".lock"), request.stage.stage)
+            entry = self._pointed_to(pointer, fingerprint)
             if entry is None:
                 answer = await self._record(request, sequence)
+                cassette = self.path.relative_to(self._folder).as_posix()
+                text = json.dumps({"session": self._recording.session, "cassette": cassette})
                 # Without it the others ask by themselves.
                 with contextlib.suppress(OSError):
-                    pointer.write(self.path)
+                    atomic_write(pointer, text)
                 return answer
             self._keep(replace(entry, sequence=sequence))
             self._cassette.complete = False
             self._save(request.stage.stage)
         self._replayed(request, entry.answer, sequence)
         return entry.answer
+
+    def _pointed_to(self, pointer: Path, fingerprint: str) -> RecordedCall | None:
+        """The call in the cassette that a pointer names; None where it is not there, or is this
+        one's. Where it is to be recorded anew, a pointer of an earlier session does not count.
+        """
+        try:
+            values = json.loads(pointer.read_text(encoding="utf-8"))
+            holder, session = self._folder / str(values["cassette"]), values["session"]
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        anew = self._mode == "all" or fingerprint in self._renewed
+        if holder == self.path or (anew and session != self._recording.session):
+            return None
+        return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
         live = self._recording.live
@@ -486,7 +462,8 @@ class Tape:
 
     @property
     def _lock_file(self) -> Path:
-        return side_file(self._folder, self.path, ".lock")
+        name = digest(self.path.relative_to(self._folder).as_posix())[:32]
+        return self._locks / f"{name}.lock"
 
     def _save(self, stage: str) -> None:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
