@@ -25,9 +25,11 @@ from benchmarks import consistency
 from benchmarks.material import CACHE, CASES_FILE
 from benchmarks.measure import Line, pytest_command, run
 from pytest_jrh import load_cases
+from pytest_jrh.cases.ids import LEDGER_FILE
 from pytest_jrh.core.model import Message
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.conversations import read_messages
+from pytest_jrh.store.ledger import read_ledger
 from tests.support.accepted import refusal
 from tests.support.model_server import ModelServer, Request
 from tests.support.undoing import undone
@@ -359,9 +361,9 @@ def _judged(
 ) -> dict[str, str]:
     """How each case of a session ends, by its id: its outcome, or the kind of its skip."""
     run(pytest_command("--jrh-config=acts.yml", *arguments), folder, environment=environment)
-    (path,) = folder.rglob("case_results.jsonl")
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return {row["case_id"]: row.get("skip_kind") or row["outcome"] for row in rows}
+    (path,) = folder.rglob(LEDGER_FILE)
+    results = [stored.result for stored in read_ledger(path).values()]
+    return {result.case_id: result.skip_kind or result.outcome for result in results}
 
 
 def _config(log: str) -> Mapping[str, Any]:

@@ -23,7 +23,8 @@ from pytest_jrh.core.text import columns, cut_in_the_middle, one_line, shortened
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
 REJECTED_FILE = "rejected_cases.jsonl"
-RESULTS_FILE = "case_results.jsonl"
+LEDGER_FILE = "results.jsonl"
+"""In a suite's results folder: what came of each case."""
 STATE_FOLDER = "state"
 """In a suite's results folder: what later sessions and merges read, and hardly anybody opens."""
 TITLE_WIDTH = 72

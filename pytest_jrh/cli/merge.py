@@ -17,9 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.cases.ids import (
     CASES_FILE,
+    LEDGER_FILE,
     REJECTED_FILE,
-    RESULTS_FILE,
-    STATE_FOLDER,
     case_id,
 )
 from pytest_jrh.config.options import Options, mistakes
@@ -38,8 +37,7 @@ from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.labels import labels_elsewhere
-from pytest_jrh.store.outputs import state_files
-from pytest_jrh.store.results import read_results
+from pytest_jrh.store.ledger import read_ledger
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
@@ -87,7 +85,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     """Merge what the shards left in these folders, decide as one session would have, and write the
     suite's files.
 
-    Every `case_results.jsonl`, `agent_perturbations.jsonl` and `rejected_cases.jsonl` below a
+    Every `results.jsonl`, `agent_perturbations.jsonl` and `rejected_cases.jsonl` below a
     folder counts; of a case that several shards ran, the last one named. A case that no shard
     reported is red, because no session here knows why. Raises `InputError` for a folder that holds
     no results, for results and made cases that cannot be used or do not fit the suite or each
@@ -175,8 +173,6 @@ def _sessions(suite: Suite, results_files: Collection[Path]) -> list[_ShardSessi
     sessions = []
     for results_file in sorted(results_files):
         folder = results_file.parent
-        if folder.name == STATE_FOLDER:
-            folder = folder.parent
         for name in judge_file_names(suite).values():
             report = folder / f"{name}_report.json"
             if report.is_file():
@@ -247,13 +243,13 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
     records: list[Path] = []
     other_suites: set[str] = set()
     for folder in folders:
-        paths = state_files(folder, RESULTS_FILE)
+        paths = sorted(folder.rglob(LEDGER_FILE))
         if not paths:
-            message = f"no {RESULTS_FILE} is in this folder or below it"
+            message = f"no {LEDGER_FILE} is in this folder or below it"
             raise InputError(Problem(message, str(folder), hint=_WHICH))
         shard: dict[str, _ShardResult] = {}
         for path in paths:
-            for case, (result, line, config, is_kept) in read_results(path).items():
+            for case, (result, line, config, is_kept) in read_ledger(path).items():
                 if result.spec.suite != suite.name:
                     other_suites.add(result.spec.suite)
                 elif config and suite.key and config != suite.key:
@@ -267,7 +263,7 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
         reason = "they are empty"
         if other_suites:
             reason = f"they hold those of {listed(sorted(other_suites))}"
-        message = f"no {RESULTS_FILE} here has results of the suite {suite.name!r}: {reason}"
+        message = f"no {LEDGER_FILE} here has results of the suite {suite.name!r}: {reason}"
         file = str(folders[0]) if len(folders) == 1 else None
         raise InputError(Problem(message, file, hint=_WHICH))
     return results, records

@@ -66,13 +66,7 @@ class Places:
 
     def candidates(self, relative: str) -> list[Path]:
         """Every place where `relative` may be, without repetition."""
-        from pytest_jrh.cases.ids import RESULTS_FILE, STATE_FOLDER
-
-        paths = [base / relative for base in self.bases]
-        if Path(relative).name == RESULTS_FILE:
-            # A config may name it where it was before it moved into the folder of state.
-            paths += [path.parent / STATE_FOLDER / RESULTS_FILE for path in paths]
-        return list(dict.fromkeys(paths))
+        return list(dict.fromkeys(base / relative for base in self.bases))
 
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""

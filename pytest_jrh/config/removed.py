@@ -17,7 +17,7 @@ OPTIONS: dict[str, str] = {
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
     "cassette-dir": "set replay.cassette_dir in the suite's config",
     "disable-recording": "--jrh-record-mode=all asks everything again, and records it",
-    "eval-log": "docs/library.md writes an Inspect log from case_results.jsonl",
+    "eval-log": "docs/library.md writes an Inspect log from results.jsonl",
     "free-model": "a model whose `api_base` is this machine is free; for another one without a "
     "known price, limit the calls with --jrh-max-calls",
     "history": "commit the baseline, and see its git log",

@@ -41,7 +41,7 @@ from pytest_jrh.plugin.session import (
     TimeLimits,
     file_node,
 )
-from pytest_jrh.store.results import result_text
+from pytest_jrh.store.ledger import result_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec

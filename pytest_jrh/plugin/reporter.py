@@ -51,7 +51,7 @@ from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_text
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.results import result_from
+from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
@@ -87,6 +87,7 @@ class Reporter:
         self._selected = session.selected
         self._started = time.monotonic()
         self.results: dict[str, CaseResult] = {}
+        self._ledger = LedgerWriter(session.redactor)
         self._repeated: set[str] = set()
         self._judged_again: set[str] = set()
         self._problems: list[str] = []
@@ -121,11 +122,20 @@ class Reporter:
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self.results[report.nodeid] = result_from(result)
+            self._append(self.results[report.nodeid])
             if outcome == "rerun" and self.results[report.nodeid].score is not None:
                 self._judged_again.add(report.nodeid)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
+
+    def _append(self, result: CaseResult) -> None:
+        """Put a result into the ledger of its suite; of one that only workers know by now, at the
+        end of the session.
+        """
+        for ready in self._suites:
+            if ready.suite.name == result.spec.suite:
+                self._ledger.append(result, ready.suite)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -143,6 +153,7 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Decide, and write baseline and reports; a session without verdicts is not green."""
+        self._ledger.close()
         suites = self._suites_by_file()
         nodes = case_ids([*self._selected, *self.results], suites)
         concluded = not self._session.refusal and (

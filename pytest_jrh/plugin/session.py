@@ -35,7 +35,7 @@ from pytest_jrh.plugin.secrecy import CaseOutput
 from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.results import result_from, result_text
+from pytest_jrh.store.ledger import result_from, result_text
 from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:

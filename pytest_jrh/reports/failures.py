@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.ids import RESULTS_FILE
+from pytest_jrh.cases.ids import LEDGER_FILE
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
@@ -146,7 +146,7 @@ def _reasons(case: Case, judgment: Judgment) -> list[str]:
             )
     if len(verdicts) > _MOST_VERDICTS:
         more = counted(len(verdicts) - _MOST_VERDICTS, "more verdict")
-        lines += ["", f"{more} in {RESULTS_FILE}"]
+        lines += ["", f"{more} in {LEDGER_FILE}"]
     return lines
 
 

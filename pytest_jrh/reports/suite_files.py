@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, RESULTS_FILE, case_id, generation_id
+from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import without_credentials
@@ -24,9 +24,10 @@ from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
+from pytest_jrh.store.ledger import ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
-from pytest_jrh.store.records import canonical_json, json_value
-from pytest_jrh.store.results import earlier_results, stored_data, without_gone
+from pytest_jrh.store.records import json_value
+from pytest_jrh.store.results import earlier_results, without_gone
 from pytest_jrh.store.spools import (
     RecordEntry,
     RecordIndex,
@@ -544,9 +545,9 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
     lines = []
     for item in items:
         if item.result is not None:
-            stored = stored_data(item.result, config=suite.key, kept=item.kept)
-            lines.append(canonical_json(outputs.redactor.value(stored)) + "\n")
-    outputs.write_state(suite.results_dir, RESULTS_FILE, "".join(lines))
+            redactor = outputs.redactor
+            lines.append(ledger_line(item.result, redactor, config=suite.key, kept=item.kept))
+    outputs.write(ledger_path(suite), b"".join(lines))
 
 
 def _write_config(suite: Suite, outputs: Outputs) -> None:

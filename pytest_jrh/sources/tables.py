@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+LEDGER_FORMAT = 2
+"""What the lines of a session's ledger say they are."""
 _MOST_BYTES = 128 * 2**20
 _SEPARATORS = (",", ";", "\t")
 _BLANKS = re.compile(r"[\s-]+")
@@ -70,7 +72,8 @@ def read_table(path: Path, file: str) -> Table:
     text = storable(text)[0]
     problems: list[Problem] = []
     if text.lstrip().startswith("{"):
-        table = table_of(read_objects(text, file, problems), file)
+        objects = read_objects(text, file, problems)
+        table = table_of(((line, row) for line, read in objects for row in _rows(read)), file)
     else:
         table = _csv_table(text, file, problems)
     if not table.lines and not problems:
@@ -78,6 +81,23 @@ def read_table(path: Path, file: str) -> Table:
     if problems:
         raise InputError(first_problems(problems, file))
     return table
+
+
+def _rows(read: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The rows of a line: it is one, or of a ledger one for each verdict."""
+    scores = read.get("scores", [])
+    if read.get("format") != LEDGER_FORMAT or not isinstance(scores, list):
+        yield read
+        return
+    row = {name: read.get(name) for name in ("case_id", "rubric_id", "epoch", "judge", "label")}
+    row["cluster"] = read.get("cluster") or read.get("run_id")
+    reasons = read.get("reasons")
+    # Those of a case that another failure ended are no verdicts.
+    if isinstance(read.get("why"), dict) and "kind" in read["why"]:
+        scores = []
+    for repeat, score in enumerate(scores or [None]):
+        reasoning = reasons[repeat] if isinstance(reasons, list) and reasons[repeat:] else ""
+        yield {**row, "repeat": repeat, "verdict": score, "reasoning": reasoning}
 
 
 def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:

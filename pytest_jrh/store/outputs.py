@@ -46,7 +46,7 @@ class Outputs:
         self.failed = True
         self.problems.append(self.redactor.text(sentence))
 
-    def write(self, path: Path, text: str) -> None:
+    def write(self, path: Path, text: bytes | str) -> None:
         """Write a file."""
         try:
             atomic_write(path, text)
@@ -64,11 +64,6 @@ class Outputs:
         clean = self.redactor.value(json_value(value))
         text = json.dumps(clean, indent=2, ensure_ascii=False, allow_nan=False, sort_keys=sort)
         self.write(path, text + "\n")
-
-
-def state_files(folder: Path, name: str) -> list[Path]:
-    """The files of this name that sessions have left in a folder and below it."""
-    return sorted(folder.rglob(f"{STATE_FOLDER}/{name}"))
 
 
 def cause(error: OSError | InputError) -> str:

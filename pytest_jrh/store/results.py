@@ -1,214 +1,34 @@
-"""Case results: how one is made of a case and its judgment, and their file, a JSON line each, which
-shards are merged from, and which keeps what earlier sessions gave and this one did not run.
+"""Case results: how one is made of a case and its judgment, and which of those that earlier
+sessions gave still count.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
-
-from pydantic import BaseModel, ValidationError, create_model
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.deriving import Derivation, changed
-from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE, STATE_FOLDER, case_id
+from pytest_jrh.cases.ids import CASES_FILE, case_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.documents import misfit
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, NoVerdictCase, Problem
-from pytest_jrh.core.files import encoded, lines_of
-from pytest_jrh.core.model import (
-    JUDGED,
-    MADE,
-    UNEDITED,
-    CaseResult,
-    CaseSpec,
-    Rejection,
-    SharedCall,
-    ShownTurns,
-    Spending,
-    Usage,
-    Verdict,
-)
-from pytest_jrh.core.reasoning import reasoning_disagrees
+from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.model import JUDGED, MADE, UNEDITED, CaseResult, CaseSpec, Rejection
 from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.store.ledger import ledger_path, read_ledger
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment, Skip
     from pytest_jrh.store.spools import RecordIndex
 
 
-_AGAIN = "Run the shard again; a truncated or edited file is not used."
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
-
-
-# What of a spec is in a line; a result's own `judge` is empty where the spec has none.
-_OF_SPEC = (
-    "suite",
-    "test",
-    "rubric_id",
-    "run_id",
-    "epoch",
-    "target_score",
-    "cluster",
-    "base",
-    "variant",
-)
-_OF_RESULT = tuple(field.name for field in fields(CaseResult) if field.name != "spec")
-
-
-def result_data(result: CaseResult) -> dict[str, Any]:
-    """The result as plain JSON values."""
-    # Field by field, since `dataclasses.asdict` copies deeply, which is twenty times the work, for
-    # every report.
-    judge, shared = result.judge_spending, result.shared
-    data: dict[str, Any] = {name: getattr(result.spec, name) for name in _OF_SPEC}
-    data |= {name: getattr(result, name) for name in (*_OF_RESULT, "judge")}
-    if not result.spec.variant:
-        del data["base"], data["variant"], data["base_scores"]
-    # Only where there is something to say, so that other lines stay as short as they were.
-    for name, as_json in _SELDOM.items():
-        if value := data.pop(name):
-            data[name] = as_json(value)
-    data["spending"] = _spending_data(result.spending)
-    data["judge_spending"] = None if judge is None else _spending_data(judge)
-    data["shared"] = None
-    if shared is not None:
-        data["shared"] = {**_fields(shared), "spending": _spending_data(shared.spending)}
-    return data
-
-
-def stored_data(result: CaseResult, *, config: str = "", kept: bool = False) -> dict[str, Any]:
-    """The line of a result, with what is beside it; see `StoredResult`."""
-    data = result_data(result)
-    if config:
-        data["config"] = config
-    data["reasoning_disagrees"] = reasoning_disagrees(result)
-    if kept:
-        data["kept"] = True
-    return data
-
-
-def _of_values(values: Mapping[str, Any]) -> CaseResult:
-    """The result of the values of a line; those of its spec stand beside the others."""
-    of_spec = {name: values[name] for name in _OF_SPEC if name in values}
-    of_result = {name: values[name] for name in _OF_RESULT if name in values}
-    return CaseResult(CaseSpec(**of_spec, judge=values.get("judge") or None), **of_result)
-
-
-def _spending_data(spending: Spending) -> dict[str, Any]:
-    return {**_fields(spending), "usage": _fields(spending.usage)}
-
-
-def result_text(result: CaseResult) -> str:
-    """The result as one JSON text, which `result_from` reads.
-
-    It travels between processes as a report's attribute: taken apart by execnet it would be a
-    hundred values. A lone surrogate becomes U+FFFD, as in a file.
-    """
-    return encoded(json.dumps(result_data(result), ensure_ascii=False)).decode()
-
-
-def result_from(text: str) -> CaseResult:
-    """The result of a text that `result_text` wrote."""
-    return _checked(text.encode())[0]
-
-
-def _fields(
-    value: Rejection | SharedCall | ShownTurns | Spending | Usage | Verdict,
-) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
-
-
-def _shown_data(shown: ShownTurns) -> dict[str, Any]:
-    """The turns without what is not the case."""
-    told = {name: value for name, value in _fields(shown).items() if value}
-    return {"turns": shown.turns, **told}
-
-
-# What most results do not have, and how it is written.
-_SELDOM: Mapping[str, Callable[[Any], Any]] = {
-    "minority": _fields,
-    "reworded": bool,
-    "altered": bool,
-    "rejected": _fields,
-    "skip_kind": str,
-    "edit_note": str,
-    "turns_shown": _shown_data,
-    "verdicts": lambda verdicts: [*map(_fields, verdicts)],
-}
-
-
-class StoredResult(NamedTuple):
-    """A result, and its line in the file that it was read from.
-
-    `config` is the suite's config file, where the line names it; `kept` says that an earlier
-    session gave the result, and the one that wrote the file left it as it was.
-    """
-
-    result: CaseResult
-    line: int
-    config: str = ""
-    kept: bool = False
-
-
-def read_results(path: Path) -> dict[str, StoredResult]:
-    """Read the results of a file by case id, in the file's order.
-
-    Raises `InputError` with file and line for each line that holds no result, or a second result of
-    a case.
-    """
-    results: dict[str, StoredResult] = {}
-    problems: list[Problem] = []
-    for line in lines_of(path, hint=_AGAIN, blank=True):
-        try:
-            result, config, is_kept = _checked(line.data)
-        except ValidationError as error:
-            problems.append(misfit(error, "not a case result", str(path), line.number, _AGAIN))
-            continue
-        if result.case_id in results:
-            first = results[result.case_id].line
-            message = f"duplicate case_id {result.case_id!r}, first on line {first}"
-            problems.append(Problem(message, str(path), line.number, hint=_AGAIN))
-        results[result.case_id] = StoredResult(result, line.number, config, is_kept)
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
-    return results
-
-
-@lru_cache(maxsize=1)
-def _line_type() -> type[BaseModel]:
-    """What a line is: the fields of a result and of its spec, and what is beside them.
-
-    Built when a file is read: no session without one pays for it.
-    """
-    declared: dict[str, Any] = {"judge": (str, ""), "config": (Any, ""), "kept": (Any, False)}
-    for model, names in ((CaseSpec, _OF_SPEC), (CaseResult, _OF_RESULT)):
-        types = get_type_hints(model)
-        for field in fields(model):
-            if field.name in names:
-                default = ... if field.default is MISSING else field.default
-                declared[field.name] = (types[field.name], default)
-    return create_model("_Line", **declared)
-
-
-def _checked(line: bytes) -> tuple[CaseResult, str, bool]:
-    """Read a line: the result, its suite's config file, and whether it was kept.
-
-    Raises pydantic's `ValidationError` where it is no result.
-    """
-    read = dict(_line_type().model_validate_json(line, strict=True))
-    return _of_values(read), str(read["config"]), read["kept"] is not False
 
 
 def case_result(
@@ -309,11 +129,11 @@ def earlier_results(
     `made_case` reads the made case of a spec. Raises `OSError` where a file that cannot be used
     cannot be moved aside either.
     """
-    path = suite.results_dir / STATE_FOLDER / RESULTS_FILE
+    path = ledger_path(suite)
     if all(case in ran for case in cases.specs) or not path.exists():
         return {}, []
     try:
-        stored_results = read_results(path)
+        stored_results = read_ledger(path)
     except InputError as error:
         aside = path.with_name(f"{path.name}.unreadable")
         path.replace(aside)

@@ -22,10 +22,10 @@ from pytest_jrh import (
     load_inspect_eval_runs,
     load_rubrics,
 )
-from pytest_jrh.cases.ids import CASES_FILE, RESULTS_FILE
+from pytest_jrh.cases.ids import CASES_FILE, LEDGER_FILE
 from pytest_jrh.core.model import Skip
+from pytest_jrh.store.ledger import line_data
 from pytest_jrh.store.records import record_line, to_record
-from pytest_jrh.store.results import stored_data
 from tests.support.made_cases import make_case, make_result, make_spec
 from tests.support.model_server import ModelServer
 from tests.support.suites import built_log, run
@@ -55,13 +55,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelSer
     cases.parent.mkdir(parents=True)
     made = [make_case(make_spec(f"run-{number}")) for number in range(4)]
     cases.write_bytes(b"".join(record_line(to_record(case)) for case in made))
-    results = tmp_path / "outputs" / "support" / "state" / RESULTS_FILE
+    results = tmp_path / "outputs" / "support" / LEDGER_FILE
     results.parent.mkdir(parents=True)
     judged = [
         make_result(make_spec("run-0"), "agree", expected=1, score=1),
         make_result(make_spec("run-1"), "model_error", detail="no answer"),
     ]
-    results.write_text("".join(f"{json.dumps(stored_data(result))}\n" for result in judged))
+    results.write_text("".join(f"{json.dumps(line_data(result))}\n" for result in judged))
     monkeypatch.chdir(tmp_path)
     with ModelServer() as server:
         for name, value in server.environment.items():

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.cases.ids import LEDGER_FILE
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.fork_server import python
+from tests.support.results import results_in
 from tests.support.server_process import ServerProcess, server_process
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -112,6 +114,25 @@ def test_a_killed_recording_is_resumed_without_a_call_that_reached_the_disk(
     assert Bench(suite, suite.cassettes).replay().outcomes == [("agree", 1)] * RUNS
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
+def test_a_killed_session_has_left_what_came_of_its_cases(
+    tmp_path: Path, process: ServerProcess, workers: tuple[str, ...]
+) -> None:
+    suite = write_suite(tmp_path / "suite", runs=8, tests=["agent_perturbation"], workers=1)
+    ledger = suite.results / LEDGER_FILE
+    with pytest_process(suite, process, "--jrh-record-mode=once", *workers) as killed:
+        _wait(lambda: _size(ledger) > 0 or killed.poll() is not None)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.communicate()
+    left = results_in(suite.results)
+    assert 0 < len(left) < 8
+    with pytest_process(suite, process, "--jrh-record-mode=once", *workers) as resumed:
+        assert [line.split()[0] for line in outcomes(resumed)] == ["PASSED"] * 8
+    digests = {result.case_id: result.case_digest for result in results_in(suite.results)}
+    assert len(digests) == 8
+    assert all(digests[result.case_id] == result.case_digest for result in left)
+
+
 def test_two_recordings_into_one_folder_make_every_call_once(
     suite: SuiteFiles, process: ServerProcess
 ) -> None:
@@ -126,6 +147,10 @@ def test_two_recordings_into_one_folder_make_every_call_once(
     assert (len(digests), digests.total()) == (CALLS, CALLS)
     assert recorded_calls(suite).total() == CALLS
     assert not list(suite.cassettes.rglob("*.tmp"))
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _wait(condition: Any) -> None:

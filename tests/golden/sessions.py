@@ -59,7 +59,7 @@ def _suite(*arguments: str) -> tuple[str, ...]:
 _BASELINE = (f"--jrh-config={DEMO}", f"--jrh-config={ORDINAL}", "--jrh-baseline=reports/base.json")
 _HALVES = ("angry or damaged or double", "not (angry or damaged or double)")
 
-RESULTS = (".csv", "case_results.jsonl")
+RESULTS = (".csv", "results.jsonl")
 SUMMARY = "--jrh-report=reports/summary.md"
 SMALL = "--jrh-config=small/refund_agent.yml"
 

@@ -14,6 +14,7 @@ import yaml
 
 from tests.plugin.own_judges import RECORD, Judged, MakeJudged, words
 from tests.plugin.recorded import run_pytest
+from tests.support.results import results_in
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles
 
@@ -100,8 +101,7 @@ def test_a_review_settles_the_label_of_a_changed_case(
 ) -> None:
     change(made.suite, new_text)
     run_pytest(pytester.path, made.suite.option, FROZEN)
-    lines = (made.suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
-    digest = json.loads(lines[0])["case_digest"]
+    digest = results_in(made.suite.results)[0].case_digest
     decide(made.suite.negatives, "run-1", "accepted", digest=digest)
     done = run_pytest(pytester.path, made.suite.option, FROZEN, "-v")
     told = words(done)

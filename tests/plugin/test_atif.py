@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from pytest_jrh.sources import open_sources
 from tests.plugin.labelled import content
 from tests.plugin.recorded import run_pytest
 from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.results import results_in
 from tests.support.suites import REMOVED, SuiteFiles, write_suite
 from tests.support.trajectories import (
     EXAMPLES,
@@ -114,9 +114,9 @@ def test_the_rewards_of_a_job_are_labels_of_its_trials(tmp_path: Path) -> None:
     assert "1 run without the score of reward: no label." in done.stdout
     replayed = run_pytest(suite.folder, suite.option)
     assert "10 replayed" in replayed.stdout
-    results = suite.results / "state" / "case_results.jsonl"
-    rows = [json.loads(line) for line in results.read_text("utf-8").splitlines()]
-    assert {row["cluster"] for row in rows} == {f"orders/task-{n}" for n in range(4)}
+    assert {result.spec.cluster for result in results_in(suite.results)} == {
+        f"orders/task-{n}" for n in range(4)
+    }
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.logs import rewrite
+from tests.support.results import results_in
 
 
 def with_tasks(members: dict[str, bytes]) -> None:
@@ -26,8 +27,7 @@ def test_trials_of_one_task_are_one_cluster(recorded: Recorded, workers: tuple[s
     done = run_pytest(suite.folder, suite.option, *workers)
     notice = "2 of 4 runs have no /task/id in the metadata (cluster_key)"
     assert " ".join(done.stdout.split()).count(notice) == 1
-    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
-    found = {result["run_id"]: result["cluster"] for result in map(json.loads, lines)}
+    found = {result.spec.run_id: result.spec.cluster for result in results_in(suite.results)}
     assert found == {"run-1": "12", "run-2": "12", "run-3": None, "run-4": None}
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh.core.model import ShownTurns
 from tests.plugin.own_judges import RECORD, Judged, words
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.model_server import ModelServer, Request
 from tests.support.obedient import VIOLATION
 from tests.support.offline import LOCAL, needs_cut_network, offline
+from tests.support.results import results_in
 from tests.support.suites import SuiteFiles
 
 PROMPT = "Rubric:\n{{ rubric }}\n\n<transcript>\n{{ transcript }}\n</transcript>\n"
@@ -133,13 +135,12 @@ def configure(suite: SuiteFiles, url: str, *, by_hook: bool) -> None:
 def given(suite: SuiteFiles) -> dict[str, list[tuple[str, int]]]:
     """By judge, what it gave each case."""
     found: dict[str, list[tuple[str, int]]] = {}
-    for line in (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines():
-        result = json.loads(line)
-        if result["score"] is not None:
+    for result in results_in(suite.results):
+        if result.score is not None:
             # The edited answer is in what Inspect's template makes of a history, too.
-            assert result["test"] == "agent_positives" or result["turns_shown"] == {"turns": 1}
-            case = f"{result['test']} {result['run_id']}"
-            found.setdefault(result["judge"], []).append((case, result["score"]))
+            spec = result.spec
+            assert spec.test == "agent_positives" or result.turns_shown == ShownTurns(1)
+            found.setdefault(result.judge, []).append((f"{spec.test} {spec.run_id}", result.score))
     return {judge: sorted(scores) for judge, scores in found.items()}
 
 

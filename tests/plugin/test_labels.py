@@ -15,6 +15,7 @@ from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
 from tests.plugin.labelled import Labelled, names, record_labelled, write_labelled
 from tests.support.page_reader import Page, bodies
+from tests.support.results import results_in
 from tests.support.suites import REMOVED
 
 NODE = "inputs/configs/natural.yml::agent_labels::rubric-1::"
@@ -73,8 +74,8 @@ def test_labelled_runs_are_cases(
     done.stdout.fnmatch_lines(
         ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree (1 of 2)"]
     )
-    results = lines(labelled.suite.results / "state" / "case_results.jsonl")
-    assert [(line["run_id"], line["expected"], line["outcome"]) for line in results] == [
+    results = results_in(labelled.suite.results)
+    assert [(result.spec.run_id, result.expected, result.outcome) for result in results] == [
         ("run-1", 0, "agree"),
         ("run-2", 1, "disagree"),
         ("run-3", None, "no_case"),
@@ -161,10 +162,10 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert "0 calls made, 4 replayed" in printed
     assert sentence in (unlabelled.folder / "r.html").read_text("utf-8")
     assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
-    results = lines(unlabelled.suite.results / "state" / "case_results.jsonl")
+    results = results_in(unlabelled.suite.results)
     last = results[-1]
-    assert (last["run_id"], last["outcome"], last["expected"]) == ("run-5", "unlabelled", None)
-    assert (last["score"], last["reasoning"]) == (0, "The answer is kind.")
+    assert (last.spec.run_id, last.outcome, last.expected) == ("run-5", "unlabelled", None)
+    assert (last.score, last.reasoning) == (0, "The answer is kind.")
     made = unlabelled.folder / "outputs/agent_labels/natural/agent_perturbations.jsonl"
     assert [record["run_id"] for record in lines(made)] == ["run-1", "run-2", "run-4"]
     [report] = unlabelled.suite.results.glob("*_report.json")
@@ -173,7 +174,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert values["statistics"]["overall"]["n"] == 3
     # In another session of some cases its result is kept.
     pytester.runpytest(unlabelled.suite.option, "-k", "run-1", *workers)
-    assert len(lines(unlabelled.suite.results / "state" / "case_results.jsonl")) == 5
+    assert len(results_in(unlabelled.suite.results)) == 5
     assert main(["merge", unlabelled.suite.option, "outputs"]) == 1
 
 
@@ -191,8 +192,7 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
     done = pytester.runpytest(unlabelled.suite.option, "-k", "run-5 or run-4")
     done.assert_outcomes(passed=2)
     results = {
-        line["run_id"]: line["outcome"]
-        for line in lines(unlabelled.suite.results / "state" / "case_results.jsonl")
+        result.spec.run_id: result.outcome for result in results_in(unlabelled.suite.results)
     }
     assert (results["run-4"], results["run-5"]) == ("unlabelled", "agree")
 
@@ -304,8 +304,8 @@ def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[s
     assert names(done.outlines) == [f"run-{number}[e1]" for number in range(1, 6)]
     done = pytester.runpytest(labelled.suite.option, "-q")
     assert done.ret == 1
-    results = lines(labelled.suite.results / "state" / "case_results.jsonl")
-    assert [line["expected"] for line in results] == [0, 1, 0, 0, 0]
+    results = results_in(labelled.suite.results)
+    assert [result.expected for result in results] == [0, 1, 0, 0, 0]
 
 
 WRONG_IN_THE_LOG = {

@@ -70,7 +70,7 @@ ALL = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
 
 
 def written(folder: Path) -> list[dict[str, object]]:
-    [path] = folder.rglob("case_results.jsonl")
+    [path] = folder.rglob("results.jsonl")
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -148,7 +148,7 @@ def test_suites_outside_of_rootdir_are_told_apart(
         "run-1",
     )
     done.assert_outcomes(failed=1, passed=3, deselected=13)
-    assert {path.parent.parent.name for path in project.folder.rglob("case_results.jsonl")} == {
+    assert {path.parent.name for path in project.folder.rglob("results.jsonl")} == {
         "tiny",
         "other",
     }

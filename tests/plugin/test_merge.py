@@ -155,9 +155,9 @@ def test_a_case_that_no_shard_reported_is_named_and_red(
 def test_a_suite_without_any_verdict_is_red(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
-    for path in project.folder.glob("shard-*/lax/tiny/state/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
         results = [
-            json.loads(line) | {"outcome": "no_case", "score": None, "scores": []}
+            json.loads(line) | {"why": {"kind": "no_case"}}
             for line in path.read_text("utf-8").splitlines()
         ]
         path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
@@ -222,7 +222,7 @@ def test_what_a_panel_shares_is_counted_once_over_all_shards(
     pytester: pytest.Pytester, recorded: Recorded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     panel = recorded.panel
-    results = panel.folder / "outputs" / "panel" / "state" / "case_results.jsonl"
+    results = panel.folder / "outputs" / "panel" / "results.jsonl"
     pytester.runpytest(panel.option)
     whole = results.read_bytes()
     for judge in ("strict", "kind"):
@@ -244,19 +244,19 @@ def changed_line(path: Path, number: int, **values: object) -> None:
 def test_a_result_that_does_not_fit_is_a_usage_error(
     project: Project, shards: list[str], merge: Merge
 ) -> None:
-    path = project.folder / "shard-0/lax/tiny/state/case_results.jsonl"
+    path = project.folder / "shard-0/lax/tiny/results.jsonl"
     before = path.read_bytes()
     stranger = "tiny::agent_perturbation::rubric-1::run-9[e1]"
     mistakes: list[tuple[dict[str, object], str]] = [
-        ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
+        ({"label": "fine"}, "label: not a case result: input should be a valid integer"),
         ({"run_id": "run-9", "case_id": stranger}, f"the suite 'tiny' has no case \"{stranger}\""),
     ]
     for values, told in mistakes:
         changed_line(path, 2, **values)
         assert merge(BASELINE, *shards) == 4
-        assert f"shard-0/lax/tiny/state/case_results.jsonl:2: {told}" in merge.errors
+        assert f"shard-0/lax/tiny/results.jsonl:2: {told}" in merge.errors
         path.write_bytes(before)
-    for path in project.folder.glob("shard-*/lax/tiny/state/case_results.jsonl"):
+    for path in project.folder.glob("shard-*/lax/tiny/results.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"tiny', '"other'), "utf-8")
     assert merge(BASELINE, *shards) == 4
     assert "has results of the suite 'tiny': they hold those of other" in merge.errors
@@ -268,7 +268,7 @@ def test_verdicts_of_another_judge_are_refused(
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *shards) == 4
     assert (
-        "shard-0/lax/tiny/state/case_results.jsonl: 2 verdict(s) in this file are of another judge"
+        "shard-0/lax/tiny/results.jsonl: 2 verdict(s) in this file are of another judge"
         in merge.errors
     )
 
@@ -281,7 +281,7 @@ def test_verdicts_of_another_judge_are_refused(
             [UPDATE, "shard-0"],
             "--jrh-update-baseline: name the file to update with --jrh-baseline=FILE",
         ),
-        (["inputs"], "no case_results.jsonl is in this folder or below it"),
+        (["inputs"], "no results.jsonl is in this folder or below it"),
     ],
     ids=["no baseline", "nothing to update", "no results"],
 )

@@ -4,7 +4,6 @@ M1)."""
 from __future__ import annotations
 
 import gzip
-import json
 import re
 import shutil
 
@@ -15,6 +14,7 @@ from tests.plugin.own_judges import ONE, MakeJudged, asking, judged_suite, summa
 from tests.plugin.recorded import Recorded, run_pytest
 from tests.support.judge_service import JudgeService
 from tests.support.model_server import ModelServer
+from tests.support.results import results_in
 from tests.support.suites import SuiteFiles
 
 RECORD = "--jrh-judge-record-mode={}".format
@@ -23,9 +23,8 @@ TWO = ("-k", "run-1")
 
 def scores_of(suite: SuiteFiles) -> list[tuple[str, list[int]]]:
     """Outcome and scores of every case, in the order of their ids."""
-    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
-    results = sorted(map(json.loads, lines), key=lambda each: str(each["case_id"]))
-    return [(each["outcome"], each["scores"] or [each["score"]]) for each in results]
+    results = sorted(results_in(suite.results), key=lambda result: result.case_id)
+    return [(result.outcome, [*result.scores]) for result in results]
 
 
 def test_each_repeat_has_requests_of_its_own(judged: MakeJudged, pytester: pytest.Pytester) -> None:

@@ -19,6 +19,7 @@ from tests.plugin.recorded import run_pytest
 from tests.plugin.test_review_opening import address, finalize
 from tests.plugin.test_stopping import PATIENCE, read_until, running
 from tests.support.model_server import ModelServer
+from tests.support.results import results_in
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles
 
@@ -145,10 +146,10 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
     found = {each["probe"]: each for each in data["probes"]["probes"]}
     assert (found[PROBE]["all"]["n"], found[PROBE]["all"]["turned"]) == (6, 1)
     assert len(found[INJECTION]["variants"]) >= 10
-    results = lines(probed.probed.results / "state" / "case_results.jsonl")
-    turned = [each for each in results if each["outcome"] == "disagree"]
-    assert [(each["base"], each["variant"], each["base_scores"]) for each in turned] == [
-        ("agent_perturbation", "json_layout", [1])
+    results = results_in(probed.probed.results)
+    turned = [each for each in results if each.outcome == "disagree"]
+    assert [(each.spec.base, each.spec.variant, each.base_scores) for each in turned] == [
+        ("agent_perturbation", "json_layout", (1,))
     ]
     made = lines(pytester.path / MADE / "agent_perturbations.jsonl")
     assert {record["test"] for record in made} == {"agent_perturbation", "agent_positives"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from collections import Counter
@@ -14,6 +13,7 @@ from examples.probes.judges import PLANTED
 from examples.probes.shop import DEFAULT, write_conversations
 from pytest_jrh.cases.probes import PROBES
 from tests.plugin.recorded import run_pytest
+from tests.support.results import results_in
 
 ROOT = Path(__file__).parents[2]
 CONFIG = "examples/probes/probes.yml"
@@ -25,14 +25,13 @@ def test_each_defect_is_found_by_its_own_probe_and_by_no_other(tmp_path: Path) -
     done = run_pytest(tmp_path, f"--jrh-config={CONFIG}", "--tb=no")
     assert done.code == pytest.ExitCode.TESTS_FAILED, done.stdout
     assert any(line.startswith("0 calls made, ") for line in done.lines)
-    (results,) = tmp_path.rglob("case_results.jsonl")
+    (ledger,) = tmp_path.rglob("results.jsonl")
     wrong: Counter[tuple[str, str]] = Counter()
     judged: Counter[str] = Counter()
-    for line in results.read_text("utf-8").splitlines():
-        result = json.loads(line)
-        if result["outcome"] in ("agree", "disagree"):
-            judged[result["test"]] += 1
-            wrong[result["judge"], result["test"]] += result["outcome"] == "disagree"
+    for result in results_in(ledger.parent):
+        if result.outcome in ("agree", "disagree"):
+            judged[result.spec.test] += 1
+            wrong[result.judge, result.spec.test] += result.outcome == "disagree"
     assert {judge: probe for (judge, probe), number in wrong.items() if number} == {
         judge: probe for judge, probe in FOUND_BY.items() if probe is not None
     }

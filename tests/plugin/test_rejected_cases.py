@@ -14,6 +14,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from tests.plugin.recorded import run_pytest
+from tests.support.results import results_in
 
 ROOT = Path(__file__).parents[2]
 NAME = "refund_agent"
@@ -57,8 +58,8 @@ def test_rejected_cases_have_records_of_their_own(ran: Path) -> None:
         record["case_id"] for record in records(ran / f"outputs/{NAME}/agent_perturbations.jsonl")
     }
     assert made.isdisjoint(record["case_id"] for record in found)
-    results = records(ran / f"outputs/{NAME}/state/case_results.jsonl")
-    told = {result["rejected"]["case_digest"] for result in results if "rejected" in result}
+    results = results_in(ran / f"outputs/{NAME}")
+    told = {result.rejected.case_digest for result in results if result.rejected is not None}
     assert told == {record["case_digest"] for record in found}
 
 

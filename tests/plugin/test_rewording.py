@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.results import results_in
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -48,8 +49,7 @@ def cases_file(files: SuiteFiles) -> bytes:
 
 def results(files: SuiteFiles) -> dict[str, bool]:
     """By run, whether its result says that the rubric was reworded."""
-    lines = (files.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
-    return {line["run_id"]: line.get("reworded", False) for line in map(json.loads, lines)}
+    return {result.spec.run_id: result.reworded for result in results_in(files.results)}
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])
@@ -113,8 +113,7 @@ def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_
     one.assert_outcomes(passed=1)
     assert results(suite) == {"run-1": True, "run-2": True}
     assert ONE in " ".join(one.stdout.str().split())
-    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
-    digest = json.loads(lines[0])["case_digest"]
+    digest = results_in(suite.results)[0].case_digest
     decide(suite.negatives, "run-1", "accepted", digest=digest)
     settled = pytester.runpytest_inprocess(suite.option, "--jrh-frozen", "-v")
     settled.assert_outcomes(passed=2)

@@ -29,7 +29,7 @@ def counts(folder: Path) -> dict[str, int]:
         path.name: len(list(csv.DictReader(path.open(encoding="utf-8-sig"))))
         for path in folder.glob("*.csv")
     }
-    return tables | {"case_results.jsonl": len(lines(folder / "state" / "case_results.jsonl"))}
+    return tables | {"results.jsonl": len(lines(folder / "results.jsonl"))}
 
 
 def report(folder: Path) -> dict[str, Any]:
@@ -54,12 +54,10 @@ def test_a_selection_updates_its_cases_and_keeps_the_others(
     part = report(folder)
     assert part["session"] == {"cases": 2, "kept": 6, "of": 8, "interrupted": False}
     assert part["statistics"] == whole["statistics"]
-    assert [
-        line["case_id"].split("::")[3] for line in lines(folder / "state" / "case_results.jsonl")
-    ] == [f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)]
-    assert (
-        sum(line.get("kept", False) for line in lines(folder / "state" / "case_results.jsonl")) == 6
-    )
+    assert [line["case_id"].split("::")[3] for line in lines(folder / "results.jsonl")] == [
+        f"run-{number}[e1]" for number in (1, 2, 3, 4, 1, 2, 3, 4)
+    ]
+    assert sum(line["extra"].get("kept", False) for line in lines(folder / "results.jsonl")) == 6
     assert (project.suite.negatives / "agent_perturbations_summary.json").read_bytes() == summary
 
 
@@ -67,36 +65,36 @@ def test_results_of_another_judge_or_another_version_of_a_case_are_not_kept(
     pytester: pytest.Pytester, project: Project
 ) -> None:
     pytester.runpytest(project.suite.option)
-    path = project.folder / RESULTS / "state" / "case_results.jsonl"
+    path = project.folder / RESULTS / "results.jsonl"
     told = lines(path)
     told[1]["case_digest"] = "0" * 64
-    told[2]["judge_fingerprint"] = "0" * 64
+    told[2]["judge_digest"] = "0" * 64
     path.write_text("".join(f"{json.dumps(line)}\n" for line in told), encoding="utf-8")
     done = pytester.runpytest(project.suite.option, "-k", "run-1")
-    left = "note: 1 result of earlier sessions left out of case_results.jsonl: "
+    left = "note: 1 result of earlier sessions left out of results.jsonl: "
     assert f"{left}the case has changed (rubric, transcript or label)." in done.outlines
     assert f"{left}the judge has changed (model, prompt or parameters)." in done.outlines
-    assert counts(project.folder / RESULTS)["case_results.jsonl"] == 6
+    assert counts(project.folder / RESULTS)["results.jsonl"] == 6
 
 
 def test_results_of_another_config_are_not_kept_and_unreadable_ones_not_lost(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    path = project.folder / RESULTS / "state" / "case_results.jsonl"
+    path = project.folder / RESULTS / "results.jsonl"
     pytester.runpytest(project.suite.option)
     whole = path.read_text("utf-8")
     path.write_text(whole.replace(TINY, "another/tiny.yaml"), encoding="utf-8")
     pytester.runpytest(project.suite.option, "-k", "run-4")
     assert len(lines(path)) == 2
-    damaged = whole.replace('"agree"', '"maybe"', 1)
+    damaged = whole.replace('"scores":[', '"scores":["', 1)
     assert damaged != whole
     path.write_text(damaged, encoding="utf-8")
     done = pytester.runpytest(project.suite.option, "-k", "run-4")
-    assert path.with_name("case_results.jsonl.unreadable").read_text("utf-8") == damaged
-    done.stdout.fnmatch_lines(["*they were moved to case_results.jsonl.unreadable.*"])
+    assert path.with_name("results.jsonl.unreadable").read_text("utf-8").startswith(damaged)
+    done.stdout.fnmatch_lines(["*they were moved to results.jsonl.unreadable.*"])
     path.write_text(damaged, encoding="utf-8")
-    path.with_name("case_results.jsonl.unreadable").unlink()
-    path.with_name("case_results.jsonl.unreadable").mkdir()
+    path.with_name("results.jsonl.unreadable").unlink()
+    path.with_name("results.jsonl.unreadable").mkdir()
     done = pytester.runpytest(project.suite.option, "-k", "run-4")
     assert done.ret == pytest.ExitCode.TESTS_FAILED
     done.stdout.fnmatch_lines(["*cannot be used, and could not be moved aside: Is a directory.*"])

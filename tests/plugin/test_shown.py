@@ -52,9 +52,9 @@ def reply(score: int, path: str, body: str) -> tuple[int, Mapping[str, str], byt
 
 def turns_shown(suite: SuiteFiles) -> dict[str, Any]:
     """What the results of a session say of each case, by the test and the run."""
-    lines = (suite.results / "state" / "case_results.jsonl").read_text("utf-8").splitlines()
+    lines = (suite.results / "results.jsonl").read_text("utf-8").splitlines()
     results = map(json.loads, lines)
-    return {f"{each['test']} {each['run_id']}": each.get("turns_shown") for each in results}
+    return {f"{each['test']} {each['run_id']}": each["extra"].get("shown") for each in results}
 
 
 def report(suite: SuiteFiles) -> Any:

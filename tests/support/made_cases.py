@@ -307,6 +307,7 @@ def make_result(
         reasoning="The order is late." if judged else "",
         verified=True if judged else None,
         detail="" if outcome == "agree" else f"{outcome} for a reason",
+        scores=(given,) if judged else (),
         spending=Spending(1, 2, Usage(100, 20), 0.002, 0.001),
     )
     return result_with(result, **changes)

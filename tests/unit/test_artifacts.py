@@ -96,7 +96,7 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
         "cases/agent_positives/agent_perturbations_summary.json",
         "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
-        "outputs/refunds/state/case_results.jsonl",
+        "outputs/refunds/results.jsonl",
         "outputs/refunds/state/config_resolved.yml",
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
@@ -163,13 +163,6 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
     )
     assert negative["outcomes"] == {"disagree": 1, "model_error": 1, "no_case": 1}
     assert positive["unverified_labels"] == 1
-
-
-def test_results_on_disk_say_where_reasoning_and_score_disagree(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
-    write(suite)
-    lines = (suite.results_dir / "state/case_results.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line)["reasoning_disagrees"] for line in lines] == [False] * len(RESULTS)
 
 
 def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
 def test_of_many_different_reasons_twelve_are_printed() -> None:
     case = repeated(*((0, f"Reason {number}.") for number in range(20)))
     assert len(given_lines(case.detail)) == 24
-    assert "8 more verdicts in case_results.jsonl" in case.detail
+    assert "8 more verdicts in results.jsonl" in case.detail
 
 
 def failed_repeat(name: str, *reasons: str) -> FailedCase:

@@ -17,7 +17,6 @@ from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.reports.suite_files import write_suite_outputs
-from pytest_jrh.store.results import read_results
 from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
@@ -29,6 +28,7 @@ from tests.support.made_cases import (
     make_suite,
 )
 from tests.support.page_reader import Page, bodies
+from tests.support.results import results_in
 from tests.support.suites import BOTH_TESTS
 
 if TYPE_CHECKING:
@@ -98,8 +98,8 @@ def test_tables_hold_the_cases_and_no_formula(suite: Suite) -> None:
 def test_json_files_are_json_and_results_come_back(suite: Suite) -> None:
     for path in suite.config_file.parent.rglob("*.json"):
         json.loads(path.read_text("utf-8"), parse_constant=pytest.fail)
-    found = read_results(suite.results_dir / "state/case_results.jsonl").values()
-    assert [result.reasoning for result, *_ in found] == [FORMULA] * 4
+    found = results_in(suite.results_dir)
+    assert [result.reasoning for result in found] == [FORMULA] * 4
     for path in suite.config_file.parent.rglob("*.jsonl"):
         lines = path.read_text("utf-8").splitlines()
         assert all(isinstance(json.loads(line), dict) for line in lines)

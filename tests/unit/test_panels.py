@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from pytest_jrh.core.model import CaseResult, Spending, Usage
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.results import result_data, result_from
+from pytest_jrh.store.ledger import result_from, result_text
 from tests.support.made_cases import make_result, make_spec
 
 JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
@@ -48,4 +46,4 @@ def test_a_suite_with_one_judge_is_left_as_it_is() -> None:
 
 def test_the_judges_part_survives_the_way_between_processes_and_the_disk() -> None:
     for result in (by("a", MADE), make_result(make_spec("run-1"), spending=MADE)):
-        assert result_from(json.dumps(result_data(result))) == result
+        assert result_from(result_text(result)) == result

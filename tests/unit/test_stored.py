@@ -1,4 +1,4 @@
-"""Case results on disk: read back as they were, and never taken for what they are not."""
+"""The lines of a ledger: read back as they were, and never taken for what they are not."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from pytest_jrh.core.model import (
     Usage,
     Verdict,
 )
-from pytest_jrh.store.results import (
-    read_results,
-    result_data,
+from pytest_jrh.core.redact import Redactor
+from pytest_jrh.store.ledger import (
+    LedgerWriter,
+    ledger_line,
+    ledger_path,
+    line_data,
+    read_ledger,
     result_from,
     result_text,
-    stored_data,
 )
-from tests.support.made_cases import DIGESTS, make_result, make_spec
+from tests.support.made_cases import DIGESTS, make_result, make_spec, make_suite
 
-SPENT = {"calls", "replayed", "usage", "cost", "paid", "unpriced", "lost"}
+SPENT = {"calls": 1, "usage": {"input_tokens": 3, "output_tokens": 4}, "cost": 0.1, "paid": 0.1}
+SHARED = {"fingerprint": "f" * 64, "spending": SPENT}
 RESULTS = (
     make_result(make_spec("a"), "disagree", edit_note="grants the refund", **DIGESTS),
     make_result(make_spec("b"), "no_case", detail="not confirmed: the verifier says PASS"),
@@ -41,7 +45,7 @@ RESULTS = (
         **DIGESTS,
     ),
     make_result(make_spec("e", target_score=2, test="agent_positives"), verified=False, **DIGESTS),
-    make_result(make_spec("f"), "generated", expected=1, case_digest="c" * 64),
+    make_result(make_spec("f"), "generated", expected=1, verified=True, case_digest="c" * 64),
     make_result(
         make_spec("g", test="position", base="agent_perturbation", variant="before-x2"),
         "disagree",
@@ -52,6 +56,7 @@ RESULTS = (
         make_spec("i"),
         "disagree",
         scores=(0, 1, 0),
+        reasoning="Fine.",
         minority=Verdict(1, "It is late."),
         verdicts=(Verdict(0, "Fine."), Verdict(1, "It is late."), Verdict(0, "Polite.")),
         **DIGESTS,
@@ -60,27 +65,28 @@ RESULTS = (
 )
 
 
-def written(path: Path, *results: dict[str, Any]) -> Path:
-    path.write_text("".join(f"{json.dumps(result)}\n" for result in results), "utf-8")
+def written(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
     return path
 
 
 def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
-    found = read_results(written(tmp_path / "r.jsonl", *map(result_data, RESULTS)))
-    assert [(result, line) for result, line, *_ in found.values()] == [
-        (each, n) for n, each in enumerate(RESULTS, 1)
+    stored = read_ledger(written(tmp_path / "r.jsonl", *map(line_data, RESULTS)))
+    assert [(result, line) for result, line, *_ in stored.values()] == [
+        (result, line) for line, result in enumerate(RESULTS, 1)
     ]
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"outcome": "fine"}, "outcome: not a case result: input should be 'agree', 'disagree'"),
-        ({"outcome": None}, "outcome: not a case result: input should be 'agree'"),
-        ({"score": "1"}, "score: not a case result: input should be a valid integer"),
-        ({"score": True}, "score: not a case result: input should be a valid integer"),
-        ({"skip_kind": "no_luck"}, "skip_kind: not a case result: input should be 'no_messages'"),
-        ({"verdicts": [{"score": 0}]}, "verdicts[0].reasoning: not a case result: field required"),
+        ({"format": 1}, "format: not a case result: input should be 2"),
+        ({"outcome": "agree"}, "outcome: not a case result: extra inputs are not permitted"),
+        ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
+        ({"scores": ["1"]}, "scores[0]: not a case result: input should be a valid integer"),
+        ({"scores": [True]}, "scores[0]: not a case result: input should be a valid integer"),
+        ({"label": 0.5}, "label: not a case result: input should be a valid integer"),
+        ({"labelled_by": "hearsay"}, "labelled_by: not a case result: input should be 'people'"),
         ({"epoch": "1"}, "epoch: not a case result: input should be a valid integer"),
         ({"spending": None}, "spending: not a case result:"),
     ],
@@ -88,37 +94,33 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
 def test_a_line_that_is_no_result_is_named(
     tmp_path: Path, values: dict[str, Any], words: str
 ) -> None:
-    lines = [result_data(RESULTS[1]), result_data(RESULTS[0]) | values]
+    lines = [line_data(RESULTS[1]), line_data(RESULTS[0]) | values]
     with pytest.raises(InputError) as refused:
-        read_results(written(tmp_path / "r.jsonl", *lines))
+        read_ledger(written(tmp_path / "r.jsonl", *lines))
     assert str(refused.value).startswith(f"{tmp_path / 'r.jsonl'}:2: {words}")
 
 
-def test_a_run_without_a_label_has_a_verdict_and_nothing_that_is_expected(tmp_path: Path) -> None:
-    spec = make_spec("k", test="agent_labels")
-    result = replace(make_result(spec, "agree", score=1, **DIGESTS), outcome="unlabelled")
-    result = replace(result, expected=None, verified=None)
-    line = result_data(result)
-    assert (line["outcome"], line["score"], line["reasoning"]) == (
-        "unlabelled",
-        1,
-        "The order is late.",
-    )
-    assert line["expected"] is None
-    [stored] = read_results(written(tmp_path / "r.jsonl", line)).values()
-    assert stored.result == result
+def test_no_line_contradicts_itself() -> None:
+    line = line_data(RESULTS[0])
+    assert result_from(json.dumps(line | {"label": 0})).outcome == "agree"
+    assert result_from(json.dumps(line | {"scores": [1]})).outcome == "agree"
+    refused = result_from(json.dumps(line | {"why": {"kind": "refused"}}))
+    assert (refused.outcome, refused.score) == ("refused", None)
+    del line["label"]
+    unlabelled = result_from(json.dumps(line))
+    assert (unlabelled.outcome, unlabelled.score, unlabelled.verified) == ("unlabelled", 0, None)
+    del line["scores"]
+    assert result_from(json.dumps(line)).outcome == "generated"
 
 
 ALWAYS = {
-    *("suite", "test", "rubric_id", "run_id", "epoch", "target_score", "cluster", "judge"),
-    *("case_id", "outcome", "expected", "score", "scores", "reasoning", "verified", "detail"),
-    *("spending", "judge_spending", "shared", "case_digest", "judge_fingerprint"),
-    *("human_reviewed", "labelled_by", "content", "reasoning_disagrees"),
+    *("format", "case_id", "suite", "test", "rubric_id", "run_id", "epoch", "label"),
+    *("labelled_by", "scores", "reasons", "spending"),
 }
 
 
 def test_the_keys_of_a_line() -> None:
-    assert stored_data(make_result()).keys() == ALWAYS
+    assert line_data(make_result()).keys() == ALWAYS
     spent = Spending(1, 0, Usage(3, 4), 0.1, 0.1)
     verdicts = (Verdict(0, "Fine."), Verdict(1, "It is late."), Verdict(0, "Polite."))
     probed = make_result(
@@ -131,45 +133,82 @@ def test_the_keys_of_a_line() -> None:
         reworded=True,
         altered=True,
         rejected=Rejection("c" * 64, 1, 0),
-        skip_kind="not_confirmed",
         edit_note="grants the refund",
         turns_shown=ShownTurns(2, missing=(5,), unknown=1, is_whole=True),
+        human_reviewed="edited",
+        content="d" * 16,
+        cluster="task-1",
+        target_score=1,
+        spending=spent,
         judge_spending=spent,
         shared=SharedCall("f" * 64, spent),
         **DIGESTS,
     )
-    line = stored_data(probed, config="inputs/configs/demo.yml", kept=True)
-    assert line.keys() == ALWAYS | {
-        *("base", "variant", "base_scores", "minority", "verdicts", "reworded"),
-        *("altered", "rejected", "skip_kind", "edit_note", "turns_shown", "config", "kept"),
+    line = line_data(probed, config="inputs/configs/demo.yml", kept=True)
+    assert line == {
+        "format": 2,
+        "case_id": probed.case_id,
+        "suite": "refunds",
+        "test": "position",
+        "rubric_id": probed.spec.rubric_id,
+        "run_id": "g",
+        "epoch": 1,
+        "cluster": "task-1",
+        "target": 1,
+        "label": 1,
+        "labelled_by": "made",
+        "case_digest": DIGESTS["case_digest"],
+        "judge": "a",
+        "judge_digest": DIGESTS["judge_fingerprint"],
+        "scores": [0, 1, 0],
+        "reasons": ["Fine.", "It is late.", "Polite."],
+        "why": {"text": "disagree for a reason"},
+        "spending": {"all": SPENT, "judge": SPENT, "shared": SHARED},
+        "extra": {
+            "altered": True,
+            "config": "inputs/configs/demo.yml",
+            "content": "d" * 16,
+            "edit": "grants the refund",
+            "kept": True,
+            "probe": {
+                "base": "agent_perturbation",
+                "variant": "before-x2",
+                "base_scores": (1, 1, 0),
+            },
+            "rejected": {"case_digest": "c" * 64, "expected": 1, "said": 0},
+            "review": "edited",
+            "reworded": True,
+            "shown": {"turns": 2, "missing": (5,), "unknown": 1, "is_whole": True},
+        },
     }
-    assert line["spending"].keys() == SPENT
-    assert line["shared"].keys() == {"fingerprint", "spending"}
-    assert line["shared"]["spending"].keys() == line["judge_spending"].keys() == SPENT
-    assert line["turns_shown"].keys() == {"turns", "missing", "unknown", "is_whole"}
-    assert line["rejected"].keys() == {"case_digest", "expected", "said"}
-    assert [*map(dict.keys, (line["minority"], *line["verdicts"]))] == [{"score", "reasoning"}] * 4
 
 
-def test_a_case_that_was_judged_once_has_no_verdicts_of_repeats() -> None:
-    assert all("verdicts" not in result_data(result) for result in RESULTS[:-2])
-
-
-def test_two_results_of_one_case_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"r.jsonl:2: duplicate case_id '.*', first on line 1"):
-        read_results(
-            written(tmp_path / "r.jsonl", result_data(RESULTS[0]), result_data(RESULTS[0]))
-        )
+def test_of_several_results_of_a_case_the_last_counts(tmp_path: Path) -> None:
+    first, last = line_data(RESULTS[0]), line_data(RESULTS[0]) | {"scores": [1]}
+    [stored] = read_ledger(written(tmp_path / "r.jsonl", first, last)).values()
+    assert (stored.result.score, stored.line) == (1, 2)
 
 
 @pytest.mark.parametrize(
     "line", [b"\xff\xfe", b'{"case_id": "\xff"}', b"", b"[]", b"{", b"[" * 100_000, b"\x00"]
 )
 def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None:
-    path = written(tmp_path / "r.jsonl", result_data(RESULTS[0]))
+    path = written(tmp_path / "r.jsonl", line_data(RESULTS[0]))
     path.write_bytes(path.read_bytes() + line + b"\n")
     with pytest.raises(InputError, match=r"r.jsonl:2: .*not a case result"):
-        read_results(path)
+        read_ledger(path)
+
+
+def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Path) -> None:
+    suite, (first, second) = make_suite(tmp_path), RESULTS[:2]
+    writer, path = LedgerWriter(Redactor()), ledger_path(suite)
+    writer.append(first, suite)
+    writer.close()
+    path.write_bytes(path.read_bytes() + ledger_line(second, Redactor())[:-20])
+    assert [stored.result for stored in read_ledger(path).values()] == [first]
+    writer.append(second, suite)
+    writer.close()
+    assert [stored.result for stored in read_ledger(path).values()] == [first, second]
 
 
 def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:

@@ -16,7 +16,7 @@ from pytest_jrh.stats.intervals import estimate_flicker
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import flickering, repeated_case, tabulate
-from pytest_jrh.store.results import result_from, result_text
+from pytest_jrh.store.ledger import result_from, result_text
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
 
@@ -34,6 +34,8 @@ def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResul
         scores=judgment.scores,
         reasoning=judgment.shown.reasoning,
         minority=judgment.minority,
+        verified=True,
+        verdicts=judgment.verdicts if len(scores) > 1 else (),
     )
     return result_with(made, **values)
 

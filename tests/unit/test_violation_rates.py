@@ -20,7 +20,7 @@ from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.store.labels import Grounds, drawn_labels
-from pytest_jrh.store.results import result_from, result_text
+from pytest_jrh.store.ledger import result_from, result_text
 from tests.support.figures import describe
 from tests.support.made_cases import DIGESTS, RUBRIC, make_result, make_spec, make_suite
 
@@ -30,7 +30,9 @@ def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResul
     if label is not None:
         outcome = "agree" if score == label else "disagree"
     spec = make_spec(f"run-{run:04}", test="agent_labels", **changes)
-    return replace(make_result(spec, outcome), score=score, expected=label, **DIGESTS)
+    return replace(
+        make_result(spec, outcome), score=score, scores=(score,), expected=label, **DIGESTS
+    )
 
 
 def session(labelled: int = 60, unlabelled: int = 600) -> list[CaseResult]:

@@ -1,0 +1,18 @@
+"""What a session has left in the ledger of a suite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pytest_jrh.cases.ids import LEDGER_FILE
+from pytest_jrh.store.ledger import read_ledger
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_jrh.core.model import CaseResult
+
+
+def results_in(folder: Path) -> list[CaseResult]:
+    """The results in a suite's results folder, in the order of its ledger."""
+    return [stored.result for stored in read_ledger(folder / LEDGER_FILE).values()]
