@@ -27,7 +27,7 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import JUDGES, with_own_keys
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.judges.own_source import OwnSource
+from pytest_jrh.judges.own_code import OwnSource
 from pytest_jrh.recording.own_code import loading_for_replay
 from pytest_jrh.sources import suffixes, usual_suffix
 

@@ -13,8 +13,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import Judgment
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import Scale, said_by
-from pytest_jrh.judges.own_source import own_source
+from pytest_jrh.judges.own_code import Scale, own_source, said_by
 from pytest_jrh.stats.diagnosis import figure_text, named_figures, section_warnings
 from pytest_jrh.stats.figures import sections
 from pytest_jrh.stats.statistics import tabulate

@@ -22,11 +22,12 @@ from pytest_jrh.judges.own_code import (
     PLACEHOLDERS,
     OwnCodeJudge,
     OwnCodeKeys,
+    OwnSource,
     Scale,
+    own_source,
     shown_path,
     with_file,
 )
-from pytest_jrh.judges.own_source import OwnSource, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:

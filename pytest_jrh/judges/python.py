@@ -22,11 +22,12 @@ from pytest_jrh.judges.judge import JudgeKind, judged_case
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
+    imported_modules,
+    own_source,
     said_by,
     shown_path,
     with_file,
 )
-from pytest_jrh.judges.own_source import imported_modules, own_source
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.judges.own_source import OwnSource, own_source
+from pytest_jrh.judges.own_code import OwnSource, own_source
 from pytest_jrh.judges.python import imported
 
 PROJECT = {
@@ -106,7 +106,7 @@ def test_the_digest_is_that_of_every_clone_process_and_line_end(
     shutil.copytree(project.folder, clone.folder, ignore=shutil.ignore_patterns("__pycache__"))
     clone.write({"helper.py": PROJECT["helper.py"].replace("\n", "\r\n")})
     program = (
-        "from pytest_jrh.judges.own_source import own_source\n"
+        "from pytest_jrh.judges.own_code import own_source\n"
         "from pytest_jrh.judges.python import imported\n"
         "print(own_source(imported('judges.py:judge', key=''), module_file='judges.py').digest)"
     )
