@@ -221,7 +221,6 @@ def _merge(arguments: argparse.Namespace) -> int:
         verbosity=arguments.verbose,
         reports=options.reports,
         judge=arguments.judge or "",
-        subset_asked=options.subset is not None,
     )
     try:
         config = (folder / arguments.jrh_config).resolve()

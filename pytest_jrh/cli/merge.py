@@ -7,13 +7,10 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.cases.ids import (
     CASES_FILE,
@@ -21,19 +18,15 @@ from pytest_jrh.cases.ids import (
     REJECTED_FILE,
     case_id,
 )
-from pytest_jrh.config.options import Options, mistakes
 from pytest_jrh.config.places import argument
-from pytest_jrh.core.documents import DamagedError, listed, parsed, read_text, shown
+from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.text import nearest_hint, one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
-from pytest_jrh.engine.suite import with_subset
-from pytest_jrh.recording.versions import ModelChange, joined_changes
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.result_files import judge_file_names
 from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.labels import labels_elsewhere
@@ -60,8 +53,7 @@ class MergeSettings:
     options say it.
 
     `folder` is where it was started: paths are named relative to it. `judge` names the function
-    that the project's code supplied to the shards, if it did. `subset_asked` says that the merge
-    was asked for one, and not left to what the shards ran.
+    that the project's code supplied to the shards, if it did.
     """
 
     baseline: BaselineFile
@@ -70,7 +62,6 @@ class MergeSettings:
     width: int = 80
     verbosity: int = 0
     judge: str = ""
-    subset_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +84,6 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     """
     specs = {case_id(spec): spec for spec in ready.specs()}
     shard_results, records = _collected(folders, ready.suite)
-    sessions = _sessions(ready.suite, {result.path for result in shard_results.values()})
-    ready = _of_their_subset(ready, sessions, settings)
     suite = ready.suite
     elsewhere = labels_elsewhere(suite, folders)
     selected = frozenset(specs) if ready.subset is None else ready.subset
@@ -112,7 +101,6 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         nodes=nodes,
         commands=_commands(config, nodes),
         subset=None if ready.subset is None else (ready.subset_name, ready.subset),
-        model_changes=_model_changes(sessions),
     )
     concluded = conclude(
         [run],
@@ -155,86 +143,6 @@ class _ShardResult(NamedTuple):
     line: int
 
 
-class _ShardSession(NamedTuple):
-    """What a shard's report says of its session: the subset that it ran, empty where it ran all
-    cases, and the models that answered as what no recording has.
-    """
-
-    report: Path
-    subset: str
-    model_changes: Sequence[ModelChange]
-
-
-def _sessions(suite: Suite, results_files: Collection[Path]) -> list[_ShardSession]:
-    """The sessions that wrote these results; raises `InputError` for a report that cannot be used.
-
-    A shard of an earlier version has no report, and one of several judges the same in each.
-    """
-    sessions = []
-    for results_file in sorted(results_files):
-        folder = results_file.parent
-        for name in judge_file_names(suite).values():
-            report = folder / f"{name}_report.json"
-            if report.is_file():
-                sessions.append(_session(report))
-                break
-    return sessions
-
-
-def _session(report: Path) -> _ShardSession:
-    message = "is no report of a session"
-    try:
-        data = parsed(read_text(report, str(report), _LARGEST_REPORT))
-        session = data["session"]
-        subset = session.get("subset", "")
-        changes = TypeAdapter(list[ModelChange]).validate_python(session.get("model_changes", []))
-    except DamagedError as error:
-        raise InputError(Problem(str(error), str(report), hint=_SAME_COMMIT)) from None
-    except ValidationError as error:
-        key = ".".join(["session.model_changes", *map(str, error.errors()[0]["loc"])])
-        raise InputError(Problem(message, str(report), key=key, hint=_SAME_COMMIT)) from None
-    except (AttributeError, KeyError, TypeError):
-        raise InputError(Problem(message, str(report), key="session", hint=_SAME_COMMIT)) from None
-    return _ShardSession(report, subset, changes)
-
-
-def _model_changes(sessions: Iterable[_ShardSession]) -> list[ModelChange]:
-    return joined_changes(chain.from_iterable(session.model_changes for session in sessions))
-
-
-def _of_their_subset(
-    ready: ReadySuite, sessions: Sequence[_ShardSession], settings: MergeSettings
-) -> ReadySuite:
-    """Make the merge one of the subset that the shards ran; raises `InputError` where they ran
-    different ones, or not the one that is asked for, and for one that would update the baseline.
-    """
-    if ready.subset_name or settings.subset_asked:
-        name, of = ready.subset_name, "this merge is of"
-    elif sessions:
-        name, of = sessions[0].subset, f"{sessions[0].report} is of"
-    else:
-        return ready
-    for session in sessions:
-        if session.subset != name:
-            message = f"is of {_cases_of(session.subset)}; {of} {_cases_of(name)}"
-            raise InputError(
-                Problem(message, str(session.report), key="session.subset", hint=_WHOLE_SHARDS)
-            )
-    if name and not ready.subset_name:
-        baseline = settings.baseline
-        options = Options(
-            subset=name, baseline=Path(baseline.name), update_baseline=baseline.updating
-        )
-        for mistake in mistakes(options):
-            raise InputError(Problem(mistake))
-        ready = with_subset(ready, name)
-    return ready
-
-
-def _cases_of(subset: str) -> str:
-    return f"the subset {one_line(subset)}" if subset else "all cases"
-
-
 def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardResult], list[Path]]:
     """The last result of each case of the suite, and the files of made cases; not what a shard kept
     of an earlier session, nor results of another config file.
@@ -275,9 +183,7 @@ def _refuse_misfits(
     selected: Collection[str],
     results: Mapping[str, _ShardResult],
 ) -> None:
-    """Refuse results of no case of the suite, and of no case of the subset, which would be left out
-    also where no report says which cases its shard ran.
-    """
+    """Refuse results of no case of the suite, or of the subset that the merge is of."""
     problems = []
     for case, (_, path, line) in results.items():
         if case not in specs:

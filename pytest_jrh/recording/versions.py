@@ -117,28 +117,6 @@ class ModelChange:
     answers: int
 
 
-def joined_changes(changes: Iterable[ModelChange]) -> list[ModelChange]:
-    """The changes of several sessions of one suite, a change of a model once.
-
-    Each session has looked at the same recordings, of which one that began later may have seen
-    fewer. Answers are those of the sessions that noticed the change.
-    """
-    joined: dict[tuple[str, str], ModelChange] = {}
-    for change in changes:
-        key = change.stage, change.model
-        earlier = joined.get(key)
-        if earlier is None:
-            joined[key] = change
-        else:
-            recorded = {**earlier.recorded, **change.recorded}
-            for name, number in earlier.recorded.items():
-                recorded[name] = max(number, recorded[name])
-            new = Counter(earlier.new) + Counter(change.new)
-            answers = earlier.answers + change.answers
-            joined[key] = replace(change, new=dict(new), recorded=recorded, answers=answers)
-    return list(joined.values())
-
-
 class ModelVersions:
     """Keeps the versions that answer in a session, of one suite.
 
