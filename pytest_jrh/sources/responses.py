@@ -103,14 +103,18 @@ def items_of(value: Any) -> list[PlacedItem] | None:
 
 
 def check_whole(value: Turn) -> None:
-    """Raise DamagedError where a response continues one that the provider keeps: what a judge would
-    read of it is the end of a conversation.
+    """Raise DamagedError where a response continues one, or a conversation, that the provider
+    keeps: what a judge would read of it is the end of a conversation.
     """
     for key in ("request", "response"):
         part, path = _inside(value, key)
         if part.get("previous_response_id") is not None:
             problem = "continues a response whose items are not here"
             raise DamagedError(problem, _LOG_ITEMS, (*path, "previous_response_id"))
+        conversation = part.get("conversation")
+        if isinstance(conversation, dict) and conversation.keys() == {"id"}:
+            problem = "is kept by the provider, and its items are not here"
+            raise DamagedError(problem, _LOG_ITEMS, (*path, "conversation"))
 
 
 def turns_of(items: Iterable[PlacedItem]) -> list[Turn]:

@@ -390,6 +390,19 @@ def _summary_of_codex(line: Line) -> list[_LineItem]:
     return [_LineItem(line, (), {"role": "user", "content": summary})] if summary else []
 
 
+# How what Codex says in the user's place begins, in lower case: a prompt can begin with `<`, too.
+_SAID_BY_CODEX = (
+    "# agents.md",
+    "<environment_context>",
+    "<instructions>",
+    "<skill>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_instructions>",
+    "<user_shell_command>",
+)
+
+
 def _is_prompt_of_codex(item: Any) -> bool:
     """Whether the user said it, and not the program in the user's place."""
     if not isinstance(item, dict) or item.get("role") != "user":
@@ -397,7 +410,7 @@ def _is_prompt_of_codex(item: Any) -> bool:
     content = item.get("content")
     first = content[0] if isinstance(content, list) and content else None
     text = first.get("text") if isinstance(first, dict) else content
-    return not (isinstance(text, str) and text.startswith(("<", "# AGENTS.md")))
+    return not (isinstance(text, str) and text.lower().startswith(_SAID_BY_CODEX))
 
 
 def claude_code_session(lines: list[Line], name: str) -> Session:

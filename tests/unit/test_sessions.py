@@ -261,7 +261,7 @@ def test_turns_that_codex_rolled_back_are_left_out(tmp_path: Path) -> None:
         item("user", "<environment_context>x</environment_context>"),
         item("user", "One"),
         item("assistant", "1"),
-        item("user", "Two"),
+        item("user", "<div> is not closed: why?"),
         item("assistant", "2"),
         {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}},
         item("user", "Three"),
@@ -490,6 +490,16 @@ def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
         else:
             assert f":1: {key}" in (text := refusal(source))
             assert "continues a response whose items are not here" in text
+
+
+@pytest.mark.parametrize("row", [{"input": "Go on."}, {"object": "response"}])
+def test_a_response_of_a_conversation_that_the_provider_keeps_is_refused(
+    tmp_path: Path, row: dict[str, Any]
+) -> None:
+    row |= {"output": [CALL], "conversation": {"id": "conv_1"}}
+    text = refusal(written(tmp_path / "rows.jsonl", [row]))
+    assert ":1: conversation: " in text
+    assert "is kept by the provider, and its items are not here" in text
 
 
 def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
