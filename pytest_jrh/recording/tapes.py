@@ -331,13 +331,15 @@ class Tape:
             await self._hold(turns, pointer.with_suffix(".lock"), request.stage.stage)
             entry = self._pointed_to(pointer, fingerprint)
             if entry is None:
-                answer = await self._record(request, sequence)
                 cassette = self.path.relative_to(self._folder).as_posix()
                 text = json.dumps({"session": self._recording.session, "cassette": cassette})
-                # Without it the others ask by themselves.
-                with contextlib.suppress(OSError):
+                # Before the call is made, so that a kill loses nothing.
+                with writing(
+                    request.stage.stage,
+                    f"no call was made, because its answer could not be stored under {self._locks}",
+                ):
                     atomic_write(pointer, text)
-                return answer
+                return await self._record(request, sequence)
             self._keep(replace(entry, sequence=sequence))
             self._cassette.complete = False
             self._save(request.stage.stage)

@@ -27,6 +27,7 @@ from tests.support.suites import SuiteFiles, run, write_suite
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import MakeBench
+    from tests.support.exchange import Answer, Request
 
 BOTH = ["agent_perturbation", "agent_positives"]
 
@@ -76,6 +77,23 @@ def test_the_first_summary_of_a_run_is_asked_once_for_all_rubrics_and_tests(
     assert replayed.usage == made.usage
     assert replayed.cost == pytest.approx(made.paid)
     assert made.paid > 0
+
+
+def test_where_a_shared_answer_will_be_is_known_before_it_is_paid_for(
+    make_bench: MakeBench, server: ModelServer
+) -> None:
+    bench = make_bench(runs=2, rubrics=2)
+    obedient, pointers = Obedient(), []
+
+    def answer(request: Request) -> Answer:
+        if request.stage == "summary" and "] assistant (edited)" not in request.text:
+            pointers.append(len(list(bench.cassettes.rglob("*.shared"))))
+        return obedient(request)
+
+    server.answer = answer
+    bench.run()
+    assert len(pointers) == 2
+    assert min(pointers) > 0
 
 
 def test_each_cassette_holds_the_shared_summary_so_that_one_case_replays_alone(
