@@ -25,7 +25,7 @@ from benchmarks import consistency
 from benchmarks.material import CACHE, CASES_FILE
 from benchmarks.measure import Line, pytest_command, run
 from pytest_jrh import load_cases
-from pytest_jrh.cases.ids import LEDGER_FILE
+from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import Message
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.conversations import read_messages

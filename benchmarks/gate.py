@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.checks import Check, error_of, mean, table
-from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
 from pytest_jrh.stats.decision import Decision, Held, decide

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.core.model import Skip
+from pytest_jrh.core.model import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Skip
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -85,9 +85,6 @@ class Kind:
     them, and no verifier confirms them."""
     derived: bool = False
     """Whether it is a probe, whose cases are those of other tests, changed."""
-    unnamed: bool = False
-    """Whether ids of cases that probes derive leave out that they are derived from its own: true of
-    one kind."""
 
     @property
     def is_made(self) -> bool:
@@ -100,21 +97,20 @@ def _targets(scale: Sequence[int], target_scores: Sequence[int]) -> tuple[int, .
 
 
 AGENT_PERTURBATION = Kind(
-    name="agent_perturbation",
+    name=PERTURBATION,
     marker="a case whose transcript was edited to violate its rubric, or to land on a score",
-    label="perturbation",
+    label=SHORT_NAMES[PERTURBATION],
     figures=("recall",),
     objective=lambda configured: configured,
     folder=lambda module: f"outputs/agent_perturbation/{module}",
     targets=_targets,
-    unnamed=True,
 )
 
 
 AGENT_POSITIVES = Kind(
-    name="agent_positives",
+    name=POSITIVES,
     marker="a case whose transcript satisfies its rubric",
-    label="positive",
+    label=SHORT_NAMES[POSITIVES],
     figures=("false_positive_rate",),
     objective=lambda _configured: "pass",
     folder=lambda _module: "outputs/agent_positives",
@@ -135,9 +131,9 @@ def _labelled(targets: Targets, label: Label | None) -> Iterable[Planned]:
 
 
 AGENT_LABELS = Kind(
-    name="agent_labels",
+    name=NATURAL,
     marker="a run as it is, with the label that people or a program gave it",
-    label="natural",
+    label=SHORT_NAMES[NATURAL],
     figures=("recall", "false_positive_rate"),
     objective=lambda _configured: "fail",
     folder=lambda module: f"outputs/agent_labels/{module}",

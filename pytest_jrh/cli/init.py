@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pytest_jrh.cases.ids import CASES_FILE
 from pytest_jrh.cli.init_judge import (
     GivenJudge,
     LogPlace,
@@ -41,6 +40,7 @@ from pytest_jrh.config.values import InputFormat
 from pytest_jrh.core.documents import DamagedError, listed, names_in, pointer_to, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
+from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.model import DEFAULT_SEED, Mode, Rubric, ScoreLevel
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.cases.ids import (
+from pytest_jrh.config.places import argument
+from pytest_jrh.core.documents import listed, shown
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.ids import (
     CASES_FILE,
     LEDGER_FILE,
     REJECTED_FILE,
     case_id,
 )
-from pytest_jrh.config.places import argument
-from pytest_jrh.core.documents import listed, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.text import nearest_hint, one_line

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import printable, shown
 from pytest_jrh.core.files import exists, relative_path
+from pytest_jrh.core.ids import node_part
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ class Places:
             return f"outputs/{name}"
         if not parts:
             return f"outputs/{config_file.name}"
-        from pytest_jrh.cases.ids import node_part
-
         return "/".join(["outputs", *(node_part(part) for part in parts), name])
 
     def name(self, path: Path) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pytest_jrh.cases.ids import Recorded, generation_id, short_digest
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
@@ -24,6 +23,7 @@ from pytest_jrh.config.schema import ProbeSection, of_each
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.ids import Recorded, generation_id, short_digest
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import nearest_hint
@@ -54,7 +54,7 @@ def with_probes(
     bases: dict[str, list[CaseSpec]] = {}
     for spec in specs:
         by_test.setdefault(spec.test, []).append(spec)
-        if labels is None or not KINDS[spec.test].natural or spec.label_key in labels:
+        if labels is None or not spec.natural or spec.label_key in labels:
             bases.setdefault(spec.test, []).append(spec)
     for test in suite.tests:
         if not KINDS[test.name].derived:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import CASES_FILE
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.config.fitting import AGENT, EVALUATION
 from pytest_jrh.config.suite import LabelSettings, SuiteTest
 from pytest_jrh.core.documents import KeyPath, listed, shown
+from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.stages import MAKING
 from pytest_jrh.core.text import nearest_hint
 

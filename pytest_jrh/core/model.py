@@ -33,6 +33,16 @@ RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
+PERTURBATION: TestName = "agent_perturbation"
+POSITIVES: TestName = "agent_positives"
+NATURAL: TestName = "agent_labels"
+"""The test whose cases are runs as they are, with labels that the config names."""
+SHORT_NAMES: Mapping[TestName, str] = {
+    PERTURBATION: "perturbation",
+    POSITIVES: "positive",
+    NATURAL: "natural",
+}
+"""The tests that are no probes, as titles and tables name them."""
 
 
 # What a float holds exactly: sums are made of them.
@@ -462,7 +472,7 @@ class CaseSpec:
     """What one pytest item stands for, known before any model is asked.
 
     `judge` is None for the suite's only judge, else the panel member's name. Ids are built in
-    `cases.ids`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
+    `core.ids`. `cluster` is that of the run (`RunSummary.cluster`). A case of a probe has the
     `variant` that changes a case of the test `base`; both are empty elsewhere.
     """
 
@@ -483,6 +493,11 @@ class CaseSpec:
     def derived(self) -> bool:
         """Whether it is of a probe: then it counts in no figure of the judge's accuracy."""
         return bool(self.variant)
+
+    @property
+    def natural(self) -> bool:
+        """Whether it is a run as it is: no stage makes it, and no verifier confirms its label."""
+        return self.test == NATURAL
 
     @property
     def cluster_id(self) -> ClusterId:

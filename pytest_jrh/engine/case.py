@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.cases.deriving import Derivation, changed
-from pytest_jrh.cases.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
+from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
     UNSCORED,
     Case,

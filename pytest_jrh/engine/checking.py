@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import case_id
-from pytest_jrh.cases.tests import AGENT_LABELS
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import (
+    NATURAL,
     UNSCORED,
     CaseResult,
     CaseSpec,
@@ -324,7 +324,7 @@ class _Maker:
             self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
         return CaseSpec(
             self._suite,
-            AGENT_LABELS.name,
+            NATURAL,
             rubric,
             key.case,
             key.epoch,

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest_jrh
-from pytest_jrh.cases.ids import case_id, node_part
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.ids import case_id, node_part
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.reports.provenance import (
     BUILT_IN,

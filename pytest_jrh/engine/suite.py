@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import Recorded, case_id, generation_id, recorded_runs
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import load_suite
@@ -21,6 +20,7 @@ from pytest_jrh.config.probes import evenly, expand
 from pytest_jrh.core.documents import listed, printable, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
+from pytest_jrh.core.ids import Recorded, case_id, generation_id, recorded_runs
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER, SUMMARY, VERIFIER
 from pytest_jrh.core.text import counted, nearest_hint, one_line
@@ -368,7 +368,7 @@ class ReadySuite:
 
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as it is on disk, if it is; raises `InputError` where it cannot be used."""
-        if KINDS[spec.test].natural and self.suite.frozen is None:
+        if spec.natural and self.suite.frozen is None:
             # It is read, not made, and its label may have changed.
             return None
         index = self.made.get(spec.test)
@@ -389,7 +389,7 @@ class ReadySuite:
 
     def is_unlabelled(self, spec: CaseSpec) -> bool:
         """Whether the case is a natural run that is judged without a label."""
-        if not (self.suite.judges_unlabelled and KINDS[spec.test].natural):
+        if not (self.suite.judges_unlabelled and spec.natural):
             return False
         return self.label(spec) is None
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from pytest_jrh.cases.ids import case_id
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import (
     OPTIONS_READ,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.cases.ids import case_name, node_part, what_was_done
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
+from pytest_jrh.core.ids import case_name, node_part, what_was_done
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec, Spending
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.plugin.secrecy import mistake_text

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest._code.code import TerminalRepr
 
-from pytest_jrh.cases.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
+from pytest_jrh.core.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 
-from pytest_jrh.cases.ids import case_name, generation_id, node_part
 from pytest_jrh.config.places import argument
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.ids import case_name, generation_id, node_part
 from pytest_jrh.core.model import UNSCORED, Review
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.core.user_code import error_places, error_text

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.cases.ids import case_title
 from pytest_jrh.core.files import absolute
+from pytest_jrh.core.ids import case_title
 from pytest_jrh.core.text import Styled, counted, one_line, shortened
 from pytest_jrh.reports.gate import fixes_text
 from pytest_jrh.reports.grounds import label_sentences

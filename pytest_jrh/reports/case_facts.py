@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.ids import perturbed_idx
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.ids import perturbed_idx
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import dollars

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from pytest_jrh.cases.ids import LEDGER_FILE
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
 from pytest_jrh.core.reasoning import REASONING_DISAGREES, stated_score
 from pytest_jrh.core.stages import STAGES

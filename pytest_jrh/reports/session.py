@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import TITLE_WIDTH, case_title, run_title
+from pytest_jrh.core.ids import TITLE_WIDTH, case_title, run_title
 from pytest_jrh.core.model import CaseResult, Rubric, Spending
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import counted, shortened

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.model import MADE, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.redact import without_credentials
 from pytest_jrh.core.text import counted, one_line, shortened

@@ -15,9 +15,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from pytest_jrh.cases.ids import generation_id
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.text import alike, counted, name_problem, nearest
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
@@ -107,7 +106,7 @@ def _rank(seed: int, purpose: str, digest: str) -> str:
 
 def rests_on(case: Case) -> str:
     """What a case's label rests on: the verifier's word, in either way, or that of people."""
-    if KINDS[case.spec.test].natural:
+    if case.spec.natural:
         return "natural"
     if case.outcome.no_case is not None:
         return _REJECTED

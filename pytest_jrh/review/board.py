@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn, structure_mistake, tools_of
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.store.decisions import (

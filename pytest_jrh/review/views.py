@@ -430,7 +430,7 @@ def revealed_values(assigned: Assigned, base: str) -> dict[str, object]:
         **_label_values(assigned, base, folds(case, case, editable=False)),
         **_made_values(Reviewed(assigned.entry, None, None), show_verdict=True),
         "revealed": True,
-        "natural": KINDS[case.spec.test].natural,
+        "natural": case.spec.natural,
         "rejected": visible(str(case.outcome.no_case or "")),
         "by": case.label.by if case.label else "",
     }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.cases.ids import case_id
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.stats.baseline import (

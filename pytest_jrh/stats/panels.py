@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate

@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
@@ -413,9 +412,7 @@ def _violation_rate(
     judged = [
         result
         for result in results
-        if KINDS[result.spec.test].natural
-        and result.spec.target_score is None
-        and result.score is not None
+        if result.spec.natural and result.spec.target_score is None and result.score is not None
     ]
     if not any(result.outcome == "unlabelled" for result in judged):
         return None

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import TESTS
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.columns import answer_of
 from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.documents import listed, misfit, read_text
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import append_line, atomic_write, encoded
@@ -308,7 +307,7 @@ class LabelBook:
             atomic_write(attributes, _MERGED_BY_LINE)
         append_line(labels_path(folder), _line(case, label))
         self._count(label)
-        if KINDS[case.spec.test].natural:
+        if case.spec.natural:
             self._write_run_label(folder, case, label)
 
     def _count(self, label: PersonLabel) -> None:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pytest_jrh.cases.ids import LEDGER_FILE
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import encoded, lines_of
+from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import (
     SKIPS,
     UNSCORED,

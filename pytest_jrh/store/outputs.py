@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import STATE_FOLDER, artifact_stem
 from pytest_jrh.core.files import atomic_write, inside
+from pytest_jrh.core.ids import STATE_FOLDER, artifact_stem
 from pytest_jrh.core.text import visible
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.store.records import json_value, to_record

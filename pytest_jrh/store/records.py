@@ -22,11 +22,11 @@ from pydantic import (
     field_validator,
 )
 
-from pytest_jrh.cases.ids import generation_id, perturbed_idx
 from pytest_jrh.cases.tests import KINDS, BaseTest
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import encoded
+from pytest_jrh.core.ids import generation_id, perturbed_idx
 from pytest_jrh.core.model import (
     AgentRun,
     Case,

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.deriving import Derivation, changed
-from pytest_jrh.cases.ids import CASES_FILE, case_id
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase
+from pytest_jrh.core.ids import CASES_FILE, case_id
 from pytest_jrh.core.model import JUDGED, MADE, UNEDITED, CaseResult, CaseSpec, Rejection
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.store.ledger import ledger_path, read_ledger
@@ -71,8 +70,7 @@ def case_result(
 
 def _edit_note(spec: CaseSpec, case: Case | None) -> str:
     """What the editor says of its first edit; see `CaseResult`."""
-    kind = KINDS[spec.test]
-    if case is None or kind.natural or kind.derived:
+    if case is None or spec.natural or spec.derived:
         return ""
     edits, plan = case.outcome.edits, case.outcome.plan
     if not edits:

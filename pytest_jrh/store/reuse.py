@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import CASES_FILE, REJECTED_FILE, Recorded, generation_id
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, generation_id
 from pytest_jrh.core.model import Case, CaseSpec, Rubric
 from pytest_jrh.core.text import counted
 from pytest_jrh.store.records import reworded, under

@@ -16,8 +16,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.ids import CASES_FILE
 from pytest_jrh.core.files import encoded, replacing
+from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.text import plain
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from pytest_jrh import (
     load_inspect_eval_runs,
     load_rubrics,
 )
-from pytest_jrh.cases.ids import CASES_FILE, LEDGER_FILE
+from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE
 from pytest_jrh.core.model import Skip
 from pytest_jrh.store.ledger import line_data
 from pytest_jrh.store.records import record_line, to_record
@@ -32,8 +32,12 @@ from tests.support.suites import built_log, run
 
 ROOT = Path(__file__).parents[2]
 SYBIL = Sybil(parsers=[PythonCodeBlockParser()])
+# The files of a project, which tests/plugin/test_registered.py puts together.
+OF_A_PROJECT = "extending.md"
 WITH_EXAMPLES = [
-    path for path in sorted((ROOT / "docs").glob("*.md")) if "```python" in path.read_text("utf-8")
+    path
+    for path in sorted((ROOT / "docs").glob("*.md"))
+    if "```python" in path.read_text("utf-8") and path.name != OF_A_PROJECT
 ]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.cases.ids import LEDGER_FILE
+from pytest_jrh.core.ids import LEDGER_FILE
 from tests.e2e.bench import Bench, read_cassette
 from tests.support.fork_server import python
 from tests.support.results import results_in

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.cases.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.cases.tests import BASES
 from pytest_jrh.config.schema import ReviewSection
 from pytest_jrh.config.suite import SuiteTest
+from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.review.blind import LabelBoard

@@ -7,9 +7,9 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.cases.tests import BASES, KINDS
 from pytest_jrh.config.schema import GateRules
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.gate import gate_blocks

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.acts import acts_text
-from pytest_jrh.cases.ids import case_id
 from pytest_jrh.config.schema import AgentConfig, Config
 from pytest_jrh.config.suite import (
     SourceSettings,
     Suite,
     SuiteTest,
 )
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import (
     AgentRun,
     Case,

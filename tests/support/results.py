@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.ids import LEDGER_FILE
+from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.store.ledger import read_ledger
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from pytest_jrh.cases.ids import generation_id
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases import ids
 from pytest_jrh.config import probes as cases
+from pytest_jrh.core import ids
 from pytest_jrh.core.model import CaseSpec, RunSummary, Skip
 from pytest_jrh.judges.judge import JudgeSettings
 from tests.support.made_cases import LEVELS, RUBRIC, make_spec, make_suite, suite_with

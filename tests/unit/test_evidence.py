@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.cases.ids import case_title
+from pytest_jrh.core.ids import case_title
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.store.results import case_result

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.ids import perturbed_idx
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.ids import perturbed_idx
 from pytest_jrh.core.model import Case, Rubric, ScoreLevel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.suite import ReadySuite, make_ready

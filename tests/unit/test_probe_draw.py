@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases import ids
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES, ProbeSettings, Variant
 from pytest_jrh.config import probes as cases
 from pytest_jrh.config.probes import drawn
 from pytest_jrh.config.suite import Suite, SuiteTest
+from pytest_jrh.core import ids
 from pytest_jrh.core.model import CaseSpec, RunSummary
 from pytest_jrh.engine.suite import make_ready
 from tests.support.configs import Folder, changed, minimal

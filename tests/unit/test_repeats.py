@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from pytest_jrh.cases.ids import case_id, cassette_path
 from pytest_jrh.cases.pipeline import SummaryResponse
+from pytest_jrh.core.ids import case_id, cassette_path
 from pytest_jrh.core.model import CaseSpec, StageModel
 from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.cases.ids import generation_id
 from pytest_jrh.config.probes import evenly
+from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import CaseSpec
 from tests.support.made_cases import make_spec
 

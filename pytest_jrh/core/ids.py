@@ -16,8 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import UNEDITED, CaseResult, CaseSpec
+from pytest_jrh.core.model import PERTURBATION, SHORT_NAMES, UNEDITED, CaseResult, CaseSpec
 from pytest_jrh.core.text import columns, cut_in_the_middle, one_line, shortened
 
 CASES_FILE = "agent_perturbations.jsonl"
@@ -203,7 +202,8 @@ def _key(spec: CaseSpec) -> list[str]:
     if spec.target_score is not None:
         key.append(f"score_{spec.target_score}")
     if spec.variant:
-        key += [] if KINDS[spec.base].unnamed else [spec.base]
+        # The first base that there was is left out.
+        key += [] if spec.base == PERTURBATION else [spec.base]
         key.append(spec.variant)
     return key
 
@@ -253,7 +253,7 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     spec = result.spec
     level = "" if spec.target_score is None else f" → level {spec.target_score}"
     rubric, run = one_line(spec.rubric_id), run_title(result)
-    if KINDS[spec.test].natural:
+    if spec.natural:
         # Nothing was done to any case of this kind.
         rubric = shortened(rubric, max(width - columns(f"{level} ({run})"), _RUBRIC_ROOM))
         return f"{rubric}{level} ({run})"
@@ -276,11 +276,11 @@ def run_title(result: CaseResult) -> str:
 
 def what_was_done(result: CaseResult) -> str:
     """What was done to the run, as far as it is known; a title has it in its middle."""
-    spec, kind = result.spec, KINDS[result.spec.test]
-    if kind.derived:
+    spec = result.spec
+    if spec.derived:
         return one_line(f"{spec.test} {spec.variant}")
-    if kind.natural:
+    if spec.natural:
         return UNEDITED
     # Editors say behind it what they have kept.
     note, _, _ = one_line(result.edit_note).partition("; ")
-    return note.rstrip(".") or kind.label
+    return note.rstrip(".") or SHORT_NAMES[spec.test]
