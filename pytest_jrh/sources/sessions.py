@@ -33,7 +33,7 @@ from pytest_jrh.sources.responses import ITEM_TYPES, PlacedItem, is_item, turns_
 from pytest_jrh.sources.source import Source, bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.core.documents import KeyPath
@@ -61,12 +61,12 @@ class Line(NamedTuple):
 
 
 class Session(NamedTuple):
-    """What a session comes to: a conversation, and how many lines of unknown kinds, of subagents,
-    and of the program itself, it leaves out.
+    """What a session comes to: a conversation, how many lines of unknown kinds, of subagents, and
+    of the program itself, it leaves out, and how many places have several branches.
     """
 
     conversation: dict[str, Any]
-    left_out: Counter[str]
+    counts: Counter[str]
 
 
 CLAUDE_CODE = "Claude Code session"
@@ -76,6 +76,7 @@ MESSAGES = "one conversation"
 
 _OF_SUBAGENTS = "subagents"
 _OF_PROGRAM = "the program"
+_FORKS = "forks"
 # Such as "API Error: 529", in a message of the assistant's.
 _NO_MODEL = "<synthetic>"
 _LOOKED_AT = 20
@@ -200,18 +201,24 @@ class Sessions(Conversations):
 
     def notices(self) -> tuple[str, ...]:
         """What was unusual, and which lines were left out without being known."""
-        left_out = self._session.left_out
+        counts = self._session.counts
         notices = list(super().notices())
-        if left_out[_OF_SUBAGENTS]:
-            lines = counted(left_out[_OF_SUBAGENTS], "line")
+        if counts[_OF_SUBAGENTS]:
+            lines = counted(counts[_OF_SUBAGENTS], "line")
             notices.append(f"{self.path.name}: {lines} of subagents left out")
-        if left_out[_OF_PROGRAM]:
-            lines = counted(left_out[_OF_PROGRAM], "line")
+        if counts[_OF_PROGRAM]:
+            lines = counted(counts[_OF_PROGRAM], "line")
             notices.append(
                 f"{self.path.name}: {lines} left out that Claude Code wrote in the agent's place, "
                 "such as errors of the API"
             )
-        kinds = [kind for kind in left_out if kind not in (_OF_SUBAGENTS, _OF_PROGRAM)]
+        if counts[_FORKS]:
+            times = counted(counts[_FORKS], "time")
+            notices.append(
+                f"{self.path.name}: {times} a prompt was edited, or an answer asked for again; "
+                "what was there before is in the conversation too, in the order of the file"
+            )
+        kinds = [kind for kind in counts if kind not in (_OF_SUBAGENTS, _OF_PROGRAM, _FORKS)]
         if kinds:
             notices.append(
                 f"{self.path.name}: lines without a message left out whose types are not known: "
@@ -225,7 +232,7 @@ class _SessionFile(ItemFile):
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         super().__init__(path, most_bytes)
-        self.left_out: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
         self.form = form_of(path)
 
     def items(self) -> Iterator[tuple[FileItem, bytes]]:
@@ -265,7 +272,7 @@ class _SessionFile(ItemFile):
             items = [_LineItem(line, (), line.value) for line in lines]
             conversation = {"id": self.path.stem, "messages": _turns_of_lines(items)}
             session = Session(conversation, Counter())
-        self.left_out = session.left_out
+        self.counts = session.counts
         return session.conversation
 
 
@@ -327,7 +334,7 @@ def codex_session(lines: list[Line], name: str) -> Session:
     prompts: list[int] = []
     head: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
-    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for line in lines:
         kind, payload = line.text("type"), line.value.get("payload")
         if kind in _CODEX_TYPES and not isinstance(payload, dict):
@@ -347,7 +354,7 @@ def codex_session(lines: list[Line], name: str) -> Session:
         elif kind == "event_msg":
             _roll_back(items, prompts, line)
         elif kind not in _CODEX_TYPES and "record_type" not in line.value:
-            left_out[kind or "no type"] += 1
+            counts[kind or "no type"] += 1
     conversation = {
         "id": head.get("id") or name,
         "system": _texts_of(head.get("base_instructions"), ("text",)).get("text"),
@@ -358,7 +365,7 @@ def codex_session(lines: list[Line], name: str) -> Session:
             **metadata,
         },
     }
-    return Session(conversation, left_out)
+    return Session(conversation, counts)
 
 
 def _texts_of(value: Any, keys: Sequence[str]) -> dict[str, str]:
@@ -416,11 +423,11 @@ def _is_prompt_of_codex(item: Any) -> bool:
 def claude_code_session(lines: list[Line], name: str) -> Session:
     """Read a session of Claude Code, or of one of its subagents.
 
-    The lines of one message are joined, all in the order of the file. Of prompts that were edited,
-    and answers that were asked for again, the branch that the last message is on counts. The
+    The lines of one message are joined, all in the order of the file, also those of prompts that
+    were edited and of answers that were asked for again: the agent did what it did before. The
     session's `name` is its id where it has none. Raises DamagedError.
     """
-    left_out: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     messages: list[Line] = []
     for line in lines:
         kind = line.text("type")
@@ -433,13 +440,15 @@ def claude_code_session(lines: list[Line], name: str) -> Session:
         elif kind not in _CLAUDE_TYPES:
             if isinstance(line.value.get("message"), dict):
                 raise line.damaged(("type",), f"one of {listed(_MESSAGE_TYPES)} with a message")
-            left_out[kind or "no type"] += 1
+            counts[kind or "no type"] += 1
     said = [line for line in messages if line.value["message"].get("model") != _NO_MODEL]
-    left_out[_OF_PROGRAM], messages = len(messages) - len(said), said
+    counts[_OF_PROGRAM], messages = len(messages) - len(said), said
     main = [line for line in messages if not _is_of_subagent(line)]
-    left_out[_OF_SUBAGENTS] = len(messages) - len(main) if main else 0
+    counts[_OF_SUBAGENTS] = len(messages) - len(main) if main else 0
     messages = main or messages
-    turns = _joined_turns(_Tree(lines, messages).last_branch())
+    messages = _once(lines, messages)
+    counts[_FORKS] = _forks(messages)
+    turns = _joined_turns(messages)
     metadata: dict[str, Any] = {}
     session_id = agent_id = None
     for line in messages:
@@ -449,7 +458,7 @@ def claude_code_session(lines: list[Line], name: str) -> Session:
         agent_id = line.text("agentId") if not main else None
     run_id = f"agent-{agent_id}" if agent_id else session_id or name
     conversation = {"id": run_id, "messages": turns, "metadata": metadata}
-    return Session({**conversation, "cluster": session_id or name}, left_out)
+    return Session({**conversation, "cluster": session_id or name}, counts)
 
 
 def _is_of_subagent(line: Line) -> bool:
@@ -504,104 +513,30 @@ def _as_content(content: Any) -> str | list[Any]:
     return content if isinstance(content, str) else list(content)
 
 
-class _Tree:
-    """Which message of a session follows which; lines between them may be of other kinds."""
-
-    def __init__(self, lines: list[Line], messages: list[Line]) -> None:
-        self._by_uuid: dict[str, Line] = {}
-        repeated: set[int] = set()
-        for line in lines:
-            uuid = line.text("uuid")
-            first = self._by_uuid.setdefault(uuid, line) if uuid else line
-            if first is not line:
-                repeated.add(line.number)
-                if line.value.get("message") != first.value.get("message"):
-                    mistake = f"line {first.number} has the same uuid, and another message"
-                    raise DamagedError(mistake, path=("uuid",), line=line.number)
-        self._messages = [line for line in messages if line.number not in repeated]
-        self._numbers = {line.number for line in self._messages}
-        self._of_others: dict[int, int | None] = {}
-        self._parents: dict[int, int | None] = {}
-        before: int | None = None
-        for line in self._messages:
-            self._parents[line.number] = self._parent(line, before)
-            before = line.number
-        self._refuse_circles()
-
-    def last_branch(self) -> list[Line]:
-        """The messages, without those that follow from a prompt, or an answer, in whose place
-        another was put.
-        """
-        alternatives: dict[tuple[str | None, str], dict[str | int, list[int]]] = {}
-        for line in self._messages:
-            kind, name = _kind_and_name(line)
-            if kind and "parentUuid" in line.value:
-                parent = line.text("parentUuid") or line.text("logicalParentUuid")
-                by_name = alternatives.setdefault((parent, kind), {})
-                by_name.setdefault(name, []).append(line.number)
-        last = {number for line in self._messages[-1:] for number in self._above(line.number)}
-        left: set[int] = set()
-        for by_name in alternatives.values():
-            branches = list(by_name.values())
-            chosen = next((branch for branch in branches if last & {*branch}), branches[-1])
-            left.update(*(branch for branch in branches if branch is not chosen))
-        kept: dict[int | None, bool] = {None: True}
-        for line in self._messages:
-            path = list(self._above(line.number, kept))
-            above = self._parents[path[-1]] if path else line.number
-            for number in reversed(path):
-                kept[number] = kept[above] and number not in left
-                above = number
-        return [line for line in self._messages if kept[line.number]]
-
-    def _parent(self, line: Line, before: int | None) -> int | None:
-        """The message that one follows; the one `before` it where the log does not say, or names
-        a line that it does not have, as it often does.
-        """
-        if "parentUuid" not in line.value:
-            return before
-        others: dict[int, int | None] = {}
-        while True:
-            uuid = line.text("parentUuid") or line.text("logicalParentUuid")
-            parent = self._by_uuid.get(uuid) if uuid else None
-            number = None
-            if parent is None:
-                number = before if uuid else None
-            elif parent.number in self._numbers:
-                number = parent.number
-            elif parent.number in self._of_others:
-                number = self._of_others[parent.number]
-            elif parent.number in others:
-                raise _in_a_circle(line, parent.number)
-            else:
-                others[parent.number] = None
-                line = parent
-                continue
-            self._of_others |= dict.fromkeys(others, number)
-            return number
-
-    def _refuse_circles(self) -> None:
-        done: set[int] = set()
-        for line in self._messages:
-            path: set[int] = set()
-            number: int | None = line.number
-            while number is not None and number not in done:
-                if number in path:
-                    raise _in_a_circle(line, number)
-                path.add(number)
-                number = self._parents[number]
-            done |= path
-
-    def _above(self, number: int | None, until: Container[int | None] = ()) -> Iterator[int]:
-        """A message and those that it follows, up to the first one in `until`."""
-        while number is not None and number not in until:
-            yield number
-            number = self._parents[number]
+def _once(lines: list[Line], messages: list[Line]) -> list[Line]:
+    """The messages in the order of the file, one that was written twice once."""
+    by_uuid: dict[str, Line] = {}
+    repeated: set[int] = set()
+    for line in lines:
+        uuid = line.text("uuid")
+        first = by_uuid.setdefault(uuid, line) if uuid else line
+        if first is not line:
+            repeated.add(line.number)
+            if line.value.get("message") != first.value.get("message"):
+                mistake = f"line {first.number} has the same uuid, and another message"
+                raise DamagedError(mistake, path=("uuid",), line=line.number)
+    return [line for line in messages if line.number not in repeated]
 
 
-def _in_a_circle(line: Line, number: int) -> DamagedError:
-    mistake = f"leads back to line {number}; must be the uuid of a line that came before, or null"
-    return DamagedError(mistake, path=("parentUuid",), line=line.number)
+def _forks(messages: list[Line]) -> int:
+    """How many prompts, and answers, stand where another one does: after the same line."""
+    alternatives: dict[tuple[str | None, str], set[str | int]] = {}
+    for line in messages:
+        kind, name = _kind_and_name(line)
+        if kind and "parentUuid" in line.value:
+            parent = line.text("parentUuid") or line.text("logicalParentUuid")
+            alternatives.setdefault((parent, kind), set()).add(name)
+    return sum(len(names) - 1 for names in alternatives.values())
 
 
 def _kind_and_name(line: Line) -> tuple[str, str | int]:

@@ -128,7 +128,7 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
                 line("u3", "a1", "Second try"),
                 line("a3", "u3", "Second answer"),
             ],
-            ["Hi.", "Hello.", "Second try", "Second answer"],
+            ["Hi.", "Hello.", "First try", "First answer", "Second try", "Second answer"],
             id="an edited prompt",
         ),
         pytest.param(
@@ -137,7 +137,7 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
                 line("a1", "u1", "Hello."),
                 line("a2", "u1", "Good morning."),
             ],
-            ["Hi.", "Good morning."],
+            ["Hi.", "Hello.", "Good morning."],
             id="an answer asked for again",
         ),
         pytest.param(
@@ -148,7 +148,7 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
                 line("a2", "u2", "New"),
                 line("u3", "a1", "Back to the first"),
             ],
-            ["First", "Old", "Back to the first"],
+            ["First", "Old", "Edited", "New", "Back to the first"],
             id="the last message is on the older branch",
         ),
         pytest.param(
@@ -200,11 +200,21 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_branch_of_the_last_message_counts(
+def test_messages_are_in_the_order_of_the_file(
     tmp_path: Path, lines: list[Any], turns: list[str]
 ) -> None:
     source = written(tmp_path / "s.jsonl", lines)
     assert [text.partition(" | ")[2] for text in said(source)] == turns
+
+
+def test_no_prompt_under_one_root_is_lost_and_forks_are_said(tmp_path: Path) -> None:
+    prompts = [line(f"u{number}", None, f"Prompt {number}") for number in range(5_000)]
+    source = written(tmp_path / "s.jsonl", prompts)
+    assert len(source.read("s", 1)[0].messages) == 5_000
+    assert source.notices() == (
+        "s.jsonl: 4,999 times a prompt was edited, or an answer asked for again; what was there "
+        "before is in the conversation too, in the order of the file",
+    )
 
 
 def test_calls_side_by_side_are_one_message_with_all_results(tmp_path: Path) -> None:
@@ -413,7 +423,6 @@ CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{
         ({"type": 7}, ":2: type: got 7; must be text, or null"),
         ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
         ({"uuid": "u1"}, ":2: uuid: line 1 has the same uuid, and another message"),
-        ({"parentUuid": "a1"}, ":2: parentUuid: leads back to line 2; must be the uuid of a line"),
         ({"sessionId": {}}, ":2: sessionId: got a mapping of keys; must be text, or null"),
         ({"deep": json.loads("[" * 200 + "]" * 200)}, ":2: is nested more than 100 levels deep"),
     ],
@@ -524,21 +533,6 @@ def test_a_damaged_response_is_refused(tmp_path: Path, text: str, problem: str) 
     path = tmp_path / "run.json"
     path.write_text(text, encoding="utf-8")
     assert problem in refusal(open_source(path))
-
-
-def test_a_circle_of_parents_is_named(tmp_path: Path) -> None:
-    lines = [
-        line("u1", "a2", "Hi."),
-        line("a1", "u1", "Hello."),
-        {"type": "system", "uuid": "x", "parentUuid": "y", "sessionId": "s"},
-        {"type": "progress", "uuid": "y", "parentUuid": "x", "sessionId": "s"},
-        line("a2", "a1", "Well?"),
-    ]
-    problem = refusal(written(tmp_path / "s.jsonl", lines))
-    assert ":1: parentUuid: leads back to line 1; must be the uuid of a line" in problem
-    assert "leads back to line" in refusal(
-        written(tmp_path / "t.jsonl", [*lines[2:4], line("u1", "x", "Hi.")])
-    )
 
 
 def test_a_file_that_is_too_big_is_refused_unread(tmp_path: Path) -> None:
