@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.wording import is_better
+from pytest_jrh.store.results import case_result
 
 Shares = npt.NDArray[np.float64]
 Verdicts = npt.NDArray[np.int64]
@@ -189,17 +190,8 @@ def results_of(made: _Made, verdicts: Verdicts, judge: str = NOW) -> list[CaseRe
 
 
 def _result(spec: CaseSpec, name: str, label: int, scores: Sequence[int], judge: str) -> CaseResult:
-    score = _majority(scores)
-    return CaseResult(
-        spec,
-        name,
-        "agree" if score == label else "disagree",
-        expected=label,
-        score=score,
-        case_digest=DIGEST,
-        judge_fingerprint=judge,
-        scores=tuple(scores),
-    )
+    result = case_result(spec, None, judge_digest=judge)
+    return replace(result, case_id=name, label=label, case_digest=DIGEST, scores=tuple(scores))
 
 
 def _majority(scores: Sequence[int]) -> int | None:

@@ -157,12 +157,13 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
             raise InputError(Problem(message, str(folder), hint=_WHICH))
         shard: dict[str, _ShardResult] = {}
         for path in paths:
-            for case, (result, line, config, is_kept) in read_ledger(path).items():
+            for case, (result, line) in read_ledger(path).items():
+                config = result.extra.config
                 if result.spec.suite != suite.name:
                     other_suites.add(result.spec.suite)
                 elif config and suite.key and config != suite.key:
                     other_suites.add(config)
-                elif not is_kept:
+                elif not result.extra.kept:
                     shard[case] = _ShardResult(result, path, line)
         cases_files = sorted(folder.rglob(CASES_FILE))
         results |= shard
@@ -207,7 +208,7 @@ def _refuse_other_judges(ready: ReadySuite, results: Mapping[str, _ShardResult])
     }
     counts: Counter[Path] = Counter()
     for result, path, _ in results.values():
-        if result.outcome in JUDGED and result.judge_fingerprint != fingerprints.get(result.judge):
+        if result.outcome in JUDGED and result.judge_digest != fingerprints.get(result.judge):
             counts[path] += 1
     problems = []
     for path, count in counts.items():

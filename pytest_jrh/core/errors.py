@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pytest_jrh.core.model import Case, CaseResult, SkipKind
+    from pytest_jrh.core.model import Case, CaseResult, SkipKind, UnscoredKind
 
 
 MOST_PROBLEMS = 10
@@ -74,7 +74,7 @@ class Unscored(JrhError):
 
     def __init__(
         self,
-        outcome: str,
+        outcome: UnscoredKind,
         *,
         stage: str,
         cause: str,
@@ -129,7 +129,7 @@ class Disagreement(JrhError):
 
     def __init__(self, result: CaseResult) -> None:
         self.result = result
-        super().__init__(f"expected {result.expected}, the judge gave {result.scores_text}")
+        super().__init__(f"expected {result.label}, the judge gave {result.scores_text}")
 
 
 @contextlib.contextmanager

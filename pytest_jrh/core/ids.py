@@ -282,5 +282,5 @@ def what_was_done(result: CaseResult) -> str:
     if spec.natural:
         return UNEDITED
     # Editors say behind it what they have kept.
-    note, _, _ = one_line(result.edit_note).partition("; ")
+    note, _, _ = one_line(result.extra.edit).partition("; ")
     return note.rstrip(".") or SHORT_NAMES[spec.test]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import (
     Annotated,
     Any,
@@ -20,7 +21,7 @@ from typing import (
     TypeVar,
 )
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, with_config
 
 Message: TypeAlias = Mapping[str, Any]
 # `tests.KnownTest` is what pydantic checks; the table of kinds builds on these words.
@@ -239,6 +240,7 @@ class Skip:
 
 
 LabelledBy: TypeAlias = Literal["people", "program"]
+LabelSource: TypeAlias = Literal[LabelledBy, "made", "unconfirmed"]
 
 
 def majority(votes: Sequence[int]) -> int | None:
@@ -566,18 +568,16 @@ class Case:
         return self.outcome.messages
 
 
-Outcome: TypeAlias = Literal[
-    "agree",
-    "disagree",
-    "generated",
-    "unlabelled",
-    "no_case",
+UnscoredKind: TypeAlias = Literal[
     "model_error",
     "invalid_response",
     "refused",
     "unrecorded",
     "over_budget",
     "input_error",
+]
+Outcome: TypeAlias = Literal[
+    "agree", "disagree", "generated", "unlabelled", "no_case", UnscoredKind
 ]
 JUDGED: tuple[Outcome, ...] = ("agree", "disagree")
 # No verdict on these is right or wrong: none was asked for, or there is no label to compare it to.
@@ -728,66 +728,167 @@ class ShownTurns:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult:
-    """What the item of a spec came to: small, so that thousands fit in memory and travel between
-    processes.
+class Why:
+    """Why there is no verdict, in a word and in prose; of a wrong one the explanation alone."""
 
-    `case_id` is that of the spec (`ids.case_id`). `detail` is prose for a person: the reason of a
-    skip, the paragraph of an error, or the whole explanation of a disagreement. `skip_kind` is a
-    skip's; None elsewhere, and where an earlier version wrote the result. `case_digest` says
-    which case was judged and `judge_fingerprint` by which judge; both are empty where there was no
-    case, or no judge was asked. `human_reviewed` is what people decided about the case; empty where
-    no review is in play. `judge_spending` is the judge's part of the spending, and told of a
-    panel's judges alone: the rest went into making the case that they share. `shared` is the part
-    of `spending` that other cases have too. `scores` are those of all repeats, in order; empty
-    where there is no verdict, or the session did not keep them. `score` is None in a tie of the
-    repeats, which is a disagreement, and `reasoning` that of the first verdict with that score;
-    `minority` is the first one with another score. `rejected` says which case the verifier
-    rejected, where that is why there is none. `labelled_by` says whose label it is where no stage
-    made the case. `reworded` says that the case was made, and its label given, for another text of
-    the rubric than the judge had, and `altered` that its record was changed on the disk since. A
-    result of a probe has in `base_scores` what the judge gave in all repeats to the case that was
-    changed. `content` is the same for cases with one rubric and transcript, whatever their labels;
-    empty where an earlier version wrote the result. `edit_note` is what the editor says of its
-    first edit, in one line, or `UNEDITED`; empty where stages of the suite made no case, and where
-    an earlier version wrote the result. `turns_shown` says whether the judge was shown what
-    decides; None where it was not asked, has its verdicts from a table, or judged a probe's case,
-    and where an earlier version wrote the result. `verdicts` are those of all repeats where there
-    are several; of a case without a verdict those before the repeat that `detail` is about. They
-    are empty where an earlier version wrote the result.
+    kind: Literal["", "no_case", SkipKind, UnscoredKind] = ""
+    text: str = ""
+
+
+NOTHING_WRONG = Why()
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSpending:
+    """What a case took in `all`; of that its `judge`, told of a panel's alone, because its judges
+    share the rest; and what other cases have of it too.
     """
 
-    spec: CaseSpec
-    case_id: str
-    outcome: Outcome
-    expected: int | None = None
-    score: int | None = None
-    reasoning: str = ""
-    verified: bool | None = None
-    detail: str = ""
-    spending: Spending = Spending()
-    case_digest: str = ""
-    judge_fingerprint: str = ""
-    human_reviewed: HumanReview = ""
-    judge_spending: Spending | None = None
+    all: Spending = Spending()
+    judge: Spending | None = None
     shared: SharedCall | None = None
-    scores: tuple[int, ...] = ()
-    minority: Verdict | None = None
-    labelled_by: LabelledBy | None = None
-    reworded: bool = False
-    altered: bool = False
-    rejected: Rejection | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeVariant:
+    """Which variant changes a case of which test, and what the judge gave to that case."""
+
+    base: str
+    variant: str
     base_scores: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What features keep of a case, each under its own name.
+
+    `altered`: its record was changed on the disk since it was made. `config` is the suite's config
+    file. `content` is the same for cases with one rubric and transcript, whatever their labels.
+    `edit` is what the editor says of its first edit, in one line, or `UNEDITED`. `kept`: an earlier
+    session gave the result. `reason` is what people write into a baseline. `rejected` is the case
+    that the verifier rejected, where that is why there is none. `review` is what people decided
+    about the case, where a review is in play. `reworded`: made for another text of the rubric than
+    the judge had. `shown` is whether the judge was shown what decides, where that is known.
+    """
+
+    altered: bool = False
+    config: str = ""
     content: str = ""
-    skip_kind: SkipKind | None = None
-    edit_note: str = ""
-    turns_shown: ShownTurns | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    edit: str = ""
+    kept: bool = False
+    probe: ProbeVariant | None = None
+    reason: str = ""
+    rejected: Rejection | None = None
+    review: HumanReview = ""
+    reworded: bool = False
+    shown: ShownTurns | None = None
+
+
+@with_config(ConfigDict(strict=True))
+@dataclass(frozen=True)
+class CaseResult:
+    """What a case came to under a judge: a line of the ledger, `results.jsonl`.
+
+    `case_id` is that of the spec (`ids.case_id`). `label` is None where there is none to compare a
+    verdict with, and `unconfirmed` where no verifier confirmed what a stage made. `case_digest`
+    says which case was judged and `judge_digest` by which judge; both are empty where there was
+    none. `scores` and `reasons` are those of all repeats, in order; where `why` has a kind, those
+    before the repeat that failed, which are no verdict.
+    """
+
+    case_id: str
+    suite: str = ""
+    test: TestName = ""
+    rubric_id: str = ""
+    run_id: str = ""
+    epoch: int = 0
+    cluster: str | None = None
+    target: int | None = None
+    label: int | None = None
+    labelled_by: LabelSource | None = None
+    case_digest: str = ""
+    judge: str = ""
+    judge_digest: str = ""
+    scores: tuple[int, ...] = ()
+    reasons: tuple[str, ...] = ()
+    why: Why = NOTHING_WRONG
+    spending: CaseSpending = CaseSpending()
+    extra: Extra = Extra()
+    format: Literal[2] = 2
+
+    @cached_property
+    def spec(self) -> CaseSpec:
+        """The case and the judge that it is a result of."""
+        probe = self.extra.probe
+        return CaseSpec(
+            self.suite,
+            self.test,
+            self.rubric_id,
+            self.run_id,
+            self.epoch,
+            self.target,
+            judge=self.judge or None,
+            cluster=self.cluster,
+            base="" if probe is None else probe.base,
+            variant="" if probe is None else probe.variant,
+        )
+
+    @cached_property
+    def outcome(self) -> Outcome:
+        """What the case came to: why there is no verdict says it, else the verdicts do."""
+        kind = self.why.kind
+        if kind in UNSCORED:
+            return kind  # type: ignore[return-value]
+        if kind:
+            return "no_case"
+        if not self.scores:
+            return "generated"
+        if self.label is None:
+            return "unlabelled"
+        return "agree" if self.score == self.label else "disagree"
+
+    @cached_property
+    def judgment(self) -> Judgment | None:
+        """What the judge says, where it gave every verdict that was asked for."""
+        return None if self.why.kind or not self.scores else Judgment(self.verdicts)
+
+    @cached_property
+    def score(self) -> int | None:
+        """The most frequent score; None in a tie, a disagreement, and without a verdict."""
+        return most_frequent(self.all_scores)
 
     @property
-    def judge(self) -> str:
-        """The name of the panel's member; empty for the suite's only judge."""
-        return self.spec.judge or ""
+    def reasoning(self) -> str:
+        """The reasoning of the first verdict with that score."""
+        return self.judgment.shown.reasoning if self.judgment else ""
+
+    @property
+    def minority(self) -> Verdict | None:
+        """The first verdict with another score."""
+        return self.judgment.minority if self.judgment else None
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of all repeats; of a case without a verdict those before the one that failed."""
+        return tuple(map(Verdict, self.scores, self.reasons))
+
+    @property
+    def verified(self) -> bool | None:
+        """Whether the label stands for the case as it is; None without a label."""
+        if self.label is None:
+            return None
+        return self.labelled_by != "unconfirmed" and not self.extra.altered
+
+    @property
+    def skip_kind(self) -> SkipKind | None:
+        """Why there is no case, where that is known by a word."""
+        kind = self.why.kind
+        return kind if kind in SKIPS else None  # type: ignore[return-value]
+
+    @property
+    def base_scores(self) -> tuple[int, ...]:
+        """What the judge gave in all repeats to the case that a probe changed."""
+        return () if self.extra.probe is None else self.extra.probe.base_scores
 
     @property
     def base_score(self) -> int | None:
@@ -796,23 +897,23 @@ class CaseResult:
 
     @property
     def all_scores(self) -> tuple[int, ...]:
-        """The scores of all repeats, also where there was one."""
-        return self.scores or (() if self.score is None else (self.score,))
+        """The scores of all repeats, where each gave one."""
+        return () if self.why.kind else self.scores
 
     @property
     def repeated(self) -> bool:
         """Whether the case was judged more than once."""
-        return len(self.scores) > 1
+        return len(self.all_scores) > 1
 
     @property
     def flickers(self) -> bool:
         """Whether the judge gave the case different scores."""
-        return len(set(self.scores)) > 1
+        return len(set(self.all_scores)) > 1
 
     @property
     def scores_text(self) -> str:
         """What the judge gave: the score, and of repeats how often each."""
-        return scores_text(self.score, self.scores)
+        return scores_text(self.score, self.all_scores)
 
 
 @dataclass(frozen=True, slots=True)

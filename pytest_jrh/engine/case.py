@@ -19,13 +19,16 @@ from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
+    NOTHING_WRONG,
     UNSCORED,
     Case,
+    CaseSpending,
     Judgment,
     PerturbationOutcome,
     Spending,
     StageModel,
     StageName,
+    Why,
 )
 from pytest_jrh.core.stages import EDITOR, JUDGE, VERIFIER
 from pytest_jrh.core.text import counted
@@ -71,7 +74,6 @@ if TYPE_CHECKING:
         Rubric,
         SharedCall,
         ShownTurns,
-        Skip,
         Verdict,
     )
     from pytest_jrh.core.redact import Redactor
@@ -140,11 +142,9 @@ class Attempt:
 
     def result(
         self,
-        outcome: str,
+        why: Why = NOTHING_WRONG,
         *,
-        judgment: Judgment | None = None,
-        detail: str = "",
-        skip: Skip | None = None,
+        verdicts: Sequence[Verdict] = (),
         rejected: Case | None = None,
     ) -> CaseResult:
         """What came of it, and what it took."""
@@ -161,23 +161,18 @@ class Attempt:
         result = case_result(
             self.spec,
             self.case,
-            outcome,
-            judgment=judgment,
-            detail=detail,
-            skip=skip,
-            judge_fingerprint=self.judge_fingerprint,
+            why,
+            verdicts=verdicts or self.earlier_verdicts,
+            judge_digest=self.judge_fingerprint,
             rejected=rejected,
         )
-        return replace(
-            result,
-            human_reviewed=self.human_reviewed,
-            spending=spending,
-            judge_spending=judge_spending if self.spec.judge is not None else None,
-            shared=shared,
-            base_scores=self.base_scores,
-            turns_shown=self.turns_shown if judgment is not None else None,
-            verdicts=result.verdicts or self.earlier_verdicts,
-        )
+        probe = result.extra.probe
+        if probe is not None:
+            probe = replace(probe, base_scores=self.base_scores)
+        shown = self.turns_shown if verdicts else None
+        extra = replace(result.extra, probe=probe, review=self.human_reviewed, shown=shown)
+        of_judge = judge_spending if self.spec.judge is not None else None
+        return replace(result, spending=CaseSpending(spending, of_judge, shared), extra=extra)
 
 
 class CaseMaker:

@@ -20,10 +20,9 @@ from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
     CaseSpec,
-    Outcome,
     Rubric,
     ScoreLevel,
-    most_frequent,
+    Why,
 )
 from pytest_jrh.reports.session import Session
 from pytest_jrh.sources.log_tables import log_table, names_log
@@ -307,7 +306,7 @@ class _Maker:
                 result = self.results.get((case.key, judge))
                 if label is None:
                     # A case without a row now is missed, whatever its label.
-                    label = scores[0] if result is None else result.expected
+                    label = scores[0] if result is None else result.label
                 # A case with another label now is the same one.
                 spec = self._spec(case, judge) if result is None else result.spec
                 results.append(_result(spec, case, its_judge, label, _EARLIER))
@@ -339,25 +338,25 @@ def _result(
 ) -> CaseResult:
     """What a case comes to by the verdicts of a judge, now or before."""
     scores = case.scores(judge)
-    score = most_frequent(scores)
-    outcome: Outcome = "agree" if score == label else "disagree"
-    if label is None:
-        # It counts for the rate of violations alone.
-        outcome = "unlabelled"
-    elif not scores:
-        outcome = "invalid_response"
+    # One with neither label nor verdict is no result; without a label alone it counts for the rate
+    # of violations.
+    why = Why() if scores else Why("invalid_response", "the verdict is empty")
     return CaseResult(
-        spec,
         case_id(spec),
-        outcome,
-        expected=label,
-        score=score,
-        reasoning=case.reasonings.get(judge, ""),
-        verified=None if label is None else True,
-        detail="" if scores else "the verdict is empty",
+        spec.suite,
+        spec.test,
+        spec.rubric_id,
+        spec.run_id,
+        spec.epoch,
+        spec.cluster,
+        spec.target_score,
+        label,
+        labelled_by=None if label is None else "people",
         # What changes with a case: of a table, its label is all that is known of it.
         case_digest="" if label is None else f"label {label}",
-        judge_fingerprint=fingerprint,
-        scores=scores if len(scores) > 1 else (),
-        labelled_by=None if label is None else "people",
+        judge=spec.judge or "",
+        judge_digest=fingerprint,
+        scores=scores,
+        reasons=(case.reasonings.get(judge, ""),) * len(scores),
+        why=why,
     )

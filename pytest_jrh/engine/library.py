@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from pytest_jrh.core.errors import InputError, Problem, Unscored
-from pytest_jrh.core.model import Judgment
+from pytest_jrh.core.model import (
+    Judgment,
+    Why,
+)
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, own_source, said_by
@@ -191,9 +194,6 @@ async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:
 
 def _result(case: Case, fingerprint: str, came: Judgment | Unscored) -> CaseResult:
     if isinstance(came, Unscored):
-        detail = " ".join([came.cause, *came.places])
-        return case_result(
-            case.spec, case, came.outcome, detail=detail, judge_fingerprint=fingerprint
-        )
-    outcome = "agree" if came.score == case.expected else "disagree"
-    return case_result(case.spec, case, outcome, judgment=came, judge_fingerprint=fingerprint)
+        why = Why(came.outcome, " ".join([came.cause, *came.places]))
+        return case_result(case.spec, case, why, judge_digest=fingerprint)
+    return case_result(case.spec, case, verdicts=came.verdicts, judge_digest=fingerprint)

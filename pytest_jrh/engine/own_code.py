@@ -26,7 +26,7 @@ from pytest_jrh.recording.exchanges import Halted
 from pytest_jrh.recording.own_code import Judged, Judging, KeptRequests
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Complete, Verdict
+    from pytest_jrh.core.model import Complete, UnscoredKind, Verdict
     from pytest_jrh.judges.judge import OwnCode
     from pytest_jrh.recording.tapes import Tape
 
@@ -39,7 +39,7 @@ _LATE = (
 
 
 def _no_verdict(
-    outcome: str, cause: str, advice: str = _AGAIN, places: tuple[str, ...] = ()
+    outcome: UnscoredKind, cause: str, advice: str = _AGAIN, places: tuple[str, ...] = ()
 ) -> Unscored:
     return Unscored(
         outcome,

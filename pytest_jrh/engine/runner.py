@@ -14,7 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
-from pytest_jrh.core.model import UNSCORED, CaseResult, Progress, most_frequent, scores_text
+from pytest_jrh.core.model import (
+    UNSCORED,
+    CaseResult,
+    Progress,
+    Why,
+    most_frequent,
+    scores_text,
+)
 from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text
 from pytest_jrh.engine.case import (
@@ -146,7 +153,8 @@ class CaseRunner:
             advice="Calls in flight continue and are recorded; run again to use them, or raise "
             "the limit.",
         )
-        return Attempt(spec).result(trouble.outcome, detail=self._explain(Attempt(spec), trouble))
+        attempt = Attempt(spec)
+        return attempt.result(Why(trouble.outcome, self._explain(attempt, trouble)))
 
     def _fail(self, error: BaseException) -> None:
         for future in self._pending:
@@ -168,7 +176,7 @@ class CaseRunner:
     def _leave(self, attempt: Attempt) -> None:
         """Keep what a case took that came to no result."""
         if attempt.tapes or attempt.base is not None:
-            self.unfinished.append(attempt.result("unrecorded"))
+            self.unfinished.append(attempt.result(Why("unrecorded")))
 
     async def begin_no_more(self) -> None:
         """Send nothing any more; what is in flight goes on."""
@@ -192,7 +200,7 @@ class CaseRunner:
                 raise Stopped
             result = await self._result(attempt)
             done = self.progress
-            self.progress = Progress(done.done + 1, done.total, done.spending + result.spending)
+            self.progress = Progress(done.done + 1, done.total, done.spending + result.spending.all)
             self._give(future, result)
         except SessionEnd as end:
             self._leave(attempt)
@@ -209,19 +217,18 @@ class CaseRunner:
             judgment = await self._judged(attempt)
         except NoVerdictCase as reason:
             skip = replace(reason.skip, text=self._settings.redactor.text(str(reason)))
-            return attempt.result("no_case", skip=skip, rejected=reason.rejected)
+            return attempt.result(Why(skip.kind, str(skip)), rejected=reason.rejected)
         except Unscored as trouble:
-            return attempt.result(trouble.outcome, detail=self._explain(attempt, trouble))
+            return attempt.result(Why(trouble.outcome, self._explain(attempt, trouble)))
         except InputError as error:
             unreadable = Unscored("input_error", stage="input", cause=str(error))
-            return attempt.result(unreadable.outcome, detail=self._explain(attempt, unreadable))
+            return attempt.result(Why(unreadable.outcome, self._explain(attempt, unreadable)))
         if judgment is None:
-            return attempt.result("generated")
+            return attempt.result()
         case = attempt.case
         assert case is not None
         if case.expected in (None, judgment.score):
-            outcome = "unlabelled" if case.expected is None else "agree"
-            return attempt.result(outcome, judgment=judgment)
+            return attempt.result(verdicts=judgment.verdicts)
         test = self._suites[spec.suite].test(spec.test)
         files = debug_paths(test.output_dir, spec)
         has_edits = bool(case.outcome.edits)
@@ -237,7 +244,7 @@ class CaseRunner:
             else "",
             turns_shown=attempt.turns_shown,
         )
-        return attempt.result("disagree", judgment=judgment, detail=detail)
+        return attempt.result(Why(text=detail), verdicts=judgment.verdicts)
 
     def _explain(self, attempt: Attempt, trouble: Unscored) -> str:
         # A call that failed is in no cassette either: only a recording run makes it again.

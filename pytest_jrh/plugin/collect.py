@@ -123,18 +123,18 @@ class CaseItem(pytest.Item):
         if result.outcome == "no_case" or result.outcome in UNSCORED:
             self._tell(result)
         if result.outcome == "no_case":
-            raise pytest.skip.Exception(log_line(result.detail), _use_item_location=True)
+            raise pytest.skip.Exception(log_line(result.why.text), _use_item_location=True)
         if result.outcome in UNSCORED:
             # Without `pytrace` pytest formats no traceback, which would be prose's loss, and its
             # parsing of the source upsets a Python that imports in the engine's thread.
-            raise pytest.fail.Exception(result.detail, pytrace=False)
+            raise pytest.fail.Exception(result.why.text, pytrace=False)
 
     def runtest(self) -> None:
         """Compare the verdict with the case's label."""
         result = self.result
         assert result is not None
         self._tell(result)
-        if result.score == result.expected or result.outcome in UNCOMPARED:
+        if result.score == result.label or result.outcome in UNCOMPARED:
             return
         reason = self.config.stash[SESSION].baseline.tolerated(result, self.ready.suite.gate)
         if reason is not None:
@@ -186,7 +186,7 @@ def _prose(result: CaseResult, path: Path, line: int) -> TerminalRepr:
         ReprTraceback,
     )
 
-    detail = result.detail
+    detail = result.why.text
     message = " ".join(detail.partition("\n\n")[0].split())
     if result.outcome not in UNSCORED:
         message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
@@ -205,7 +205,7 @@ _OF_PROBES = ("variant", "base", "base_score")
 
 def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, object]]:
     values = (
-        result.expected,
+        result.label,
         result.score,
         result.outcome,
         result.spec.rubric_id,
@@ -217,8 +217,8 @@ def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, objec
         for name, value in zip(_PROPERTIES, values, strict=True)
     ]
     if result.repeated:
-        scores = " ".join(map(str, result.scores))
-        repeats = (len(result.scores), scores, "true" if result.flickers else "false")
+        scores = " ".join(map(str, result.all_scores))
+        repeats = (len(result.all_scores), scores, "true" if result.flickers else "false")
         properties += zip(_OF_REPEATS, repeats, strict=True)
     if result.spec.derived:
         base = "" if result.base_score is None else result.base_score

@@ -92,7 +92,7 @@ class ControllerProgress:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note what a report says of its case, once the reporter has read its result."""
         if hasattr(report, RESULT_ATTRIBUTE):
-            self._spending += self._results[report.nodeid].spending
+            self._spending += self._results[report.nodeid].spending.all
         if report.when == "teardown" and may_be_case(report.nodeid):
             self._done.add(report.nodeid)
 

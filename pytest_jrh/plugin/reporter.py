@@ -513,7 +513,7 @@ class BriefFailures:
             result is not None
             and hasattr(report, RESULT_ATTRIBUTE)
             and not hasattr(report, "_pdbshown")
-            and str(report.longrepr).rstrip() == result.detail.rstrip()
+            and str(report.longrepr).rstrip() == result.why.text.rstrip()
         )
 
     def _brief(self, reports: Sequence[Any], style: Style, *, is_error: bool) -> list[Any]:
@@ -549,7 +549,7 @@ class BriefFailures:
             finding = log_line(f"{spec.test}, judge {result.judge}" if result.judge else spec.test)
         return FailedCase(
             self.name(result.case_id),
-            result.detail,
+            result.why.text,
             result.outcome in UNSCORED,
             printed,
             case_title(result),

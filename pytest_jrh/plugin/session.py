@@ -472,7 +472,7 @@ class Commands:
         """The command that runs this case again, and makes the calls that it lacks."""
         outcome = UNSCORED.get(result.outcome)
         if outcome is not None and outcome.unanswered:
-            return self.record(spec, result.judge_fingerprint)
+            return self.record(spec, result.judge_digest)
         return self.rerun(spec)
 
     def record_all(self, suites: Sequence[Suite], results: Collection[CaseResult]) -> str:

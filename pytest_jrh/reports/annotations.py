@@ -172,7 +172,7 @@ def _annotation(
     properties = {**marked_lines, "title": f"{event}: {case_title(result)}"}
     judge = f"The judge {one_line(result.judge)}" if result.judge else "The judge"
     sentence = (
-        f"{judge} gave {result.scores_text}, the right answer is {result.expected}; in the "
+        f"{judge} gave {result.scores_text}, the right answer is {result.label}; in the "
         "baseline it was right."
     )
     if flickered:

@@ -57,16 +57,16 @@ def worst_results(session: Session) -> list[CaseResult]:
         mistakes.update(result.spec.rubric_id for result in wrong)
 
     def order(result: CaseResult) -> tuple[bool, bool, int, int, float, int]:
-        right = sum(score == result.expected for score in result.all_scores)
+        right = sum(score == result.label for score in result.all_scores)
         distance = 1
-        if result.score is not None and result.expected is not None:
-            distance = abs(result.score - result.expected)
+        if result.score is not None and result.label is not None:
+            distance = abs(result.score - result.label)
         return (
             result.case_id not in news,
             result.case_id in flickered,
             -distance,
             -judges[made_case_id(result)],
-            right / (len(result.scores) or 1),
+            right / (len(result.all_scores) or 1),
             -mistakes[result.spec.rubric_id],
         )
 
@@ -221,8 +221,7 @@ def worst_cases(session: Session) -> list[Cases]:
             why = f"{why}. {judge}: {reason}"
         case = session.named(first.case_id)
         if first.judge:
-            made = replace(first, spec=replace(first.spec, judge=None))
-            case = replace(case, title=session.title(made))
+            case = replace(case, title=session.title(replace(first, judge="")))
             why = f"{counted(len(results), 'judge')}, {why}"
         named.append(replace(case, why=shortened(why, _LONGEST_REASON)))
     return [Cases(WORST_TITLE, tuple(named), "bad", MOST_WORST)] if named else []
@@ -233,8 +232,8 @@ def mistake(result: CaseResult) -> str:
     if result.outcome == "agree":
         return f"gave {result.scores_text}, which is right"
     if result.spec.target_score is not None or result.repeated:
-        return f"gave {result.scores_text}, right is {result.expected}"
-    return "missed" if result.expected else "false alarm"
+        return f"gave {result.scores_text}, right is {result.label}"
+    return "missed" if result.label else "false alarm"
 
 
 def next_blocks(session: Session) -> list[Block]:

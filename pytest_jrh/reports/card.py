@@ -255,8 +255,8 @@ def _row(name: str, statistics: Statistics, pairs: Sequence[Pair]) -> CardRow:
     if statistics.mode == "ordinal":
         found = RightShare(statistics.figures["exact"], _before(pairs))
         return CardRow(name, found, bias=statistics.figures["bias"])
-    violated = [pair for pair in pairs if pair.now.expected == 1]
-    satisfied = [pair for pair in pairs if pair.now.expected == 0]
+    violated = [pair for pair in pairs if pair.now.label == 1]
+    satisfied = [pair for pair in pairs if pair.now.label == 0]
     return CardRow(
         name,
         RightShare(statistics.figures["recall"], _before(violated)),
@@ -273,7 +273,7 @@ def _before(pairs: Sequence[Pair]) -> Estimate | None:
     """On how many compared cases the judge of the baseline was right."""
     if not pairs:
         return None
-    right = sum(pair.before.score == pair.now.expected for pair in pairs)
+    right = sum(pair.before.score == pair.now.label for pair in pairs)
     return Estimate(right / len(pairs), count=right, n=len(pairs))
 
 
@@ -281,10 +281,10 @@ def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
     """The levels of the scale that have a case."""
     by_level: dict[int, list[CaseResult]] = {}
     for result in total.judged:
-        if result.expected is not None:
-            by_level.setdefault(result.expected, []).append(result)
+        if result.label is not None:
+            by_level.setdefault(result.label, []).append(result)
     for level, results in sorted(by_level.items()):
-        of_level = [pair for pair in pairs if pair.now.expected == level]
+        of_level = [pair for pair in pairs if pair.now.label == level]
         found = RightShare(accuracy_of(results), _before(of_level))
         bias = bias_of(results, total.matrices["ordinal"].labels)
         yield CardRow(f"level {level}", found, bias=bias)

@@ -139,7 +139,7 @@ def result_row(
         transcript = render_transcript(case.messages)
     reported = ReportedCase(result, case, transcript, rubric)
     facts = result_facts(
-        repeated=result.repeated, derived=result.spec.derived, shown=result.turns_shown is not None
+        repeated=result.repeated, derived=result.spec.derived, shown=result.extra.shown is not None
     )
     return {fact.name: fact.value(reported) for fact in facts}
 
@@ -163,7 +163,7 @@ def _changed_by(reported: ReportedCase) -> str:
 
 
 def _expected(reported: ReportedCase) -> int | None:
-    return reported.result.expected if reported.case is None else reported.case.expected
+    return reported.result.label if reported.case is None else reported.case.expected
 
 
 def _given(reported: ReportedCase) -> str:
@@ -174,7 +174,7 @@ def _given(reported: ReportedCase) -> str:
 
 
 def _cost(reported: ReportedCase) -> float | None:
-    spending = reported.result.spending
+    spending = reported.result.spending.all
     return None if spending.unpriced else spending.cost
 
 
@@ -185,7 +185,7 @@ def _cost_text(reported: ReportedCase) -> str:
 
 def _reasoning(reported: ReportedCase) -> str | None:
     result = reported.result
-    return result.reasoning or (None if result.outcome == "agree" else result.detail)
+    return result.reasoning or (None if result.outcome == "agree" else result.why.text)
 
 
 def _minority_reasoning(reported: ReportedCase) -> str | None:
@@ -195,11 +195,11 @@ def _minority_reasoning(reported: ReportedCase) -> str | None:
 
 def _is_reviewed(reported: ReportedCase) -> bool:
     in_record = reported.case is not None and reported.case.review is not None
-    return reported.result.human_reviewed in _DECIDED or in_record
+    return reported.result.extra.review in _DECIDED or in_record
 
 
 def _decision(reported: ReportedCase) -> str | None:
-    return reported.result.human_reviewed or reported.of_case(_case_decision)
+    return reported.result.extra.review or reported.of_case(_case_decision)
 
 
 def _shown_word(result: CaseResult) -> str:
@@ -402,7 +402,7 @@ FACTS: tuple[Fact, ...] = (
         filtered=True,
         shown=lambda session: any(result.judge for result in session.results),
     ),
-    Fact("tokens", lambda reported: reported.result.spending.usage.total),
+    Fact("tokens", lambda reported: reported.result.spending.all.usage.total),
     Fact(
         "cost",
         _cost,
@@ -418,10 +418,12 @@ FACTS: tuple[Fact, ...] = (
         "review",
         "What a person decided about the case on the review page.",
         filtered=True,
-        shown=lambda session: any(result.human_reviewed for result in session.results),
+        shown=lambda session: any(result.extra.review for result in session.results),
     ),
-    Fact("repeats", lambda reported: len(reported.result.scores), tables="repeats"),
-    Fact("scores", lambda reported: " ".join(map(str, reported.result.scores)), tables="repeats"),
+    Fact("repeats", lambda reported: len(reported.result.all_scores), tables="repeats"),
+    Fact(
+        "scores", lambda reported: " ".join(map(str, reported.result.all_scores)), tables="repeats"
+    ),
     Fact(
         "flickers",
         lambda reported: reported.result.flickers,

@@ -109,7 +109,7 @@ def label_votes(case: Case) -> list[str]:
 def review_text(result: CaseResult, case: Case | None) -> str:
     """Say what a person decided about the case in the review, and noted; empty where nobody did."""
     review = case.review if case is not None else None
-    decided = result.human_reviewed or (review.action if review is not None else "")
+    decided = result.extra.review or (review.action if review is not None else "")
     note = review.note if review is not None else ""
     if not decided:
         return ""
@@ -203,8 +203,8 @@ class WhoSaid:
         return f"{'; '.join(parts)}."
 
     def _scores(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
-        if result.expected is not None:
-            yield "the label", result.expected
+        if result.label is not None:
+            yield "the label", result.label
         verification = case.outcome.verification if case is not None else None
         if verification is not None:
             failed = int(verification.verdict == "FAIL")
@@ -222,8 +222,8 @@ class WhoSaid:
         yield "this judge", result.score
 
     def _people(self, result: CaseResult) -> Iterator[tuple[str, int | None]]:
-        if result.human_reviewed in _DECIDED:
-            yield "a person in the review", result.expected
+        if result.extra.review in _DECIDED:
+            yield "a person in the review", result.label
         grounds = self._session.grounds.get(result.spec.suite)
         for label in grounds.people if grounds is not None else ():
             if label.case_digest == result.case_digest and label.label is not None:
@@ -297,7 +297,7 @@ class Changes:
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> float:
     """The share of a case's repeats that are right; of one verdict 0 or 1."""
-    right = sum(score == result.expected for score in scores)
+    right = sum(score == result.label for score in scores)
     return right / len(scores) if scores else 0.0
 
 

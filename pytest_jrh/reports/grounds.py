@@ -64,7 +64,7 @@ def people_levels(results: Iterable[CaseResult], grounds: Grounds) -> list[Peopl
         return []
     people, untold_digests = blind_labels(grounds.people), untold(grounds.people)
     every_result = grounds.with_rejected(result for result in results if not result.spec.derived)
-    judges = dict.fromkeys(result.judge for result in every_result if result.rejected is None)
+    judges = dict.fromkeys(result.judge for result in every_result if result.extra.rejected is None)
     rubrics = dict.fromkeys(result.spec.rubric_id for result in every_result)
     levels = []
     for rubric in ("", *(rubrics if len(rubrics) > 1 else ())):
@@ -164,10 +164,10 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
 
 
 def _ground(result: CaseResult) -> str:
-    reviewed = result.human_reviewed in ("accepted", "edited")
-    if result.altered and not reviewed:
+    reviewed = result.extra.review in ("accepted", "edited")
+    if result.extra.altered and not reviewed:
         return "altered"
-    if result.labelled_by is not None:
+    if result.labelled_by in ("people", "program"):
         return result.labelled_by
     if reviewed:
         return "people"
@@ -180,7 +180,7 @@ def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     remarks = {"unverified": " (the verifier is off, or did not confirm them)"}
     refused = set()
     for result in grounds.with_rejected(results):
-        if result.rejected is not None and not result.spec.derived:
+        if result.extra.rejected is not None and not result.spec.derived:
             refused.add(made_case_id(result))
     if refused:
         remarks["confirmed"] = f" ({len(refused):,} rejected)"

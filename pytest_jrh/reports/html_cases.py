@@ -135,7 +135,7 @@ def run_body(
             if case is not None:
                 made_cases[made] = redactor.value(case)
                 cases[made] = _case(
-                    made_cases[made], turns if whole else None, altered=result.altered
+                    made_cases[made], turns if whole else None, altered=result.extra.altered
                 )
         reported = ReportedCase(result, made_cases.get(made), who_said=who_said)
         data[case_key(result.case_id)] = {
@@ -261,23 +261,23 @@ def _instructions(result: CaseResult, case: Case | None, session: Session) -> st
     if case is None:
         return rubric.instructions if rubric is not None else ""
     made_for = case.rubric.instructions
-    if not result.reworded or rubric is None:
+    if not result.extra.reworded or rubric is None:
         return made_for
     return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{made_for}"
 
 
 def _result(result: CaseResult, session: Session) -> dict[str, Any]:
-    spending = result.spending
+    spending = result.spending.all
     earlier = earlier_verdict(result, session)
     if earlier is not None and earlier.reasoning == result.reasoning:
         earlier = None
     return {
         "reasoning": result.reasoning,
-        "said": score_counts(result.scores) if result.repeated else "",
+        "said": score_counts(result.all_scores) if result.repeated else "",
         "repeats": list(_repeats(result)),
         "earlier": None if earlier is None else earlier._asdict(),
         # A disagreement's detail repeats for the terminal what the page shows part by part.
-        "detail": "" if result.outcome in JUDGED else without_earlier(result.detail),
+        "detail": "" if result.outcome in JUDGED else without_earlier(result.why.text),
         "calls": spending.calls,
         "replayed": spending.replayed,
         "input": spending.usage.input_tokens,
@@ -301,7 +301,7 @@ def _repeats(result: CaseResult) -> Iterator[dict[str, Any]]:
     if repeats and is_unscored:
         failed = repeats_text([len(result.verdicts) + 1])
         who = f"{failed} gave no verdict ({result.outcome})"
-        yield {"who": who, "text": without_earlier(result.detail)}
+        yield {"who": who, "text": without_earlier(result.why.text)}
 
 
 def _cut(text: str) -> str:

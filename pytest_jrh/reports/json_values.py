@@ -63,7 +63,7 @@ def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
     """The cases that the judge gave different scores."""
     cases = []
     for result in flickering(results):
-        scores = list(result.scores)
+        scores = list(result.all_scores)
         cases.append({"case": result.case_id, "scores": scores, "score": result.score})
     return cases
 

@@ -150,7 +150,7 @@ class CaseBlocks:
 
     def _short(self, result: CaseResult) -> str:
         judged = result.outcome in ("agree", "disagree")
-        text = _reasoning(result) if judged else result.detail or "(no reason)"
+        text = _reasoning(result) if judged else result.why.text or "(no reason)"
         return self._details(result, [quoted(self._clean(text))])
 
     def _whole(self, result: CaseResult) -> str:
@@ -161,10 +161,10 @@ class CaseBlocks:
         if rubric is not None:
             parts.append(self._quote("The rubric", rubric.instructions))
         parts += self._edits(case)
-        right = score_text(result, result.expected, self._session)
+        right = score_text(result, result.label, self._session)
         if case is not None:
             verification = case.outcome.verification
-            title = f"Why the label is {right}: {case_basis(case, altered=result.altered)}"
+            title = f"Why the label is {right}: {case_basis(case, altered=result.extra.altered)}"
             why = verification.rationale if verification else "\n".join(label_votes(case))
             parts.append(self._quote(title, why))
         given = score_text(result, result.score, self._session)

@@ -161,8 +161,8 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
     total = ResultColumns.of(results).counts()
     figure = metric(
         metric_name,
-        [result.expected for result in judged if result.expected is not None],
-        [result.score for result in judged if result.expected is not None],
+        [result.label for result in judged if result.label is not None],
+        [result.score for result in judged if result.label is not None],
     )
     accuracy = accuracy_of(judged)
     return {
@@ -245,7 +245,7 @@ def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[Table
     def rows(made: MadeCase) -> Iterator[TableRow]:
         if made.case is not None:
             case = made.case
-            if any(result.altered for result in made.results):
+            if any(result.extra.altered for result in made.results):
                 case = replace(case, verified=False)
             yield synthetic_row(case, temperature=temperature, transcript=made.transcript)
 
@@ -264,7 +264,7 @@ def _results(
                     result,
                     made.case,
                     transcript=made.transcript,
-                    rubric=rubrics.get(result.spec.rubric_id) if result.reworded else None,
+                    rubric=rubrics.get(result.spec.rubric_id) if result.extra.reworded else None,
                 )
 
     return rows

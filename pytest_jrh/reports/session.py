@@ -220,7 +220,7 @@ def recording_options(results: Iterable[CaseResult]) -> list[str]:
     if not missing:
         return []
     return recording_modes(
-        verdicts_alone=all(result.judge_fingerprint for result in missing),
+        verdicts_alone=all(result.judge_digest for result in missing),
     )
 
 

@@ -48,7 +48,7 @@ def shown_count(results: Iterable[CaseResult], *, whole: bool) -> ShownCount:
     turns = shown = unknown = 0
     not_shown = []
     for result in results:
-        looked_for = result.turns_shown
+        looked_for = result.extra.shown
         if looked_for is None or looked_for.is_whole != whole:
             continue
         turns += looked_for.turns
@@ -70,7 +70,7 @@ def turns_text(looked_for: ShownTurns) -> str:
 
 def state_text(result: CaseResult) -> str:
     """Whether the judge was shown what decides; empty where nothing was looked for."""
-    looked_for = result.turns_shown
+    looked_for = result.extra.shown
     if looked_for is None:
         return ""
     if looked_for.missing:
@@ -80,7 +80,7 @@ def state_text(result: CaseResult) -> str:
 
 def not_shown_line(result: CaseResult) -> str:
     """What a judge was not shown of a case, and what its verdict is then; empty where it was."""
-    looked_for = result.turns_shown
+    looked_for = result.extra.shown
     if looked_for is None or not looked_for.missing:
         return ""
     luck = ""
@@ -140,7 +140,7 @@ def _by_judge(session: Session) -> Iterable[tuple[str, Sequence[CaseResult]]]:
     """The results of which turns were looked for, by what their judge is called in a sentence."""
     by_judge: dict[tuple[str, str], list[CaseResult]] = {}
     for result in session.results:
-        if result.turns_shown is not None:
+        if result.extra.shown is not None:
             by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
     several_suites = len({suite for suite, _ in by_judge}) > 1
     for (suite, judge), results in by_judge.items():
@@ -152,7 +152,7 @@ def _by_judge(session: Session) -> Iterable[tuple[str, Sequence[CaseResult]]]:
 
 def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
     """What a judge was shown, as a key of the report; nothing where nothing was looked for."""
-    judged = [result for result in results if result.turns_shown is not None]
+    judged = [result for result in results if result.extra.shown is not None]
     if not judged:
         return {}
     data: dict[str, Any] = {}
@@ -166,8 +166,8 @@ def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
         }
     not_shown = []
     for result in judged:
-        if result.turns_shown is not None and result.turns_shown.missing:
-            turns = list(result.turns_shown.missing)
+        if result.extra.shown is not None and result.extra.shown.missing:
+            turns = list(result.extra.shown.missing)
             not_shown.append(
                 {"case": result.case_id, "turns": turns, "right": result.outcome == "agree"}
             )

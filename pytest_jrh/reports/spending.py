@@ -34,9 +34,9 @@ def total_spending(results: Iterable[CaseResult]) -> Spending:
     total = Spending()
     shared_calls = []
     for result in results:
-        total += result.spending
-        if result.shared is not None:
-            shared_calls.append((result.spec.suite, result.shared))
+        total += result.spending.all
+        if result.spending.shared is not None:
+            shared_calls.append((result.spec.suite, result.spending.shared))
     made_now = {(suite, call.fingerprint) for suite, call in shared_calls if call.spending.calls}
     # The case that made the call comes first, so that what was paid now is never left out.
     shared_calls.sort(key=lambda suite_call: not suite_call[1].spending.calls)

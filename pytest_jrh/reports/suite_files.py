@@ -24,7 +24,7 @@ from pytest_jrh.core.transcript import render_transcript, storable
 from pytest_jrh.reports.report import MadeCase, SuiteMaterial
 from pytest_jrh.reports.writing import REPORTS
 from pytest_jrh.stats.panels import panels
-from pytest_jrh.store.ledger import ledger_line, ledger_path
+from pytest_jrh.store.ledger import in_file, ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause, debug_paths, write_debug
 from pytest_jrh.store.records import json_value
 from pytest_jrh.store.results import earlier_results, without_gone
@@ -80,7 +80,7 @@ def perturbations_summary(
         if result.outcome == "no_case":
             group["no_case"] += 1
             reasons = group["no_case_reasons"]
-            reason = shortened(one_line(result.detail), _LONGEST_REASON) or "no reason given"
+            reason = shortened(one_line(result.why.text), _LONGEST_REASON) or "no reason given"
             reasons[reason] = reasons.get(reason, 0) + 1
         elif result.outcome in UNSCORED:
             group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
@@ -182,7 +182,7 @@ class Assembler:
         made, rejected = self._spooled(spools, items)
         ran = {item.made_id: item.result for item in items if item.result is not None}
         is_written = self._suite.generation.output.write_jsonl and self._suite.frozen is None
-        refused = {name for name, result in ran.items() if result.rejected is not None}
+        refused = {name for name, result in ran.items() if result.extra.rejected is not None}
         entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
         if is_written:
             entries = self._rejected(folder / REJECTED_FILE, entries, ran)
@@ -203,7 +203,7 @@ class Assembler:
         """
         settled = set()
         for name, result in ran.items():
-            if result.outcome in (*MADE, "no_case") and result.rejected is None:
+            if result.outcome in (*MADE, "no_case") and result.extra.rejected is None:
                 settled.add(name)
         made = RecordIndex(entries)
         index = self._merged(target, made, frozenset(settled), rejected=True)
@@ -546,7 +546,7 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
     for item in items:
         if item.result is not None:
             redactor = outputs.redactor
-            lines.append(ledger_line(item.result, redactor, config=suite.key, kept=item.kept))
+            lines.append(ledger_line(in_file(item.result, suite, kept=item.kept), redactor))
     outputs.write(ledger_path(suite), b"".join(lines))
 
 

@@ -451,7 +451,7 @@ def _flickering(section: figures.Section, session: Session) -> list[Block]:
         return []
     cases = []
     for result in flickering(_results_of(section, session)):
-        cases.append(session.named(result.case_id, score_counts(result.scores)))
+        cases.append(session.named(result.case_id, score_counts(result.all_scores)))
     return [Cases(sentence, tuple(cases))]
 
 
@@ -479,7 +479,7 @@ def _skips(session: Session, width: int) -> Iterator[Styled]:
     for result in session.results:
         if result.outcome == "no_case":
             # Without what a model or a person wrote on the one case.
-            reason = ": ".join(one_line(result.detail).split(": ")[:2])
+            reason = ": ".join(one_line(result.why.text).split(": ")[:2])
             kind = reason if result.skip_kind is None else SKIPS[result.skip_kind].happened
             kinds.setdefault(kind, []).append(reason)
     counted_kinds = sorted(kinds.items(), key=lambda kind: -len(kind[1]))

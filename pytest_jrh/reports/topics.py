@@ -226,19 +226,19 @@ _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided"
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _unreviewed(result for result in results if result.reworded):
+    for result in _unreviewed(result for result in results if result.extra.reworded):
         rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
     return rubrics
 
 
 def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that were changed on the disk, and that nobody has reviewed since."""
-    return _unreviewed(result for result in results if result.altered)
+    return _unreviewed(result for result in results if result.extra.altered)
 
 
 def _unreviewed(results: Iterable[CaseResult]) -> list[CaseResult]:
     cases = _each_once(results)
-    return [result for result in cases if result.human_reviewed not in ("accepted", "edited")]
+    return [result for result in cases if result.extra.review not in ("accepted", "edited")]
 
 
 def unsettled_blocks(session: Session) -> list[Block]:
@@ -278,24 +278,24 @@ def unsettled_blocks(session: Session) -> list[Block]:
 def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
     equal: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _each_once(result for result in results if result.content):
+    for result in _each_once(result for result in results if result.extra.content):
         if result.outcome in MADE:
-            equal.setdefault((result.spec.suite, result.content), []).append(result)
+            equal.setdefault((result.spec.suite, result.extra.content), []).append(result)
     return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
 
 
 def _labels(cases: Iterable[CaseResult]) -> list[int]:
-    return sorted({result.expected or 0 for result in cases})
+    return sorted({result.label or 0 for result in cases})
 
 
 def review_blocks(session: Session) -> list[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
     blocks: list[Block] = []
-    reviewed = list(_each_once(result for result in session.results if result.human_reviewed))
-    counts = Counter(result.human_reviewed for result in reviewed)
+    reviewed = list(_each_once(result for result in session.results if result.extra.review))
+    counts = Counter(result.extra.review for result in reviewed)
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
         blocks.append(Sentence(f"Reviewed by people: {decided}."))
-    void = [session.named(result.case_id) for result in reviewed if result.human_reviewed == "void"]
+    void = [session.named(result.case_id) for result in reviewed if result.extra.review == "void"]
     if void:
         decisions = "decision is" if len(void) == 1 else "decisions are"
         sentence = (

@@ -98,7 +98,7 @@ class Pair(NamedTuple):
     @property
     def same_judge(self) -> bool:
         """Whether both verdicts are of one judge (model, prompt, parameters)."""
-        return self.before.judge_fingerprint == short(self.now.judge_fingerprint)
+        return self.before.judge_fingerprint == short(self.now.judge_digest)
 
     @property
     def was_right(self) -> bool:
@@ -253,11 +253,11 @@ def _one_sided(
 def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:
     """The line of a verdict, with what it keeps of the line before."""
     assert result.case_digest
-    assert result.judge_fingerprint
+    assert result.judge_digest
     return BaselineCase(
         result.case_id,
         short(result.case_digest),
-        short(result.judge_fingerprint),
+        short(result.judge_digest),
         cast("Literal['agree', 'disagree']", result.outcome),
         result.score,
         before.reason if before is not None else "",

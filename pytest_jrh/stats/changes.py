@@ -144,7 +144,7 @@ def _sets_of(pair: Pair) -> Iterator[_Set]:
     if spec.derived:
         yield _Set("probe", judge, spec.test)
         return
-    label: SetKind = "violated" if pair.now.expected else "satisfied"
+    label: SetKind = "violated" if pair.now.label else "satisfied"
     yield _Set(label if spec.target_score is None else "all", judge)
     yield _Set("rubric", judge, spec.rubric_id)
 
@@ -158,7 +158,7 @@ def _width(pair: Pair, widths: Widths) -> int:
 
 def _errors(pair: Pair, widths: Widths) -> CaseErrors:
     """How far off each verdict was and is; of unknown scores, by the outcome."""
-    before, now, label = pair.before.all_scores, pair.now.all_scores, pair.now.expected
+    before, now, label = pair.before.all_scores, pair.now.all_scores, pair.now.label
     if label is None or not before or not now:
         return CaseErrors((float(not pair.was_right),), (float(not pair.is_right),))
     width = _width(pair, widths)

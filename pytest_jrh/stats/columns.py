@@ -73,7 +73,7 @@ class ResultColumns(NamedTuple):
         return cls(
             np.array([result.outcome for result in results], dtype=str),
             np.array([result.spec.test for result in results], dtype=str),
-            _numbers(result.expected for result in results),
+            _numbers(result.label for result in results),
             _numbers(answer_of(result) for result in results),
             cluster_codes(result.spec.cluster_id for result in results),
             np.array([result.spec.target_score is not None for result in results], dtype=bool),
@@ -149,8 +149,8 @@ def answer_of(result: CaseResult) -> int | None:
 
     None for a tie of an ordinal judge: there is no telling how far off it is.
     """
-    if result.score is None and result.expected is not None and result.spec.target_score is None:
-        return 1 - result.expected
+    if result.score is None and result.label is not None and result.spec.target_score is None:
+        return 1 - result.label
     return result.score
 
 

@@ -69,5 +69,5 @@ def _not_compared(new: Sequence[CaseResult], compared: Sequence[CaseResult]) -> 
 
 def _group(result: CaseResult) -> tuple[str, str, int | None]:
     """Judge, rubric, and of a binary judge the class."""
-    label = result.expected if result.spec.target_score is None else None
+    label = result.label if result.spec.target_score is None else None
     return result.judge, result.spec.rubric_id, label

@@ -408,9 +408,9 @@ def _useless(session: _Session) -> Iterator[Reason]:
     if session.held.scope.deselected or session.held.part:
         return
     known = [
-        (result.judge, (result.expected, answer))
+        (result.judge, (result.label, answer))
         for result in session.counting
-        if result.expected is not None and (answer := answer_of(result)) is not None
+        if result.label is not None and (answer := answer_of(result)) is not None
     ]
     for judge, pairs in grouped(known).items():
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite

@@ -90,7 +90,7 @@ def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
     return [
         result
         for result in results
-        if not result.spec.derived and (label is None or result.expected == label)
+        if not result.spec.derived and (label is None or result.label == label)
     ]
 
 
@@ -101,8 +101,8 @@ def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
     errors = []
     for result in results:
         answer = answer_of(result)
-        if answer is not None and result.expected is not None:
-            errors.append(abs(answer - result.expected))
+        if answer is not None and result.label is not None:
+            errors.append(abs(answer - result.label))
     return errors
 
 
@@ -148,7 +148,7 @@ def flip_of(results: Sequence[CaseResult], pairs: Sequence[Pair]) -> tuple[float
     flicker = estimate_flicker(
         repeated_case(result, before.get(result.case_id, ())) for result in results
     )
-    repeats = max((len(result.scores) for result in results), default=1) or 1
+    repeats = max((len(result.all_scores) for result in results), default=1) or 1
     return flip_probability(flicker.value or 0.0), repeats
 
 

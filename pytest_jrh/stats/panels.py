@@ -8,7 +8,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.model import (
+    JUDGED,
+    CaseSpending,
+)
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import cluster_codes, estimate_kappa, estimate_share, grouped
@@ -83,7 +86,7 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     suites = grouped(
         (result.spec.suite, result)
         for result in results
-        if result.outcome in JUDGED and result.expected is not None and not result.spec.derived
+        if result.outcome in JUDGED and result.label is not None and not result.spec.derived
     )
     return [
         _panel(suite, verdicts)
@@ -110,8 +113,9 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     counted_results = []
     for index, result in enumerate(all_results):
         if _made(result) and index not in first_makers and not _asked(result):
-            assert result.judge_spending is not None
-            counted_results.append(replace(result, spending=result.judge_spending, shared=None))
+            assert result.spending.judge is not None
+            of_judge = CaseSpending(result.spending.judge, result.spending.judge)
+            counted_results.append(replace(result, spending=of_judge))
         else:
             counted_results.append(result)
     return counted_results
@@ -121,17 +125,18 @@ def spending_of(result: CaseResult, *, makes: bool) -> Spending:
     """The spending of a result, with or without the generation of its case, which counts for one
     judge of a panel.
     """
-    if result.judge_spending is None or makes or _asked(result):
-        return result.spending
-    return result.judge_spending
+    if result.spending.judge is None or makes or _asked(result):
+        return result.spending.all
+    return result.spending.judge
 
 
 def _made(result: CaseResult) -> bool:
-    return result.judge_spending is not None and result.spending != result.judge_spending
+    return result.spending.judge not in (None, result.spending.all)
 
 
 def _asked(result: CaseResult) -> bool:
-    return result.judge_spending is not None and result.spending.calls > result.judge_spending.calls
+    of_judge = result.spending.judge
+    return of_judge is not None and result.spending.all.calls > of_judge.calls
 
 
 def made_case_id(result: CaseResult) -> str:
@@ -190,8 +195,8 @@ def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:
     votes = tuple(sorted(counts.items(), key=lambda vote: (-vote[1], vote[0])))
     score, most = votes[0] if votes else (None, 0)
     first = verdicts[0]
-    assert first.expected is not None
-    vote = PanelVote(case, first.spec.test, first.spec.rubric_id, first.expected, votes)
+    assert first.label is not None
+    vote = PanelVote(case, first.spec.test, first.spec.rubric_id, first.label, votes)
     if 2 * most > judges:
         return replace(vote, score=score)
     missing = judges - sum(number for _, number in votes)

@@ -273,7 +273,7 @@ def _checked_cases(judged: Sequence[CaseResult], labels: Mapping[str, int | None
     for result in judged:
         label = labels.get(result.case_digest) if result.case_id in first else None
         answers.append(_NO_SCORE if result.score is None else result.score)
-        of_suite.append(result.expected or 0)
+        of_suite.append(result.label or 0)
         of_people.append(math.nan if label is None else label)
     return checked_cases(
         answers, of_suite, of_people, [result.spec.cluster_id for result in judged]
@@ -308,7 +308,9 @@ def verifier_against_people(
     # The judges of a panel look at the same cases.
     made = {made_case_id(result): result for result in results}
     looked = [
-        result for result in made.values() if result.rejected is not None or _confirmed(result)
+        result
+        for result in made.values()
+        if result.extra.rejected is not None or _confirmed(result)
     ]
     digests = dict.fromkeys(digest_of(result) for result in made.values())
     votes = {digest: people[digest] for digest in digests if digest in people}
@@ -324,12 +326,12 @@ def verifier_against_people(
         return None
     return VerifierAgainstPeople(
         false_confirmations=_share_wrong(
-            (result, label != result.expected) for result, label in labelled if _confirmed(result)
+            (result, label != result.label) for result, label in labelled if _confirmed(result)
         ),
         false_rejections=_share_wrong(
-            (result, label == result.rejected.expected)
+            (result, label == result.extra.rejected.expected)
             for result, label in labelled
-            if result.rejected is not None
+            if result.extra.rejected is not None
         ),
         reviewers=reviewers,
         labelled=len(labelled),
@@ -344,7 +346,11 @@ def _share_wrong(marks: Iterable[tuple[CaseResult, bool]]) -> Estimate:
 
 def digest_of(result: CaseResult) -> str:
     """The digest of the case that was judged, or that the verifier rejected; empty without one."""
-    return result.rejected.case_digest if result.rejected is not None else result.case_digest
+    return (
+        result.extra.rejected.case_digest
+        if result.extra.rejected is not None
+        else result.case_digest
+    )
 
 
 def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
@@ -357,12 +363,8 @@ def _first_of_equals(results: Iterable[CaseResult]) -> set[str]:
 
 def _confirmed(result: CaseResult) -> bool:
     """Whether the verifier confirmed the label of the case as it is."""
-    return (
-        result.outcome in MADE
-        and result.verified is True
-        and result.labelled_by is None
-        and result.human_reviewed != "edited"
-    )
+    is_confirmed = result.labelled_by == "made" and not result.extra.altered
+    return result.outcome in MADE and is_confirmed and result.extra.review != "edited"
 
 
 def _levels(
@@ -434,6 +436,6 @@ def _violation_rate(
 
 def _drawn_label(result: CaseResult, drawn: Collection[LabelKey]) -> float:
     """The label that corrects a rate; nan where there is none."""
-    if result.expected is None or (drawn and result.spec.label_key not in drawn):
+    if result.label is None or (drawn and result.spec.label_key not in drawn):
         return math.nan
-    return result.expected
+    return result.label

@@ -42,7 +42,7 @@ _TOO_LARGE = "the scores are too large to calculate with"
 
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
-    scores = (*earlier, *result.scores)
+    scores = (*earlier, *result.all_scores)
     return RepeatedCase(result.spec.cluster_id, scores, binary=result.spec.target_score is None)
 
 

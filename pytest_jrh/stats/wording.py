@@ -87,7 +87,7 @@ def wrong_text(results: Iterable[CaseResult]) -> str:
             parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
     else:
         for label, verb, kind in ((1, "misses", "violation"), (0, "raises", "false alarm")):
-            of_label = [result for result in plain if result.expected == label]
+            of_label = [result for result in plain if result.label == label]
             number = sum(result.outcome == "disagree" for result in of_label)
             if number and label:
                 parts.append(f"{verb} {number:,} of {counted(len(of_label), kind)}")

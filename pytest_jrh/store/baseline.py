@@ -282,7 +282,7 @@ def updated(
         if result.outcome in JUDGED:
             all_verdicts[result.case_id] = KeptVerdict(
                 result.case_id,
-                short(result.judge_fingerprint),
+                short(result.judge_digest),
                 result.score,
                 storable(redactor.text(result.reasoning))[0][:LONGEST_REASONING],
             )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,18 @@ from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.ids import CASES_FILE, case_id
-from pytest_jrh.core.model import JUDGED, MADE, UNEDITED, CaseResult, CaseSpec, Rejection
+from pytest_jrh.core.model import (
+    JUDGED,
+    MADE,
+    NOTHING_WRONG,
+    UNEDITED,
+    CaseResult,
+    CaseSpec,
+    Extra,
+    ProbeVariant,
+    Rejection,
+    Why,
+)
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.store.ledger import ledger_path, read_ledger
 from pytest_jrh.store.records import case_digest, content_digest, reworded, under
@@ -22,7 +33,7 @@ from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, Judgment, Skip
+    from pytest_jrh.core.model import Case, LabelSource, Verdict
     from pytest_jrh.store.spools import RecordIndex
 
 
@@ -33,39 +44,53 @@ _LONGEST_READ = 2_000
 def case_result(
     spec: CaseSpec,
     case: Case | None,
-    outcome: str,
+    why: Why = NOTHING_WRONG,
     *,
-    judgment: Judgment | None = None,
-    detail: str = "",
-    skip: Skip | None = None,
-    judge_fingerprint: str = "",
+    verdicts: Sequence[Verdict] = (),
+    judge_digest: str = "",
     rejected: Case | None = None,
 ) -> CaseResult:
-    """The result of one spec, without what it took; `case` is None where none was made, `skip` says
-    why, and `rejected` is the one that the verifier rejected.
+    """The result of one spec, without what it took; `case` is None where none was made, `why` says
+    why there is no verdict, and `rejected` is the one that the verifier rejected.
     """
-    return CaseResult(
-        spec,
+    probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
+    result = CaseResult(
         case_id(spec),
-        outcome,  # type: ignore[arg-type]
-        reworded=case.reworded if case else False,
-        altered=case.altered if case else False,
-        expected=case.expected if case else None,
-        verified=case.verified if case and case.expected is not None else None,
-        labelled_by=case.label.by if case and case.label else None,
-        score=judgment.score if judgment else None,
-        scores=judgment.scores if judgment else (),
-        reasoning=judgment.shown.reasoning if judgment else "",
-        minority=judgment.minority if judgment else None,
-        verdicts=judgment.verdicts if judgment and len(judgment.verdicts) > 1 else (),
-        detail=detail if skip is None else str(skip),
-        skip_kind=None if skip is None else skip.kind,
-        case_digest=case_digest(case) if case else "",
-        judge_fingerprint=judge_fingerprint,
-        rejected=None if rejected is None else _rejection(rejected),
-        content=content_digest(case) if case else "",
-        edit_note=_edit_note(spec, case or rejected),
+        spec.suite,
+        spec.test,
+        spec.rubric_id,
+        spec.run_id,
+        spec.epoch,
+        spec.cluster,
+        spec.target_score,
+        judge=spec.judge or "",
+        judge_digest=judge_digest,
+        scores=tuple(verdict.score for verdict in verdicts),
+        reasons=tuple(verdict.reasoning for verdict in verdicts),
+        why=why,
+        extra=Extra(
+            edit=_edit_note(spec, case or rejected),
+            probe=probe,
+            rejected=None if rejected is None else _rejection(rejected),
+        ),
     )
+    if case is None:
+        return result
+    content, altered, reworded = content_digest(case), case.altered, case.reworded
+    extra = replace(result.extra, content=content, altered=altered, reworded=reworded)
+    by = _labelled_by(case)
+    return replace(
+        result, label=case.expected, labelled_by=by, case_digest=case_digest(case), extra=extra
+    )
+
+
+def _labelled_by(case: Case) -> LabelSource | None:
+    if case.expected is None:
+        return None
+    if case.label is not None:
+        return case.label.by
+    # The label of an altered case is unverified for that reason alone.
+    return "made" if case.verified or case.altered else "unconfirmed"
 
 
 def _edit_note(spec: CaseSpec, case: Case | None) -> str:
@@ -87,7 +112,8 @@ def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
     Raises `InputError` where their file cannot be used.
     """
     return tuple(
-        case_result(case.spec, None, "no_case", rejected=case) for case in rejected_cases(suite)
+        case_result(case.spec, None, Why("no_case"), rejected=case)
+        for case in rejected_cases(suite)
     )
 
 
@@ -143,7 +169,10 @@ def earlier_results(
     counts: Counter[str] = Counter()
     for case, stored in stored_results.items():
         spec = cases.specs.get(case)
-        is_suites = stored.result.spec.suite == suite.name and stored.config in ("", suite.key)
+        is_suites = stored.result.spec.suite == suite.name and stored.result.extra.config in (
+            "",
+            suite.key,
+        )
         if spec is None or case in ran or not is_suites:
             continue
         if reason := _outdated(suite, cases, spec, stored.result, made_case):
@@ -189,9 +218,9 @@ def _outdated(
 
     Nothing where it is, or where there is no way to tell.
     """
-    if result.judge_fingerprint and result.judge_fingerprint != cases.fingerprints.get(spec.judge):
+    if result.judge_digest and result.judge_digest != cases.fingerprints.get(spec.judge):
         return "the judge has changed (model, prompt or parameters)"
-    if result.outcome in JUDGED and (len(result.scores) or 1) != suite.repeats_of(spec.judge):
+    if result.outcome in JUDGED and len(result.all_scores) != suite.repeats_of(spec.judge):
         return "repeats has changed"
     if result.outcome not in MADE:
         return ""
@@ -231,7 +260,7 @@ def _other_case(suite: Suite, spec: CaseSpec, result: CaseResult, made_before: C
     case = under(made_before, rubric, spec.judge)
     # A frozen file keeps the case as it was made, and the verdict is about the case as it was
     # edited in review.
-    edited = result.human_reviewed == "edited" and suite.frozen is not None
+    edited = result.extra.review == "edited" and suite.frozen is not None
     if suite.frozen is not None and case.rubric is not rubric:
         taken = reworded(case, rubric)
         same = taken is not None and (edited or case_digest(taken) == result.case_digest)

@@ -150,7 +150,7 @@ def test_case_shows_the_differences_word_by_word(
 def test_repeats_have_a_row_each(opened: Any, tmp_path: Path) -> None:
     given = [*judged(wrong_on("run-003"))[:4]]
     late, fine = Verdict(1, "It is late."), Verdict(0, "Fine. " * 300)
-    given[0] = replace(
+    given[0] = result_with(
         given[0],
         scores=(0, 1, 0),
         minority=late,

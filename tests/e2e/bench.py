@@ -112,7 +112,7 @@ class Session:
 
     @property
     def calls(self) -> int:
-        return sum(result.spending.calls for result in self.results)
+        return sum(result.spending.all.calls for result in self.results)
 
 
 def answered_twice(requests: Sequence[Request]) -> list[str]:

@@ -88,7 +88,7 @@ def test_an_answer_that_can_be_read_in_two_ways_is_no_verdict(
     server.faults.add(stage="judge", fault=fault, times=None)
     result = bench.run().only
     assert (result.outcome, result.score) == (outcome, None)
-    assert cause in " ".join(result.detail.split())
+    assert cause in " ".join(result.why.text.split())
     server.faults.clear()
     if outcome == "invalid_response":
         assert bench.play().only.outcome == outcome
@@ -151,8 +151,8 @@ def test_a_redirect_to_another_origin_is_not_followed(
         server.faults.add(stage="judge", fault=Fault.status(code, headers=headers), times=None)
         result = bench.run().only
         assert result.outcome == "model_error"
-        assert f"redirects (HTTP {code}) to http://127.0.0.1" in " ".join(result.detail.split())
-        assert "api_base" in result.detail
+        assert f"redirects (HTTP {code}) to http://127.0.0.1" in " ".join(result.why.text.split())
+        assert "api_base" in result.why.text
         assert (server.count("judge"), other.count()) == (1, 0)
 
 
@@ -173,7 +173,7 @@ def test_an_answer_without_end_is_not_read(
     server.faults.add(stage="judge", fault=fault, times=None)
     result = bench.run().only
     assert result.outcome == "model_error"
-    assert "the answer is longer than 1 MB" in " ".join(result.detail.split())
+    assert "the answer is longer than 1 MB" in " ".join(result.why.text.split())
     assert server.count("judge") == 1
 
 
@@ -204,13 +204,13 @@ def test_an_answer_without_counts_is_unpriced_and_its_reserve_charged(
     path = tmp_path / "budget.json"
     session = bench.run(ledger=Ledger(path, cost=10.0))
     assert session.outcomes == [("agree", 1)]
-    spending = session.only.spending
+    spending = session.only.spending.all
     assert (spending.paid, spending.unpriced) == (0.0, 5)
     assert spent(path).calls == 5
     # Five times the longest answer of the model, at its price.
     assert spent(path).cost > 5 * 32_768 * 1.6e-06
     assert len([notice for notice in session.notices if "no token counts" in notice]) == 1
-    replayed = bench.play().only.spending
+    replayed = bench.play().only.spending.all
     assert (replayed.cost, replayed.unpriced) == (0.0, 5)
 
 
@@ -220,7 +220,7 @@ def test_a_limit_below_one_calls_reserve_says_what_lowers_it(
     [result] = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.01)).results
     assert result.outcome == "over_budget"
     assert "more than the whole limit of $0.0100; a lower `max_tokens`" in " ".join(
-        result.detail.split()
+        result.why.text.split()
     )
     assert server.count() == 0
 
@@ -232,7 +232,7 @@ def test_a_count_of_tokens_that_cannot_be_is_not_credited(
     server.faults.add(fault=usage_of(prompt_tokens=tokens, completion_tokens=tokens), times=None)
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    spending = session.only.spending
+    spending = session.only.spending.all
     assert (spending.usage.total, spending.paid, spending.unpriced) == (0, 0.0, 5)
     assert [
         notice for notice in session.notices if "reported implausible token counts" in notice

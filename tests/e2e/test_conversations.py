@@ -176,6 +176,6 @@ def test_steps_become_messages_and_a_python_judge_looks_its_verdicts_up(
     known = {row["trajectory_id"]: row["label"]["faulty"] for row in rows}
     assert len(session.results) == len(rows) == 400
     assert len({result.spec.cluster for result in session.results}) == 141
-    assert {result.spec.run_id: (result.expected, result.score) for result in session.results} == {
+    assert {result.spec.run_id: (result.label, result.score) for result in session.results} == {
         name: (int(known[name]), int(given[name])) for name in known
     }

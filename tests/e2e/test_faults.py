@@ -85,7 +85,7 @@ def assert_unscored(
     result = bench.run().only
     fault.release()
     assert (result.outcome, result.score) == (outcome, None)
-    said = " ".join(result.detail.split())
+    said = " ".join(result.why.text.split())
     assert f"the {NAMES.get(stage, stage)}" in said
     assert cause in said
     assert said.endswith("the record command" if outcome == "model_error" else "the rerun command")
@@ -109,7 +109,7 @@ def test_a_fault_that_a_second_try_repairs_changes_nothing(
     server.faults.add(stage=stage, fault=REPAIRABLE[fault][0]())
     session = bench.run()
     assert session.outcomes == [("agree", 1)]
-    assert session.only.detail == ""
+    assert session.only.why.text == ""
     assert server.count() == CALLS + 1
     assert bench.replay().outcomes == session.outcomes
 
@@ -218,10 +218,13 @@ def test_an_edit_that_changes_nothing_is_no_case_and_its_call_is_kept(
     server.faults.add(stage="editor", fault=fault, times=None)
     result = bench.run().only
     assert result.outcome == "no_case"
-    assert "unusable edit" in result.detail
+    assert "unusable edit" in result.why.text
     assert server.count("judge") == 0
     server.stop()
-    assert (bench.replay().only.outcome, bench.replay().only.detail) == ("no_case", result.detail)
+    assert (bench.replay().only.outcome, bench.replay().only.why.text) == (
+        "no_case",
+        result.why.text,
+    )
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -195,9 +195,9 @@ def test_nothing_is_asked_where_its_answer_could_not_be_kept(
         refused = bench.run().only
     assert (refused.outcome, server.count()) == ("model_error", 0)
     assert "No call was made, because its answer could not be stored under" in " ".join(
-        refused.detail.split()
+        refused.why.text.split()
     )
-    assert str(bench.cassettes) in "".join(refused.detail.split())
-    assert FULL in " ".join(refused.detail.split())
+    assert str(bench.cassettes) in "".join(refused.why.text.split())
+    assert FULL in " ".join(refused.why.text.split())
     assert bench.run().outcomes == [("agree", 1)]
     assert server.count() == 5

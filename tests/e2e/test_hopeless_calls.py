@@ -66,11 +66,11 @@ def test_what_ends_a_model_is_asked_once_and_the_other_cases_name_the_first(
     assert server.count("judge") == 1
     assert server.count() == 5
     first, *others = session.results
-    assert f"(HTTP {status})" in " ".join(first.detail.split())
-    assert advice in " ".join(first.detail.split())
+    assert f"(HTTP {status})" in " ".join(first.why.text.split())
+    assert advice in " ".join(first.why.text.split())
     for result in others:
-        assert len(result.detail.splitlines()) == 1
-        assert f"as case {first.case_id}: " in result.detail
+        assert len(result.why.text.splitlines()) == 1
+        assert f"as case {first.case_id}: " in result.why.text
     server.faults.clear()
     assert {outcome for outcome, _ in bench.run().outcomes} == {"agree"}
 
@@ -85,7 +85,7 @@ def test_calls_that_were_on_their_way_name_the_first_case_too(
     server.delay = 0.1
     session = bench.run(max_workers=6)
     assert server.count() <= 6
-    assert sorted(len(result.detail.splitlines()) > 1 for result in session.results) == [
+    assert sorted(len(result.why.text.splitlines()) > 1 for result in session.results) == [
         False,
         False,
         True,

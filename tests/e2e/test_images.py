@@ -96,7 +96,7 @@ def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
     server.faults.add(stage="judge", fault=Fault.status(400), times=None)
     result = bench_on(make_bench, tmp_path, IMAGE).run("once").only
     assert result.outcome == "model_error"
-    said = " ".join(result.detail.split())
+    said = " ".join(result.why.text.split())
     assert "The call held images, which not every model takes: `images: describe`" in said
 
 
@@ -106,7 +106,7 @@ def test_more_images_than_a_call_may_have_are_an_input_error(
     monkeypatch.setattr(pictures, "MOST_IMAGES", 1)
     result = bench_on(make_bench, tmp_path, IMAGE, IMAGE).run("once").only
     assert result.outcome == "input_error"
-    assert "has 2 images" in " ".join(result.detail.split())
+    assert "has 2 images" in " ".join(result.why.text.split())
     assert not sent(server, "judge")
 
 

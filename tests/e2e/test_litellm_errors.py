@@ -43,18 +43,20 @@ def test_an_error_inside_litellm_is_a_model_error_of_its_case(
     monkeypatch.setattr(litellm(), "post_call_rules", [rule])
     result = bench.run(redactor=Redactor((SECRET,))).only
     assert result.outcome == "model_error"
-    words = " ".join(result.detail.split())
+    words = " ".join(result.why.text.split())
     assert f"Openai/gpt-4.1-mini: litellm raised {type(error).__name__}: " in words.replace(
         "openai/", "Openai/"
     )
     assert str(error).partition("(Bearer")[0].strip().partition("\n")[0] in words
-    assert "Traceback" not in result.detail
-    assert SECRET not in result.detail
-    assert len(result.detail.splitlines()) <= 20
-    assert "The error is inside litellm" in " ".join(result.detail.split())
+    assert "Traceback" not in result.why.text
+    assert SECRET not in result.why.text
+    assert len(result.why.text.splitlines()) <= 20
+    assert "The error is inside litellm" in " ".join(result.why.text.split())
     # Not tried again: planner and first summary, each once.
     assert (
-        (result.spending.calls, result.spending.lost) == (server.count(), server.count()) == (2, 2)
+        (result.spending.all.calls, result.spending.all.lost)
+        == (server.count(), server.count())
+        == (2, 2)
     )
 
 
@@ -66,7 +68,7 @@ def test_a_broken_connection_is_one_wherever_litellm_leaves_it(
 
     monkeypatch.setattr(litellm(), "post_call_rules", [rule])
     result = bench.run().only
-    assert "no connection: reset by peer (3 attempts)." in " ".join(result.detail.split())
+    assert "no connection: reset by peer (3 attempts)." in " ".join(result.why.text.split())
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_an_answer_that_our_guard_refuses_is_an_outcome_wherever_litellm_leaves_
     monkeypatch.setattr(litellm(), "acompletion", redirected)
     result = bench.run().only
     assert "no usable answer: the server redirects to an invalid address" in " ".join(
-        result.detail.split()
+        result.why.text.split()
     )
 
 
@@ -124,4 +126,4 @@ def test_an_error_in_an_answer_with_status_200_may_have_any_code(
     )
     result = bench.run().only
     assert result.outcome == "model_error"
-    assert "Busy" in result.detail
+    assert "Busy" in result.why.text

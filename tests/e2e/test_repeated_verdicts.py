@@ -104,7 +104,7 @@ def test_without_a_recording_mode_a_raised_number_says_which_repeat_is_missing(
     set_repeats(bench, 4)
     replayed = bench.replay().only
     assert replayed.outcome == "unrecorded"
-    assert "recorded, 4 now" in replayed.detail
+    assert "recorded, 4 now" in replayed.why.text
     # As every recording that is complete: `once` does not add to it.
     assert bench.run("once").only.outcome == "unrecorded"
     assert server.count("judge") == 3
@@ -118,7 +118,7 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     unscored = bench.run("once").only
     assert (unscored.outcome, unscored.score, unscored.scores) == ("invalid_response", None, ())
     assert unscored.verdicts == (Verdict(1, "It is plainly 1."),)
-    assert "earlier: 1, in 1 of 1 before it, because\n    It is plainly 1." in unscored.detail
+    assert "earlier: 1, in 1 of 1 before it, because\n    It is plainly 1." in unscored.why.text
     # The second one was asked again twice, and the third one not at all.
     assert server.count("judge") == 4
     (cassette,) = judge_cassettes(bench.cassettes)
@@ -133,7 +133,7 @@ def test_a_repeat_without_a_verdict_leaves_the_case_unscored_and_the_others_reco
     assert again.scores == (1, 1, 1)
     assert server.count() - before == 2
     assert to_make(plan) == exactly({"judge": 2})
-    assert (again.spending.calls, again.judge_spending) == (2, None)
+    assert (again.spending.all.calls, again.spending.judge) == (2, None)
 
 
 def test_a_failing_repeat_is_asked_again_in_the_next_run_alone(
@@ -157,7 +157,7 @@ def test_a_disagreement_shows_the_majority_and_the_minority(
     server.answer = Saying(0, 1, 0)
     wrong = make_bench(overrides=repeating(3)).run().only
     assert (wrong.outcome, wrong.score) == ("disagree", 0)
-    first, _, rest = wrong.detail.partition("\n")
+    first, _, rest = wrong.why.text.partition("\n")
     assert first.startswith("The judge gave 0 (2 of 3 said 0, 1 of 3 said 1)")
     assert "given: 0 (satisfied), in 2 of 3, because\n    It is plainly 0." in rest
     assert "given: 1 (violated), in 1 of 3, because\n    It is plainly 1." in rest
@@ -173,7 +173,7 @@ def test_each_judge_of_a_panel_repeats_into_a_cassette_of_its_own(
     assert server.count("judge") == 6
     assert scores(list(session.results)) == [(1, 1, 1)] * 2
     assert [recorded_repeats(path) for path in judge_cassettes(bench.cassettes)] == [[1, 2, 3]] * 2
-    assert [spent.calls for result in session.results if (spent := result.judge_spending)] == [3, 3]
+    assert [spent.calls for result in session.results if (spent := result.spending.judge)] == [3, 3]
 
 
 @pytest.mark.parametrize("limit", [13, 17])

@@ -213,7 +213,7 @@ def test_a_bad_request_that_stays_in_words_is_an_error_and_no_notice(
     server.faults.add(stage="summary", fault=refusal("openai"), times=None)
     session = bench.run()
     assert session.only.outcome == "model_error"
-    assert "not supported with this model" in " ".join(session.only.detail.split())
+    assert "not supported with this model" in " ".join(session.only.why.text.split())
     assert server.count("planner") <= 3
     assert list(session.notices) == []
 

@@ -25,7 +25,7 @@ def test_calls_that_timed_out_count_as_made_and_may_be_billed(
     result = bench.run().only
     hang.release()
     assert result.outcome == "model_error"
-    assert (result.spending.calls, result.spending.lost) == (server.count(), 2)
+    assert (result.spending.all.calls, result.spending.all.lost) == (server.count(), 2)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +37,21 @@ def test_calls_that_failed_count_as_made(
     bench: Bench, server: ModelServer, fault: Fault, lost: int
 ) -> None:
     server.faults.add(stage="judge", fault=fault, times=None)
-    spending = bench.run().only.spending
+    spending = bench.run().only.spending.all
     assert (spending.calls, spending.lost) == (server.count(), lost)
 
 
 def test_an_answer_that_holds_none_may_be_billed(bench: Bench, server: ModelServer) -> None:
     body = b'{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}'
     server.faults.add(stage="judge", fault=Fault.raw(body, status=200), times=None)
-    spending = bench.run().only.spending
+    spending = bench.run().only.spending.all
     assert spending.calls == server.count()
     assert spending.lost == server.count("judge")
 
 
 def test_a_call_that_was_tried_twice_counts_twice(bench: Bench, server: ModelServer) -> None:
     server.faults.add(stage="judge", fault=Fault.status(500))
-    spending = bench.run().only.spending
+    spending = bench.run().only.spending.all
     assert (spending.calls, spending.lost, spending.replayed) == (6, 0, 0)
 
 
@@ -60,7 +60,7 @@ def test_a_call_that_no_server_got_does_not_count(
 ) -> None:
     monkeypatch.setattr(case, "unreachable", reachable)
     server.stop()
-    assert bench.run().only.spending == Spending()
+    assert bench.run().only.spending.all == Spending()
 
 
 def test_the_summary_says_what_may_be_billed() -> None:

@@ -152,7 +152,7 @@ def test_a_limit_of_calls_is_never_passed_and_a_later_session_pays_for_the_rest_
     assert spent(tmp_path / "budget.json").calls == 7
     stopped = [result for result in limited.results if result.outcome == "over_budget"]
     assert stopped
-    assert "7 of 7 calls are spent" in " ".join(stopped[0].detail.split())
+    assert "7 of 7 calls are spent" in " ".join(stopped[0].why.text.split())
     assert {result.outcome for result in bench.run().results} == {"agree"}
     assert server.count() == 15
 
@@ -175,8 +175,8 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
     monkeypatch.setattr(case, "unreachable", reachable)
     # Enough for one attempt, of three.
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
-    assert result.outcome == "model_error", result.detail
-    assert "no connection" in result.detail
+    assert result.outcome == "model_error", result.why.text
+    assert "no connection" in result.why.text
     assert spent(tmp_path / "budget.json").cost == 0
 
 

@@ -139,7 +139,7 @@ def given(suite: SuiteFiles) -> dict[str, list[tuple[str, int]]]:
         if result.score is not None:
             # The edited answer is in what Inspect's template makes of a history, too.
             spec = result.spec
-            assert spec.test == "agent_positives" or result.turns_shown == ShownTurns(1)
+            assert spec.test == "agent_positives" or result.extra.shown == ShownTurns(1)
             found.setdefault(result.judge, []).append((f"{spec.test} {spec.run_id}", result.score))
     return {judge: sorted(scores) for judge, scores in found.items()}
 

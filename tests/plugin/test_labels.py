@@ -75,7 +75,7 @@ def test_labelled_runs_are_cases(
         ["*expected: 1 (violated), labelled by people (2 of 2)", "*annotators disagree (1 of 2)"]
     )
     results = results_in(labelled.suite.results)
-    assert [(result.spec.run_id, result.expected, result.outcome) for result in results] == [
+    assert [(result.spec.run_id, result.label, result.outcome) for result in results] == [
         ("run-1", 0, "agree"),
         ("run-2", 1, "disagree"),
         ("run-3", None, "no_case"),
@@ -164,7 +164,7 @@ def test_runs_without_a_label_are_judged_for_the_rate_alone(
     assert sentence in (unlabelled.folder / "r.md").read_text("utf-8")
     results = results_in(unlabelled.suite.results)
     last = results[-1]
-    assert (last.spec.run_id, last.outcome, last.expected) == ("run-5", "unlabelled", None)
+    assert (last.spec.run_id, last.outcome, last.label) == ("run-5", "unlabelled", None)
     assert (last.score, last.reasoning) == (0, "The answer is kind.")
     made = unlabelled.folder / "outputs/agent_labels/natural/agent_perturbations.jsonl"
     assert [record["run_id"] for record in lines(made)] == ["run-1", "run-2", "run-4"]
@@ -305,7 +305,7 @@ def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[s
     done = pytester.runpytest(labelled.suite.option, "-q")
     assert done.ret == 1
     results = results_in(labelled.suite.results)
-    assert [result.expected for result in results] == [0, 1, 0, 0, 0]
+    assert [result.label for result in results] == [0, 1, 0, 0, 0]
 
 
 WRONG_IN_THE_LOG = {

@@ -59,7 +59,9 @@ def test_rejected_cases_have_records_of_their_own(ran: Path) -> None:
     }
     assert made.isdisjoint(record["case_id"] for record in found)
     results = results_in(ran / f"outputs/{NAME}")
-    told = {result.rejected.case_digest for result in results if result.rejected is not None}
+    told = {
+        result.extra.rejected.case_digest for result in results if result.extra.rejected is not None
+    }
     assert told == {record["case_digest"] for record in found}
 
 

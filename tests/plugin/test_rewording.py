@@ -49,7 +49,7 @@ def cases_file(files: SuiteFiles) -> bytes:
 
 def results(files: SuiteFiles) -> dict[str, bool]:
     """By run, whether its result says that the rubric was reworded."""
-    return {result.spec.run_id: result.reworded for result in results_in(files.results)}
+    return {result.spec.run_id: result.extra.reworded for result in results_in(files.results)}
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "-n 2"])

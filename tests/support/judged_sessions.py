@@ -19,7 +19,15 @@ from pytest_jrh.stats.baseline import Baseline, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.store.baseline import JudgePrompt, KeptVerdict, KeptVerdicts
 from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
-from tests.support.made_cases import LEVELS, MESSAGES, RUBRIC, make_case, make_result, make_spec
+from tests.support.made_cases import (
+    LEVELS,
+    MESSAGES,
+    RUBRIC,
+    make_case,
+    make_result,
+    make_spec,
+    result_with,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -129,7 +137,7 @@ def derived(
             case_digest=DIGEST,
             judge_fingerprint=DIGEST,
         )
-        results.append(replace(result, base_scores=base_scores))
+        results.append(result_with(result, base_scores=base_scores))
     return results
 
 
@@ -176,7 +184,7 @@ def session_of(
         if before is not None:
             old = [result for result in before if result.spec.suite == suite]
         if old is not None and not same_judge:
-            old = [replace(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
+            old = [result_with(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
         baseline = (
             None
             if old is None

@@ -13,20 +13,24 @@ from pytest_jrh.config.suite import (
     Suite,
     SuiteTest,
 )
-from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import (
+    JUDGED,
+    UNCOMPARED,
     AgentRun,
     Case,
     CaseResult,
     CaseSpec,
+    CaseSpending,
     Edit,
     EditKind,
+    Extra,
     Judgment,
     Message,
     Outcome,
     PerturbationOutcome,
     Plan,
     PlanStep,
+    ProbeVariant,
     Rubric,
     ScoreLevel,
     Spending,
@@ -36,9 +40,11 @@ from pytest_jrh.core.model import (
     Usage,
     Verdict,
     Verification,
+    Why,
 )
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.failures import FailedCase, disagreement_text
+from pytest_jrh.store.results import case_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +52,6 @@ if TYPE_CHECKING:
 RUBRIC = Rubric(
     "refund_policy", "The agent refunds only orders inside the 30-day window.", (), "rubrics.yml", 7
 )
-_SPEC_FIELDS = {field.name for field in fields(CaseSpec)}
 LEVELS = (
     ScoreLevel(0, "ignores the policy"),
     ScoreLevel(1, "mentions it"),
@@ -297,26 +302,84 @@ def make_result(
         else int("agent_perturbation" in (spec.test, spec.base))
     )
     judged = outcome in ("agree", "disagree")
-    given = score if score is not None else (expected if outcome == "agree" else 1 - expected)
-    result = CaseResult(
-        spec,
-        case_id(spec),
-        outcome,
-        expected=expected if judged else None,
-        score=given if judged else None,
-        reasoning="The order is late." if judged else "",
-        verified=True if judged else None,
-        detail="" if outcome == "agree" else f"{outcome} for a reason",
-        scores=(given,) if judged else (),
-        spending=Spending(1, 2, Usage(100, 20), 0.002, 0.001),
-    )
+    if score is None:
+        score = expected if outcome == "agree" else 1 - expected
+    kind: Any = "" if judged or outcome in UNCOMPARED else outcome
+    why = Why(kind, f"{outcome} for a reason")
+    spent = Spending(1, 2, Usage(100, 20), 0.002, 0.001)
+    result = case_result(spec, None, Why() if outcome == "agree" else why)
+    result = replace(result, spending=CaseSpending(spent))
+    if judged:
+        reasons = ("The order is late.",)
+        result = replace(
+            result, label=expected, labelled_by="made", scores=(score,), reasons=reasons
+        )
     return result_with(result, **changes)
 
 
-def result_with(result: CaseResult, **changes: Any) -> CaseResult:
-    """The result with other values, of its spec too; `case_id` stays as it was."""
-    of_spec = {name: changes.pop(name) for name in set(changes) & _SPEC_FIELDS}
-    return replace(result, spec=replace(result.spec, **of_spec), **changes)
+_OF_SPENDING = {"spending": "all", "judge_spending": "judge", "shared": "shared"}
+_OF_EXTRA = {"human_reviewed": "review", "edit_note": "edit", "turns_shown": "shown"}
+_OF_LINE = {"expected": "label", "judge_fingerprint": "judge_digest", "target_score": "target"}
+
+
+def result_with(  # noqa: C901, PLR0912 - a list of cases
+    result: CaseResult, **changes: Any
+) -> CaseResult:
+    """The result with other values: of its line, of what is derived of it, or of its extra;
+    `case_id` stays as it was.
+    """
+    line: dict[str, Any] = {}
+    spending: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    probe: dict[str, Any] = {}
+    extra_fields = {field.name for field in fields(Extra)}
+    for name, value in changes.items():
+        if name in ("outcome", "score", "reasoning", "minority", "verdicts", "verified"):
+            continue
+        if name in _OF_SPENDING:
+            spending[_OF_SPENDING[name]] = value
+        elif name in ("base", "variant", "base_scores"):
+            probe[name] = value
+        elif _OF_EXTRA.get(name, name) in extra_fields:
+            extra[_OF_EXTRA.get(name, name)] = value
+        elif name == "detail":
+            line["why"] = replace(line.get("why", result.why), text=value)
+        elif name == "skip_kind":
+            line["why"] = replace(line.get("why", result.why), kind=value or "no_case")
+        else:
+            line[_OF_LINE.get(name, name)] = value
+    if probe:
+        extra["probe"] = replace(result.extra.probe or ProbeVariant("", ""), **probe)
+    if changes.get("verified") is not None:
+        line["labelled_by"] = "made" if changes["verified"] else "unconfirmed"
+    label = line.get("label", result.label)
+    outcome = changes.get("outcome")
+    if outcome is not None:
+        kind = "" if outcome in (*JUDGED, *UNCOMPARED) else outcome
+        line["why"] = replace(line.get("why", result.why), kind=kind)
+    if "verdicts" in changes:
+        line["scores"] = tuple(verdict.score for verdict in changes["verdicts"])
+        line["reasons"] = tuple(verdict.reasoning for verdict in changes["verdicts"])
+    elif "scores" in changes:
+        pass
+    elif "score" in changes:
+        line["scores"] = (0, 1) if changes["score"] is None else (changes["score"],)
+    elif outcome == "agree":
+        line["scores"] = (label,)
+    elif outcome == "disagree" and result.score == label:
+        line["scores"] = (1 - int(label or 0),)
+    scores = line.get("scores", result.scores)
+    reason = changes.get("reasoning", result.reasons[0] if result.reasons else "")
+    if "verdicts" not in changes and (len(scores) != len(result.reasons) or "reasoning" in changes):
+        line["reasons"] = (reason,) * len(scores)
+    if label is not None and line.get("labelled_by", result.labelled_by) is None:
+        line["labelled_by"] = "made"
+    return replace(
+        result,
+        spending=replace(result.spending, **spending),
+        extra=replace(result.extra, **extra),
+        **line,
+    )
 
 
 def make_suite(folder: Path, **changes: Any) -> Suite:

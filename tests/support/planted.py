@@ -21,7 +21,11 @@ from pytest_jrh.core.model import CaseResult, CaseSpec, Message, Outcome, Rubric
 from pytest_jrh.judges.judge import JudgedRubric
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from tests.support.judged_sessions import DIGEST
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import (
+    make_result,
+    make_spec,
+    result_with,
+)
 
 RUBRICS = {name: Rubric(name, f"The rule on {name}.") for name in ("refunds", "privacy")}
 RUNS = 20
@@ -70,7 +74,9 @@ def _specs(probe: Probe, settings: ProbeSettings) -> Iterator[CaseSpec]:
 def _result(spec: CaseSpec, score: int, expected: int) -> CaseResult:
     outcome: Outcome = "agree" if score == expected else "disagree"
     result = make_result(spec, outcome, score, case_digest=DIGEST, judge_fingerprint=DIGEST)
-    return replace(result, base_scores=(_bases()[spec.base_case].expected,))
+    return result_with(
+        result, expected=expected, score=score, base_scores=(_bases()[spec.base_case].expected,)
+    )
 
 
 @cache

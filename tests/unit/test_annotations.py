@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 
 
 def regressed(results: list[CaseResult], **rules: Any) -> Session:
-    before = [replace(result, outcome="agree", score=result.expected) for result in results]
+    before = [result_with(result, outcome="agree", score=result.label) for result in results]
     return session_of(results, before, **rules)
 
 
@@ -201,7 +201,7 @@ def test_hostile_text_neither_begins_nor_changes_a_command() -> None:
 
 def test_a_judge_that_contradicts_itself_is_a_notice() -> None:
     first, *others = judged(right, rubrics=("tone",))
-    torn = replace(first, scores=(1, 0, 1), minority=Verdict(0, "On second thoughts, no."))
+    torn = result_with(first, scores=(1, 0, 1), minority=Verdict(0, "On second thoughts, no."))
     repeated = [replace(other, scores=(other.score,) * 3) for other in others if other.score]
     line, *_ = annotation_lines(session_of([torn, *repeated]), BASE)
     kind, properties, message = read(line)

@@ -333,9 +333,7 @@ def test_the_name_of_a_column_says_what_1_means(
         rows = [{"case": "a", label: one, verdict: one}, {"case": "b", label: zero, verdict: zero}]
         for told in ("", "violated", "passed"):
             checked = checking.check_table(rows, label=label, verdict=verdict, one=told)
-            found = {
-                result.spec.run_id: (result.expected, result.score) for result in checked.results
-            }
+            found = {result.spec.run_id: (result.label, result.score) for result in checked.results}
             assert found == expected
 
 
@@ -386,7 +384,7 @@ def test_a_name_that_may_mean_either_says_nothing(name: str) -> None:
 def test_known_words_need_no_map(label: str, verdict: str) -> None:
     rows = [{"case": "a", "label": label, "verdict": verdict}]
     [result] = checking.check_table(rows).results
-    assert (result.expected, result.score) == (0, 1)
+    assert (result.label, result.score) == (0, 1)
 
 
 REFUSED: dict[str, tuple[str, list[str], str]] = {

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,12 @@ from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.terminal import session_lines
 from tests.support.judged_sessions import judged, right, scored, session_of
-from tests.support.made_cases import make_case, make_result, make_spec
+from tests.support.made_cases import (
+    make_case,
+    make_result,
+    make_spec,
+    result_with,
+)
 
 DEMO = Path(__file__).parents[2] / "inputs" / "cassettes"
 TRAJECTORIES = Path(__file__).parents[3] / "shared" / "data" / "trajectory-judge" / "verdicts.jsonl"
@@ -82,15 +86,15 @@ UNSAID = (
 @pytest.mark.parametrize("reasoning", VIOLATED)
 def test_reasoning_that_ends_in_violated_disagrees_with_0_alone(reasoning: str) -> None:
     result = make_result(reasoning=reasoning)
-    assert reasoning_disagrees(replace(result, score=0))
-    assert not reasoning_disagrees(replace(result, score=1))
+    assert reasoning_disagrees(result_with(result, score=0))
+    assert not reasoning_disagrees(result_with(result, score=1))
 
 
 @pytest.mark.parametrize("reasoning", SATISFIED)
 def test_reasoning_that_ends_in_satisfied_disagrees_with_1_alone(reasoning: str) -> None:
     result = make_result(reasoning=reasoning)
-    assert reasoning_disagrees(replace(result, score=1))
-    assert not reasoning_disagrees(replace(result, score=0))
+    assert reasoning_disagrees(result_with(result, score=1))
+    assert not reasoning_disagrees(result_with(result, score=0))
 
 
 @pytest.mark.parametrize("reasoning", UNSAID)
@@ -156,7 +160,7 @@ def test_no_real_verdict_of_five_judges_is_marked() -> None:
 def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path) -> None:
     plain = judged(right, runs=3, rubrics=("tone",))
     odd = [
-        replace(result, reasoning="The rubric is violated." if result.score == 0 else "Fine.")
+        result_with(result, reasoning="The rubric is violated." if result.score == 0 else "Fine.")
         if number == 4
         else result
         for number, result in enumerate(plain)
@@ -195,7 +199,7 @@ def test_a_failure_says_it_beside_the_reasoning() -> None:
 
 
 def test_ordinal_reports_count_them_too() -> None:
-    results = [replace(result, reasoning="Score: 0") for result in scored(right, runs=2)]
+    results = [result_with(result, reasoning="Score: 0") for result in scored(right, runs=2)]
     session = session_of(results)
     assert session.table.overall.counts.contradicted == sum(result.score != 0 for result in results)
     assert not reasoning_disagrees(make_result(make_spec("a"), "refused"))

@@ -103,7 +103,7 @@ def baseline_of(results: Iterable[CaseResult]) -> Baseline:
 def earlier(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The same verdicts by the judge with another prompt."""
     return [
-        replace(result, judge_fingerprint=EARLIER) if result.judge_fingerprint else result
+        result_with(result, judge_fingerprint=EARLIER) if result.judge_digest else result
         for result in results
     ]
 
@@ -133,8 +133,8 @@ def relabelled(results: Iterable[CaseResult], lost: int) -> list[CaseResult]:
     given = list(results)
     for place in range(lost):
         result = given[place]
-        label = 1 - (result.expected or 0)
-        given[place] = replace(result, expected=label, outcome="agree", case_digest=OTHER)
+        label = 1 - (result.label or 0)
+        given[place] = result_with(result, expected=label, outcome="agree", case_digest=OTHER)
     return given
 
 
@@ -697,7 +697,7 @@ def any_session(draw: st.DrawFn) -> list[CaseResult]:
             outcome: Outcome = "agree" if score == label else "disagree"
             digests: dict[str, Any] = {"case_digest": DIGEST, "judge_fingerprint": NOW}
             result = make_result(spec, outcome, expected=label, **digests)
-            results.append(replace(result, score=score, scores=scores if len(scores) > 1 else ()))
+            results.append(result_with(result, score=score, scores=scores))
     return results
 
 

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.ids import case_title
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.model import (
+    CaseResult,
+    Why,
+)
 from pytest_jrh.core.text import columns
 from pytest_jrh.store.results import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
@@ -26,7 +29,7 @@ def titled(note: str, width: int = 72, **changes: Any) -> str:
 def made(reason: str) -> CaseResult:
     case = make_case(SPEC)
     edits = (replace(make_edit("a", "b"), editor_reason=reason),)
-    return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)), "agree")
+    return case_result(SPEC, replace(case, outcome=replace(case.outcome, edits=edits)))
 
 
 def test_a_case_is_named_by_what_the_editor_says_that_it_did() -> None:
@@ -47,7 +50,7 @@ def test_without_a_note_the_planner_says_what_was_done() -> None:
 
 
 def test_a_rejected_case_is_named_by_its_edit_too() -> None:
-    result = case_result(SPEC, None, "no_case", rejected=make_case(SPEC))
+    result = case_result(SPEC, None, Why("no_case"), rejected=make_case(SPEC))
     assert case_title(result) == "refund_policy: grants the refund (damaged-kettle)"
 
 
@@ -61,7 +64,7 @@ def test_a_rejected_case_is_named_by_its_edit_too() -> None:
 )
 def test_a_run_as_it_is_is_called_unedited(test: str, title: str) -> None:
     spec = replace(SPEC, test=test)
-    result = case_result(spec, make_case(spec, edited=False), "agree")
+    result = case_result(spec, make_case(spec, edited=False))
     assert case_title(result) == title
 
 
@@ -98,6 +101,6 @@ def test_a_name_is_one_short_line_whatever_the_ids_and_the_note_hold() -> None:
 
 
 def test_a_stored_note_is_one_bounded_line() -> None:
-    note = made("one\ntwo \x1b[31m" * 50_000).edit_note
+    note = made("one\ntwo \x1b[31m" * 50_000).extra.edit
     assert columns(note) <= 160
     assert note.isprintable()

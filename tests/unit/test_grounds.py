@@ -51,8 +51,8 @@ def sentences(results: list[CaseResult], grounds: Grounds) -> list[str]:
 def test_what_labels_rest_on_is_counted() -> None:
     results = [
         *(result(number) for number in range(5)),
-        replace(result(5), verified=False),
-        replace(result(6), human_reviewed="accepted"),
+        result_with(result(5), verified=False),
+        result_with(result(6), human_reviewed="accepted"),
         replace(result(7, test="agent_labels"), labelled_by="program"),
     ]
     found = sentences(results, Grounds(verifier="openai/gpt-4.1"))
@@ -70,7 +70,7 @@ def rejected(number: int, expected: int = 1, **changes: Any) -> CaseResult:
     """A case that the verifier rejected: it says the other label."""
     spec = make_spec(f"run-{number}", **changes)
     rejection = Rejection(DIGESTS[number], expected, 1 - expected)
-    return replace(make_result(spec, "no_case"), rejected=rejection)
+    return result_with(make_result(spec, "no_case"), rejected=rejection)
 
 
 def test_judge_and_verifier_are_held_against_people() -> None:
@@ -188,11 +188,11 @@ def test_a_label_of_equal_cases_counts_once() -> None:
 
 
 def test_equal_cases_with_contradicting_labels_are_a_warning() -> None:
-    equal = [replace(result(number), content="c" * 16) for number in range(3)]
-    other = [replace(result(number), content=f"{number}" * 16) for number in range(4, 6)]
+    equal = [result_with(result(number), content="c" * 16) for number in range(3)]
+    other = [result_with(result(number), content=f"{number}" * 16) for number in range(4, 6)]
     agreeing = Session([*equal, *other], grounds={"refunds": Grounds()})
     assert "contradicting" not in markdown_report(agreeing)
-    odd = replace(equal[2], expected=0, outcome="disagree")
+    odd = result_with(equal[2], expected=0, outcome="disagree")
     session = Session([*equal[:2], odd, *other], grounds={"refunds": Grounds()})
     said = "3 cases with one rubric and transcript have contradicting labels (0 and 1)"
     assert said in markdown_report(session)

@@ -39,6 +39,7 @@ from tests.support.judged_sessions import (
     spooled,
     wrong_on,
 )
+from tests.support.made_cases import result_with
 from tests.support.page_reader import Page, bodies
 
 SECRET = "sk-0123456789abcdef"
@@ -80,7 +81,7 @@ def test_a_part_of_the_suite_leaves_the_others_as_they_were(tmp_path: Path) -> N
     first, second, *_ = judged(right, runs=1)
     accept(tmp_path, [first, second])
     other = replace(PROMPT, judge_fingerprint="f" * 16, text="Be kind.")
-    changed = replace(second, reasoning="Anew.", judge_fingerprint="f" * 64)
+    changed = result_with(second, reasoning="Anew.", judge_fingerprint="f" * 64)
     file = BaselineFile(tmp_path / "base.json", tmp_path, update=True)
     scope = Scope.of([first.case_id, second.case_id], [second.case_id])
     file.accept([changed], scope, str, finished=True, prompts=[other])
@@ -120,7 +121,7 @@ def test_a_baseline_stays_where_what_belongs_beside_it_cannot_be_written(tmp_pat
 
 def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
     long = [
-        replace(each, reasoning=f"{SECRET} {HOSTILE} {'x' * 100_000}")
+        result_with(each, reasoning=f"{SECRET} {HOSTILE} {'x' * 100_000}")
         for each in judged(right, runs=1)
     ]
     accept(tmp_path, long, replace(PROMPT, text=f"{SECRET} {'y' * 100_000}"))

@@ -46,7 +46,7 @@ def test_a_score_is_held_against_the_label(value: object, reasoning: str) -> Non
     for judge in (lambda _: value, later):
         [wrong], [right] = judged(SATISFIED[:1], judge), judged(VIOLATED[:1], judge)
         assert (right.outcome, right.score, right.reasoning) == ("agree", 1, reasoning)
-        assert (wrong.outcome, wrong.score, wrong.expected) == ("disagree", 1, 0)
+        assert (wrong.outcome, wrong.score, wrong.label) == ("disagree", 1, 0)
         assert right.case_digest == case_digest(VIOLATED[0])
 
 
@@ -67,7 +67,7 @@ def test_a_value_that_is_no_score_on_offer_is_no_verdict(
 ) -> None:
     [result] = judged([case], lambda _: value)
     assert (result.outcome, result.score, result.scores) == ("invalid_response", None, ())
-    assert words in result.detail
+    assert words in result.why.text
 
 
 def test_what_the_judge_raises_is_named_with_its_place() -> None:
@@ -76,14 +76,14 @@ def test_what_the_judge_raises_is_named_with_its_place() -> None:
 
     [result] = judged(VIOLATED[:1], broken)
     assert (result.outcome, result.score) == ("model_error", None)
-    assert result.detail.startswith("The judge raised LookupError: no such order")
-    assert "in broken" in result.detail
+    assert result.why.text.startswith("The judge raised LookupError: no such order")
+    assert "in broken" in result.why.text
 
     def refused(case: JudgedCase) -> object:
         raise Unscored("refused", stage="judge", cause="it would not say.")
 
     [result] = judged(VIOLATED[:1], refused)
-    assert (result.outcome, result.detail) == ("refused", "it would not say.")
+    assert (result.outcome, result.why.text) == ("refused", "it would not say.")
 
 
 def test_a_judge_sees_no_label_and_cannot_change_the_case() -> None:

@@ -86,7 +86,7 @@ def test_huge_suite_is_cut_with_a_note_and_keeps_what_matters() -> None:
     rubrics = tuple(f"rubric_{number}_{'規約' * 20}" for number in range(300))
     before = judged(right, runs=2, rubrics=rubrics)
     now = [
-        replace(result, reasoning="x" * 200_000)
+        result_with(result, reasoning="x" * 200_000)
         for result in judged(always(0), runs=2, rubrics=rubrics)
     ]
     page = report(session_of(now, before))
@@ -131,8 +131,10 @@ def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
         *judged(right, runs=1, rubrics=("tone",), judge="a"),
         *judged(wrong_on("run-000"), runs=1, rubrics=("tone",), judge="b"),
     ]
-    results = [replace(each, human_reviewed="accepted") for each in results]
-    derived = replace(results[-1], case_id=f"{results[-1].case_id}-probe", base_scores=(0, 0, 1))
+    results = [result_with(each, human_reviewed="accepted") for each in results]
+    derived = result_with(
+        results[-1], case_id=f"{results[-1].case_id}-probe", base_scores=(0, 0, 1)
+    )
     told = [
         unmarked(each.text)
         for each in report(session_of([*results, derived])).all("p")
@@ -148,7 +150,7 @@ def test_everybody_who_gave_a_score_is_named(tmp_path: Path) -> None:
 def test_a_secret_in_a_case_is_not_shown(tmp_path: Path) -> None:
     secret = "user@host-0123456789abcdef"
     results = [
-        replace(each, reasoning=f"It said {secret}.")
+        result_with(each, reasoning=f"It said {secret}.")
         for each in judged(wrong_on("run-000"), runs=1, rubrics=("tone",))
     ]
     records = spooled(tmp_path, results, text=f"Your key is {secret}.")
@@ -172,7 +174,7 @@ def hostile(text: str) -> list[CaseResult]:
         for judge in ("a", "b")
         for result in judged(wrong_on("run-001"), runs=3, judge=judge, rubrics=("tone",))
     ]
-    return [*results, replace(make_result(make_spec("z"), "refused"), detail=text)]
+    return [*results, result_with(make_result(make_spec("z"), "refused"), detail=text)]
 
 
 def test_hostile_text_is_shown_as_it_is_and_nothing_more() -> None:

@@ -72,7 +72,7 @@ def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
 def test_unverified_labels_are_counted() -> None:
     results = [
         make_result(verified=False),
-        make_result(outcome="generated", verified=False),
+        make_result(outcome="generated", expected=1, verified=False),
         make_result(),
     ]
     assert group_stats(results)[0].unverified == 2

@@ -167,9 +167,7 @@ def written(path: Path, results: Iterable[CaseResult]) -> Path:
             name = "-".join((spec.run_id, spec.test, spec.variant))
             row = (name, spec.run_id, spec.rubric_id, result.judge or "judge")
             verdicts = result.scores or (result.score,)
-            rows += [
-                (*row, repeat, result.expected, score) for repeat, score in enumerate(verdicts)
-            ]
+            rows += [(*row, repeat, result.label, score) for repeat, score in enumerate(verdicts)]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([COLUMNS, *rows])
     return path

@@ -17,7 +17,7 @@ def by(judge: str, making: Spending = Spending(), run: str = "run-1") -> CaseRes
 
 
 def spent(*results: CaseResult) -> list[Spending]:
-    return [result.spending for result in counted_once(results)]
+    return [result.spending.all for result in counted_once(results)]
 
 
 def test_a_case_that_two_processes_replayed_counts_for_the_first_judge() -> None:

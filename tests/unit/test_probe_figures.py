@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,8 +123,8 @@ def test_an_ordinal_probe_has_a_mean_shift() -> None:
 
 def test_what_has_no_verdict_is_counted_apart() -> None:
     results = derived(runs=3)
-    results[0] = replace(results[0], outcome="no_case", score=None, base_scores=())
-    results[1] = replace(results[1], outcome="unrecorded", score=None, base_scores=())
+    results[0] = result_with(results[0], outcome="no_case", score=None, base_scores=())
+    results[1] = result_with(results[1], outcome="unrecorded", score=None, base_scores=())
     row = only(results).total
     assert (row.n, row.no_case, row.unscored) == (1, 1, 1)
 

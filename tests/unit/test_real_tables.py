@@ -102,12 +102,12 @@ def levels(
         results = [
             result
             for result in table.results
-            if result.judge in ("", judge) and result.expected is not None
+            if result.judge in ("", judge) and result.label is not None
         ]
         by_rubric = grouped((result.spec.rubric_id, result) for result in results)
         of_rubrics = [(reliability.rubrics[rubric], of) for rubric, of in by_rubric.items()]
         for figures, of_level in [(reliability.figures, results), *of_rubrics]:
-            labels = [result.expected or 0 for result in of_level]
+            labels = [result.label or 0 for result in of_level]
             yield figures, labels, [result.score or 0 for result in of_level]
 
 

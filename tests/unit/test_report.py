@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import (
     CaseResult,
-    CaseSpec,
+    CaseSpending,
     Judgment,
     Label,
     PerturbationOutcome,
@@ -76,13 +76,8 @@ def test_a_call_that_cases_share_costs_once_whoever_asked() -> None:
 
     def result(call: str, spent: Spending, suite: str = "s") -> CaseResult:
         own = Spending(replayed=2, usage=Usage(100, 10), cost=1.0) + spent
-        return CaseResult(
-            CaseSpec(suite, "", "", "", 1),
-            "",
-            "agree",
-            spending=own,
-            shared=SharedCall(call, spent),
-        )
+        shared = SharedCall(call, spent)
+        return CaseResult("", suite, spending=CaseSpending(own, shared=shared))
 
     asked_last = [result("a", copied), result("a", copied), result("a", one)]
     # The copies of a call that was made now are no replayed ones, and what nobody knows the price

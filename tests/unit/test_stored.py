@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,13 @@ from pytest_jrh.store.ledger import (
     result_from,
     result_text,
 )
-from tests.support.made_cases import DIGESTS, make_result, make_spec, make_suite
+from tests.support.made_cases import (
+    DIGESTS,
+    make_result,
+    make_spec,
+    make_suite,
+    result_with,
+)
 
 SPENT = {"calls": 1, "usage": {"input_tokens": 3, "output_tokens": 4}, "cost": 0.1, "paid": 0.1}
 SHARED = {"fingerprint": "f" * 64, "spending": SPENT}
@@ -81,7 +86,6 @@ def test_results_are_read_back_as_they_were(tmp_path: Path) -> None:
     ("values", "words"),
     [
         ({"format": 1}, "format: not a case result: input should be 2"),
-        ({"outcome": "agree"}, "outcome: not a case result: extra inputs are not permitted"),
         ({"why": {"kind": "no_luck"}}, "why.kind: not a case result: input should be ''"),
         ({"scores": ["1"]}, "scores[0]: not a case result: input should be a valid integer"),
         ({"scores": [True]}, "scores[0]: not a case result: input should be a valid integer"),
@@ -102,6 +106,7 @@ def test_a_line_that_is_no_result_is_named(
 
 def test_no_line_contradicts_itself() -> None:
     line = line_data(RESULTS[0])
+    assert result_from(json.dumps(line | {"outcome": "agree"})).outcome == "disagree"
     assert result_from(json.dumps(line | {"label": 0})).outcome == "agree"
     assert result_from(json.dumps(line | {"scores": [1]})).outcome == "agree"
     refused = result_from(json.dumps(line | {"why": {"kind": "refused"}}))
@@ -137,6 +142,9 @@ def test_the_keys_of_a_line() -> None:
         turns_shown=ShownTurns(2, missing=(5,), unknown=1, is_whole=True),
         human_reviewed="edited",
         content="d" * 16,
+        config="inputs/configs/demo.yml",
+        kept=True,
+        reason="The judge reads the policy literally.",
         cluster="task-1",
         target_score=1,
         spending=spent,
@@ -144,7 +152,7 @@ def test_the_keys_of_a_line() -> None:
         shared=SharedCall("f" * 64, spent),
         **DIGESTS,
     )
-    line = line_data(probed, config="inputs/configs/demo.yml", kept=True)
+    line = line_data(probed)
     assert line == {
         "format": 2,
         "case_id": probed.case_id,
@@ -173,12 +181,13 @@ def test_the_keys_of_a_line() -> None:
             "probe": {
                 "base": "agent_perturbation",
                 "variant": "before-x2",
-                "base_scores": (1, 1, 0),
+                "base_scores": [1, 1, 0],
             },
+            "reason": "The judge reads the policy literally.",
             "rejected": {"case_digest": "c" * 64, "expected": 1, "said": 0},
             "review": "edited",
             "reworded": True,
-            "shown": {"turns": 2, "missing": (5,), "unknown": 1, "is_whole": True},
+            "shown": {"turns": 2, "missing": [5], "unknown": 1, "is_whole": True},
         },
     }
 
@@ -212,5 +221,5 @@ def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Pa
 
 
 def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:
-    result = replace(RESULTS[0], reasoning="Look: \ud83d.")
+    result = result_with(RESULTS[0], reasoning="Look: \ud83d.")
     assert result_from(result_text(result)).reasoning == "Look: \ufffd."

@@ -80,7 +80,7 @@ def test_a_client_that_never_answers_is_asked_twice_and_given_up(
     assert result.outcome == "model_error"
     assert (
         "The client of `pytest_jrh_complete` gave no answer within 0.05 s (2 attempts); `timeout` "
-        "is 0.05. Set a longer" in " ".join(result.detail.split())
+        "is 0.05. Set a longer" in " ".join(result.why.text.split())
     )
     assert client.judged == 2
     assert not [warning for warning in recwarn if "never" in str(warning.message)]
@@ -102,7 +102,7 @@ def test_a_client_without_a_time_limit_of_its_stage_has_the_default_one(
     monkeypatch.setattr("pytest_jrh.llm.client.DEFAULT_TIMEOUT", 0.05)
     suite = write_suite(tmp_path / "s", runs=1, tests=["agent_positives"])
     result = Bench(suite, tmp_path / "cassettes").run(complete=Client(for_ever)).only
-    assert "`timeout` is 0.05 (the default)." in " ".join(result.detail.split())
+    assert "`timeout` is 0.05 (the default)." in " ".join(result.why.text.split())
 
 
 def test_a_call_that_is_given_up_gives_its_place_to_another(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_calls_of_a_client_that_fail_count_as_made(
 ) -> None:
     client = Failing(failure)
     ledger = Ledger(tmp_path / "ledger.json", calls=99)
-    spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending
+    spending = bench_of(tmp_path).run(complete=client, ledger=ledger).only.spending.all
     before = client.asked - max(sent, 1)
     assert (spending.calls, spending.lost) == (before + sent, lost)
     assert spent(tmp_path / "ledger.json").calls == client.asked
@@ -167,5 +167,9 @@ def test_a_limit_of_calls_ends_the_tries_of_a_client(tmp_path: Path) -> None:
     client = Failing("hang")
     ledger = Ledger(tmp_path / "ledger.json", calls=4)
     result = bench_of(tmp_path).run(complete=client, ledger=ledger).only
-    assert (result.outcome, result.spending.calls, result.spending.lost) == ("over_budget", 4, 1)
+    assert (result.outcome, result.spending.all.calls, result.spending.all.lost) == (
+        "over_budget",
+        4,
+        1,
+    )
     assert client.asked == 4

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from pytest_jrh.core.model import CaseResult
@@ -87,7 +85,7 @@ def test_names_that_differ_at_their_end_are_cut_in_the_middle() -> None:
 def test_the_worst_rubrics_have_a_line_each_where_a_judge_is_wrong() -> None:
     names = [f"rubric-{number:02}" for number in range(30)]
     results = judged(right, 2, names)
-    wrong = [replace(each, score=1, outcome="disagree") for each in results[-1:]]
+    wrong = [result_with(each, score=1, outcome="disagree") for each in results[-1:]]
     lines = short(session_of([*results[:-1], *wrong]))
     rows = [line.split()[0] for line in lines if line.startswith("rubric-")]
     assert rows == ["rubric-29", *names[:7]]
@@ -179,7 +177,7 @@ def test_verbose_adds_matrices_and_why_figures_are_missing() -> None:
         "0                       22             2",
         "1                        2            22",
     ]
-    satisfied = session_of([result for result in whole if result.expected == 0])
+    satisfied = session_of([result for result in whole if result.label == 0])
     reason = "- kappa: one class only: every label is 0 (refund_policy, tone, all)"
     assert reason in texts(satisfied)
 

@@ -17,6 +17,7 @@ from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import flickering, repeated_case, tabulate
 from pytest_jrh.store.ledger import result_from, result_text
+from pytest_jrh.store.results import case_result
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
 
@@ -25,19 +26,10 @@ def result(number: int, expected: int, *scores: int, **values: Any) -> CaseResul
     """What the engine makes of these scores."""
     judgment = Judgment(tuple(Verdict(score, f"It is {score}.") for score in scores))
     test = values.pop("test", "agent_perturbation" if expected else "agent_positives")
-    made = CaseResult(
-        CaseSpec("s", test, "tone", f"r{number}", 1),
-        f"s::{test}::tone::r{number}[e1]",
-        outcome="agree" if judgment.score == expected else "disagree",
-        expected=expected,
-        score=judgment.score,
-        scores=judgment.scores,
-        reasoning=judgment.shown.reasoning,
-        minority=judgment.minority,
-        verified=True,
-        verdicts=judgment.verdicts if len(scores) > 1 else (),
+    made = case_result(
+        CaseSpec("s", test, "tone", f"r{number}", 1), None, verdicts=judgment.verdicts
     )
-    return result_with(made, **values)
+    return result_with(made, expected=expected, verified=True, **values)
 
 
 def test_the_most_frequent_score_counts_and_a_tie_has_none() -> None:

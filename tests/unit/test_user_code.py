@@ -54,7 +54,7 @@ def number_of(messages: object) -> int:
 
 
 def told(result: CaseResult) -> str:
-    return " ".join(result.detail.split())
+    return " ".join(result.why.text.split())
 
 
 def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -> None:
@@ -68,16 +68,16 @@ def test_whatever_a_client_raises_is_the_model_error_of_its_case(bench: Bench) -
     assert {result.outcome for result in session.results} == {"model_error"}
     for result, (_, said) in zip(session.results, RAISED, strict=False):
         assert f"The client of `pytest_jrh_complete` raised {said}." in told(result)
-        assert "\nraised at:\n" in result.detail
+        assert "\nraised at:\n" in result.why.text
         assert re.search(
             rf"^    .*{HERE}:\d+ in complete\n    .*{HERE}:\d+ in helper$",
-            result.detail,
+            result.why.text,
             re.MULTILINE,
         )
     for result in session.results:
-        assert len(result.detail.splitlines()) <= 25
-        assert SECRET not in result.detail
-        assert SECRET[:8] not in result.detail
+        assert len(result.why.text.splitlines()) <= 25
+        assert SECRET not in result.why.text
+        assert SECRET[:8] not in result.why.text
 
 
 def test_what_a_client_raises_is_an_outcome_at_once(bench: Bench) -> None:
@@ -236,7 +236,7 @@ def test_whatever_a_preprocessor_raises_is_the_input_error_of_its_case(bench: Be
     assert {result.outcome for result in results} == {"input_error"}
     for number, (result, (error, _)) in enumerate(zip(results, RAISED, strict=False), 1):
         assert f"raising raised {error_text(error)} (run run-{number}, epoch 1)." in told(result)
-        assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.detail, re.MULTILINE)
+        assert re.search(rf"^    .*{HERE}:\d+ in raising$", result.why.text, re.MULTILINE)
 
 
 def test_an_interrupt_of_a_preprocessor_ends_the_session(bench: Bench) -> None:

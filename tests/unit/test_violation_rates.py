@@ -22,7 +22,14 @@ from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.store.labels import Grounds, drawn_labels
 from pytest_jrh.store.ledger import result_from, result_text
 from tests.support.figures import describe
-from tests.support.made_cases import DIGESTS, RUBRIC, make_result, make_spec, make_suite
+from tests.support.made_cases import (
+    DIGESTS,
+    RUBRIC,
+    make_result,
+    make_spec,
+    make_suite,
+    result_with,
+)
 
 
 def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResult:
@@ -30,7 +37,7 @@ def judged(run: int, score: int, label: int | None, **changes: Any) -> CaseResul
     if label is not None:
         outcome = "agree" if score == label else "disagree"
     spec = make_spec(f"run-{run:04}", test="agent_labels", **changes)
-    return replace(
+    return result_with(
         make_result(spec, outcome), score=score, scores=(score,), expected=label, **DIGESTS
     )
 
@@ -70,9 +77,9 @@ def test_labels_that_are_drawn_alone_correct_the_rate() -> None:
     # Half of the labels are of runs that somebody picked since they are violated.
     results += [judged(5_000 + run, 1, 1) for run in range(60)]
     labels = {
-        (result.spec.rubric_id, result.spec.run_id, 1): Label((result.expected,), "people", split)
+        (result.spec.rubric_id, result.spec.run_id, 1): Label((result.label,), "people", split)
         for result in results
-        if result.expected is not None
+        if result.label is not None
         for split in ["Drawn" if result.spec.run_id < "run-1" else "picked"]
     }
     grounds = Grounds(drawn=drawn_labels(labels))
@@ -123,7 +130,7 @@ def test_the_gate_does_not_wait_for_labels() -> None:
     results = session(unlabelled=600)
     scope = Scope.of(result.case_id for result in results)
     decision = decide(results, GateRules(min_recall=0.5), Held(None, scope))
-    labelled = [result for result in results if result.expected is not None]
+    labelled = [result for result in results if result.label is not None]
     scope = Scope.of(result.case_id for result in labelled)
     alone = decide(labelled, GateRules(min_recall=0.5), Held(None, scope))
     assert decision == alone
@@ -131,7 +138,7 @@ def test_the_gate_does_not_wait_for_labels() -> None:
 
 def test_a_tie_of_repeats_is_no_verdict() -> None:
     tie = judged(9_999, 0, None)
-    results = [*session(), CaseResult(tie.spec, tie.case_id, "unlabelled", scores=(0, 1))]
+    results = [*session(), result_with(tie, scores=(0, 1))]
     [(_, rate)] = violation_rates(results, ())
     assert rate.judged.n == 660
 
