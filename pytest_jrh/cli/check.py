@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import re
 import shlex
 import shutil
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, file_name_part
+from pytest_jrh.core.files import file_name_part
 from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wrapped
 
 if TYPE_CHECKING:
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.checking import CheckedTable
 
 
-_VALUES = ".json"
-_SUFFIXES = (".html", ".md", _VALUES)
+_SUFFIXES = (".html", ".md", ".json")
 _COLUMNS = {
     "label": "what people said",
     "case": "what names a case",
@@ -149,6 +147,7 @@ def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.engine.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines
     from pytest_jrh.reports.report import Display
+    from pytest_jrh.reports.writing import write_reports
 
     try:
         settings = _settings(options)
@@ -162,7 +161,7 @@ def _check_file(options: argparse.Namespace) -> int:
             raise InputError(Problem(f"{message}: {count}", options.table))
     except InputError as error:
         return _refuse(error, options.words)
-    written, problems = _write_files(reports, checked)
+    written, problems = write_reports(reports, checked.session)
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     display = Display(folder, workspace=folder, width=width, verbosity=options.verbose)
     previous = ""
@@ -240,55 +239,6 @@ def _report_paths(names: Iterable[str], inputs: Iterable[str]) -> list[Path]:
         if path.resolve() in input_paths:
             raise _mistake("--report", f"got {shown(str(path))}, which is the table itself")
     return paths
-
-
-def _write_files(paths: Sequence[Path], checked: CheckedTable) -> tuple[list[Path], list[str]]:
-    """Write the reports; gives those that were written, and sentences about the others."""
-    from pytest_jrh.reports.writing import write_reports
-    from pytest_jrh.store.outputs import cause
-
-    written, problems = write_reports(paths, checked.session)
-    for path in paths:
-        if path.suffix.lower() == _VALUES:
-            try:
-                atomic_write(path, json.dumps(_check_data(checked), indent=2) + "\n")
-                written.append(path)
-            except OSError as error:
-                problems.append(f"{path} was not written: {cause(error)}.")
-    return written, problems
-
-
-def _check_data(checked: CheckedTable) -> dict[str, Any]:
-    """The check as values: columns, figures and agreement of judges, and the gate's decision."""
-    from pytest_jrh.reports.grounds import violation_data
-    from pytest_jrh.reports.json_values import decision_data, panel_data, table_data
-    from pytest_jrh.reports.session import scales
-    from pytest_jrh.stats.statistics import tabulate
-
-    session, meanings = checked.session, checked.table.values.meanings
-    [grounds] = session.grounds.values()
-    by_judge: dict[str, list[Any]] = {}
-    for result in session.results:
-        by_judge.setdefault(result.judge, []).append(result)
-    only = checked.judge_names[0]
-    return {
-        "format": 1,
-        "table": checked.table.file,
-        "columns": checked.columns.taken(),
-        "scale": list(checked.table.values.scale) or [0, 1],
-        "words": {str(score): list(words) for score, words in meanings.items()},
-        "cases": len(checked.table.cases),
-        "unlabelled": len(checked.unlabelled),
-        "judges": {
-            judge or only: {
-                **table_data(tabulate(results, scales(session.rubrics))),
-                "violations": violation_data(results, grounds) or None,
-            }
-            for judge, results in by_judge.items()
-        },
-        "panels": [panel_data(panel) for panel in session.panels],
-        "gate": None if checked.decision is None else decision_data(checked.decision),
-    }
 
 
 def _columns_lines(checked: CheckedTable, baseline: str, width: int) -> list[str]:

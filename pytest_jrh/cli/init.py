@@ -151,7 +151,6 @@ def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
         "needs to replay:",
         f"       {replay} {gate} --jrh-update-baseline",
         "       echo /outputs/ >> .gitignore",
-        f"       echo /{values['cases']}/debug/ >> .gitignore",
         f"       {add}",
         f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
         f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
@@ -449,7 +448,7 @@ def _about_committing(
         log,
         files=files,
         folders=[*folders],
-        left_out=(f"{values['cassettes']}/.locks", f"{values['cases']}/debug"),
+        left_out=(f"{values['cassettes']}/.locks",),
         ignored=ignored,
     )
     return [*about_committing(log, ignored), "", *next_steps(values, folder, add)]

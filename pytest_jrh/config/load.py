@@ -14,7 +14,6 @@ from pytest_jrh.config import tests as targets
 from pytest_jrh.config.fitting import AGENT, EVALUATION, fit
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.resolve import as_resolved
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
@@ -130,7 +129,7 @@ def _read(config_file: Path, places: Places) -> tuple[Config, Findings, Places]:
 
 
 def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
-    """Add notices, unused keys and the resolved config; raises InputError with the problems."""
+    """Add notices and unused keys; raises InputError with the problems."""
     if problems:
         raise InputError(problems)
     config, file = suite.config, places.name(suite.config_file)
@@ -138,7 +137,6 @@ def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
         suite,
         notices=resolve.notices(config, suite.mode, suite.rubrics, suite.judges, file),
         unused_keys=resolve.about_unused(config, file),
-        resolved=as_resolved(config, suite, places),
     )
 
 

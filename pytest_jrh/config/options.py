@@ -208,5 +208,5 @@ def _problems(option: Option, value: Any) -> Iterator[tuple[object, str]]:
         for path in value:
             if _is_folder(path):
                 yield path, "this is a folder; name a file in it"
-            elif path.suffix.lower() not in (".html", ".md") and path.name != NO_PAGE:
-                yield path.name, f"must be FILE.html or FILE.md ({NO_PAGE}: no page)"
+            elif path.suffix.lower() not in (".html", ".md", ".json") and path.name != NO_PAGE:
+                yield path.name, f"must be FILE.html, FILE.md or FILE.json ({NO_PAGE}: no page)"

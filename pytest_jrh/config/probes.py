@@ -14,7 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
@@ -228,23 +228,6 @@ def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) 
         if tests and name not in tests:
             message = f"got a rule for {name}, which is not in tests_to_run"
             findings.add(("gate", "probes", name), message, f"add {name} to tests_to_run")
-
-
-def resolved_probes(
-    probes: Mapping[str, ProbeSettings], places: Places
-) -> dict[str, dict[str, Any]]:
-    """Give the settings as a config has them, for the record."""
-    resolved: dict[str, dict[str, Any]] = {}
-    for name, settings in probes.items():
-        resolved[name] = {
-            "of": list(settings.of),
-            "variants": "all" if settings.whole_grid else list(settings.names) or None,
-            "max_cases": settings.max_cases,
-            "per_case": settings.per_case,
-            "seed": settings.seed,
-            "pack": places.name(settings.pack) if settings.pack else None,
-        }
-    return resolved
 
 
 def _settings(

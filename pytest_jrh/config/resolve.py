@@ -6,30 +6,25 @@ A suite written back as a config in which nothing is left to a default, for the 
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.config.fitting import AGENT, EVALUATION, unused_keys
-from pytest_jrh.config.probes import check_gate_probes, resolved_probes, unused_probes
+from pytest_jrh.config.probes import check_gate_probes, unused_probes
 from pytest_jrh.config.rubrics import LONGEST_SCALE
 from pytest_jrh.config.tests import unused_labels
 from pytest_jrh.core.documents import KeyPath, listed, read_text, received, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.sections import StageSection
-from pytest_jrh.core.stages import MAKING
 from pytest_jrh.core.text import is_nearest, nearest, nearest_hint
-from pytest_jrh.judges import JUDGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.schema import Config
-    from pytest_jrh.config.suite import Suite, SuiteTest
+    from pytest_jrh.config.suite import SuiteTest
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import Mode, Rubric, StageModel
+    from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.judges.judge import JudgeSettings
 
 
@@ -328,81 +323,3 @@ def _unused_sections(config: Config) -> list[str]:
         + (names[0] if len(names) == 1 else f"{{{listed(names)}}}")
         for section, names in groups.items()
     ]
-
-
-def as_resolved(config: Config, suite: Suite, places: Places) -> dict[str, Any]:
-    """Return plain data that loads to this suite, with paths relative to the start folder."""
-    data: dict[str, Any] = config.model_dump()
-    admin, agent = data["admin"], data["test_agent_perturbation_config"]
-    admin["output_file_format"] = suite.table_format
-    admin["dataset_config"]["dataset_name"] = suite.dataset_name
-    admin["perturbation_config"]["tests_to_run"] = [test.name for test in suite.tests]
-    admin["perturbation_config"]["probes"] = resolved_probes(suite.probes, places)
-    judged = [test.name for test in suite.tests if test.evaluate]
-    admin["evaluation_config"]["tests_to_evaluate"] = judged
-    template = "agent_judge" if suite.mode == "binary" else "agent_autograder"
-    admin["evaluation_config"]["template"] = agent["autograder_template"] = template
-    agent["transcript_preprocessor"] = None
-    agent["transcript_preprocessors"] = list(suite.source.preprocessors)
-    logs = [places.name(path) for path in suite.source.paths]
-    agent["input_log_path"] = logs[0] if len(logs) == 1 else logs
-    agent["rubric_path"] = places.name(suite.rubric_file)
-    agent["target_rubric_ids"] = [rubric.id for rubric in suite.rubrics]
-    agent["sample_num_from_orig"] = suite.source.sample_num or 0
-    agent["sampling_seed"] = suite.source.sampling_seed
-    folders = {places.name(test.output_dir) for test in suite.tests}
-    if len(folders) == 1:
-        agent["output"]["dir"] = folders.pop()
-    agent["output"]["results_dir"] = places.name(suite.results_dir)
-    # Each stage below says what it took from here.
-    data["models"] = {}
-    for spec in MAKING:
-        stage = suite.stages.get(spec.name)
-        off = False if suite.stages else None
-        agent[spec.name] = off if stage is None else _stage(stage, places)
-    _set_judges(data, suite.judges, places)
-    data["replay"]["cassette_dir"] = places.name(suite.cassette_dir)
-    data["replay"]["frozen"] = places.name(suite.frozen) if suite.frozen else False
-    if not config.subset:
-        del data["subset"]
-    plain: dict[str, Any] = _plain(data)
-    if labels := plain["test_agent_perturbation_config"].get("labels"):
-        sections = config.test_agent_perturbation_config.labels
-        for plain_section, section in zip(labels, sections, strict=True):
-            # A value that is no label is null there.
-            plain_section["map"] = dict(section.map)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value
-
-
-def _set_judges(data: dict[str, Any], judges: Sequence[JudgeSettings], places: Places) -> None:
-    evaluation = data["admin"]["evaluation_config"]
-    entries = []
-    for judge in judges:
-        section = JUDGES[judge.kind].with_files(
-            judge.section, lambda file, _: places.name(Path(file))
-        )
-        keys = section.model_dump(exclude=set(StageSection.model_fields))
-        if judge.repeats == evaluation["repeats"]:
-            del keys["repeats"]
-        entries.append(_stage(judge.stage, places) | keys)
-    if judges[0].name is None:
-        data["judge"] = entries[0]
-    else:
-        data["judge"] = {}
-        evaluation["judges"] = entries
-
-
-def _stage(stage: StageModel, places: Places) -> dict[str, Any]:
-    keys = asdict(stage)
-    del keys["stage"]
-    if stage.prompt_path:
-        keys["prompt_path"] = places.name(Path(stage.prompt_path))
-    return {key: value for key, value in keys.items() if value is not None}

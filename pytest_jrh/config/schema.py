@@ -317,18 +317,21 @@ class Output(ConfigSection):
     """Where the cases of the tests are kept."""
 
     dir: PathText | None = None
-    """The folder of agent_perturbations.jsonl and of the debug files. inputs/suites/{suite} for a
-    suite to be committed."""
+    """The folder of agent_perturbations.jsonl: inputs/suites/{suite} for a suite to be
+    committed."""
     results_dir: PathText | None = None
-    """The folder of the tables and the reports, with a folder `state` for later sessions:
-    outputs/NAME for inputs/configs/NAME.yml, and for a config elsewhere a folder below outputs that
-    mirrors where it is. Two configs share one only where both name it."""
+    """The folder of results.jsonl and of the report: outputs/NAME for inputs/configs/NAME.yml, and
+    for a config elsewhere a folder below outputs that mirrors where it is. Two configs share one
+    only where both name it."""
     write_jsonl: Flag = True
     """Whether made cases are written to agent_perturbations.jsonl."""
     overwrite: Flag = True
     """true: the selected cases are made again. false: existing cases are reused, and missing ones
     are added.
     """
+    rand: Flag | None = None
+    """Whether RAND's tables, JSON reports and debug files are written, too. Left out: where
+    output_file_format or test_debug_mode is given, as in a config of RAND's."""
 
 
 class AgentConfig(ConfigSection):

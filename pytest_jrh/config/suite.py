@@ -94,7 +94,6 @@ class Suite:
     frozen suite, or None. `blind_labels` is the committed file of them. `probes` are the settings
     of those of `tests` that are probes, by name. `notices` are sentences to print once.
     `unused_keys` names the keys of RAND's in the config that mean nothing here, in a sentence.
-    `resolved` is the config as a plain mapping with defaults, for the record.
     """
 
     name: str
@@ -123,12 +122,20 @@ class Suite:
     probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     unused_keys: str = ""
-    resolved: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def generation(self) -> AgentConfig:
         """How cases are made."""
         return self.config.test_agent_perturbation_config
+
+    @property
+    def writes_rand_files(self) -> bool:
+        """Whether RAND's tables, reports and debug files are written, too."""
+        asked_for = self.generation.output.rand
+        if asked_for is not None:
+            return asked_for
+        keys = self.config.admin.model_fields_set
+        return "output_file_format" in keys or "test_debug_mode" in keys
 
     @property
     def evaluation(self) -> EvaluationConfig:

@@ -24,8 +24,6 @@ CASES_FILE = "agent_perturbations.jsonl"
 REJECTED_FILE = "rejected_cases.jsonl"
 LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
-STATE_FOLDER = "state"
-"""In a suite's results folder: what later sessions and merges read, and hardly anybody opens."""
 TITLE_WIDTH = 72
 # What a title keeps of a rubric's id and of a run's where there is not room for all.
 _RUBRIC_ROOM = 30

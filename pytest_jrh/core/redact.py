@@ -212,15 +212,3 @@ def covers(recorded: str, text: str) -> bool:
     # looked at: a text may hold the mark any number of times.
     middle = "".join(rf"(?>{_OF_A_WORD}+?{part})" for part in middle_parts)
     return re.fullmatch(f"{re.escape(first)}{middle}{_OF_A_WORD}+{last}", text) is not None
-
-
-def without_credentials(value: Any, redactor: Redactor) -> Any:
-    """The value without what its URLs say before the host, and without their
-    key-like parameters.
-    """
-    if isinstance(value, dict):
-        return {key: without_credentials(item, redactor) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_credentials(item, redactor) for item in value]
-    is_url = isinstance(value, str) and "://" in value and len(value.split()) == 1
-    return redactor.url(value) if is_url else value

@@ -38,7 +38,6 @@ from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
-from pytest_jrh.store.outputs import debug_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -229,14 +228,9 @@ class CaseRunner:
         assert case is not None
         if case.expected in (None, judgment.score):
             return attempt.result(verdicts=judgment.verdicts)
-        test = self._suites[spec.suite].test(spec.test)
-        files = debug_paths(test.output_dir, spec)
-        has_edits = bool(case.outcome.edits)
         detail = disagreement_text(
             _without_secrets(case, self._settings.redactor),
             judgment,
-            debug_bundle=files.audit if has_edits else None,
-            transcript=None if has_edits or spec.variant else files.original,
             cassette=attempt.judging.answered_from if attempt.judging else None,
             command=self._settings.rerun_command(spec),
             unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)

@@ -6,6 +6,8 @@ Nothing here knows pytest, so that what several machines ran ends as what one ra
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,30 +15,35 @@ from typing import TYPE_CHECKING
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
-from pytest_jrh.reports.suite_files import Written, write_suite_outputs
+from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
 from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
 from pytest_jrh.stats.baseline import Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
-from pytest_jrh.store.outputs import cause
+from pytest_jrh.store.ledger import in_file, ledger_line, ledger_path
+from pytest_jrh.store.outputs import Outputs, cause
+from pytest_jrh.store.results import earlier_results
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
+    from pytest_jrh.store.results import SuiteCases
+    from pytest_jrh.store.spools import RecordEntry
 
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
@@ -185,6 +192,127 @@ def ending_lines(
 
 def _plain(line: Styled) -> Styled:
     return line._replace(text=escape_commands(line.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
+
+    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
+    `records` says where the cases of this session lie, rejected ones too, for reports to read;
+    without a JSONL that is in the spools. `record_files` has all records of each file that was
+    written, those of other suites too. `failed` says that something is missing on the disk that
+    should be there.
+    """
+
+    paths: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
+    keep_spools: bool = False
+    records: RecordIndex = field(default_factory=RecordIndex)
+    record_files: Mapping[Path, RecordIndex] = field(default_factory=dict)
+    failed: bool = False
+
+
+def write_suite_outputs(
+    run: SuiteRun,
+    redactor: Redactor,
+    decision: Decision | None = None,
+    *,
+    interrupted: bool = False,
+) -> Written:
+    """Write the cases and the results of one suite, and what RAND's harness writes where that is
+    asked for.
+
+    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
+    and the others are written; files of unchanged content are not written again.
+    """
+    suite, cases = run.suite, run.cases
+    latest = {result.case_id: result for result in run.results}
+    items = []
+    for spec in run.specs:
+        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
+    outputs = Outputs(redactor)
+    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
+    assembled.assemble(items, run.spools)
+    if cases is not None:
+        items = _with_earlier(suite, cases, items, assembled, outputs)
+    entries = _entries(items, assembled, outputs)
+    if suite.writes_rand_files:
+        from pytest_jrh.reports.rand_files import write_rand_files
+
+        write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
+    _write_results(suite, items, outputs)
+    return Written(
+        tuple(outputs.paths),
+        tuple(outputs.problems),
+        assembled.keep_spools,
+        RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)]),
+        assembled.written,
+        outputs.failed,
+    )
+
+
+def _entries(
+    items: Sequence[Item], assembled: Assembler, outputs: Outputs
+) -> dict[str, RecordEntry]:
+    """Where the records of this session's cases lie."""
+    by_case: dict[str, list[Item]] = {}
+    for item in items:
+        by_case.setdefault(item.made_id, []).append(item)
+    entries = {}
+    for made_id, case_items in by_case.items():
+        entry = assembled.entry(made_id, case_items)
+        if entry is not None:
+            entries[made_id] = entry
+        elif not case_items[0].spec.variant and outcomes_of(case_items) & set(MADE):
+            # Its spool could not be written, and the session has said so.
+            outputs.failed = True
+    return entries
+
+
+def _with_earlier(
+    suite: Suite,
+    cases: SuiteCases,
+    items: Sequence[Item],
+    assembled: Assembler,
+    outputs: Outputs,
+) -> list[Item]:
+    """Add earlier results of cases that did not run, in the suite's order."""
+    folders = {test.name: test.output_dir for test in suite.tests}
+    items_by_case = {case_id(item.spec): item for item in items}
+    ran = {}
+    for case, item in items_by_case.items():
+        if item.result is not None:
+            ran[case] = item.result
+    with contextlib.ExitStack() as stack:
+        readers = assembled.readers(stack)
+
+        def made_case(spec: CaseSpec) -> Case | None:
+            return readers[folders[spec.test]](generation_id(spec))
+
+        earlier: Mapping[str, CaseResult] = {}
+        try:
+            earlier, notes = earlier_results(suite, cases, ran, made_case)
+            outputs.problems += notes
+        except OSError as error:
+            outputs.problem(
+                "The results of earlier sessions cannot be used, and could not be moved aside: "
+                f"{cause(error)}."
+            )
+    merged = dict(items_by_case)
+    for case, result in earlier.items():
+        spec = cases.specs[case]
+        merged[case] = Item(spec, generation_id(spec), result, kept=True)
+    return [merged[case] for case in cases.specs if case in merged]
+
+
+def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> None:
+    lines = []
+    for item in items:
+        if item.result is not None:
+            redactor = outputs.redactor
+            lines.append(ledger_line(in_file(item.result, suite, kept=item.kept), redactor))
+    outputs.write(ledger_path(suite), b"".join(lines))
 
 
 def _records(ends: Sequence[Written]) -> RecordIndex:

@@ -70,8 +70,6 @@ def disagreement_text(
     case: Case,
     judgment: Judgment,
     *,
-    debug_bundle: Path | None,
-    transcript: Path | None = None,
     cassette: Path | None,
     command: str,
     base: Path | None = None,
@@ -83,9 +81,8 @@ def disagreement_text(
     minority.
 
     Of a case without edits it shows where its label stands, and the turns around what decides.
-    Paths under `base` (default: the working folder) are shown relative to it. `debug_bundle` is
-    that of a case with edits, and `transcript` the file of one without. `unchanged` is what the
-    judge gave to the case that a probe changed, and `turns_shown` says what it was shown.
+    Paths under `base` (default: the working folder) are shown relative to it. `unchanged` is what
+    the judge gave to the case that a probe changed, and `turns_shown` says what it was shown.
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
@@ -113,10 +110,8 @@ def disagreement_text(
     else:
         lines += _edits(case) or _turns(case)
     lines.append("")
-    files = {"debug bundle:": debug_bundle, "transcript:": transcript, "cassette:": cassette}
-    for title, path in files.items():
-        if path is not None:
-            lines.append(f"{title:<14}{_shown(path, folder)}")
+    if cassette is not None:
+        lines.append(f"{'cassette:':<14}{_shown(cassette, folder)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return escape_commands("\n".join(lines))
 
@@ -240,8 +235,8 @@ def _bounded(lines: list[str], units: int) -> list[str]:
     cut = len(lines) - _MOST_DIFF_LINES
     if cut <= 0 and not uncompared:
         return lines
-    missing = "more" if uncompared else counted(cut, "more line")
-    return [*lines[:_MOST_DIFF_LINES], f"... ({missing} in the debug bundle)"]
+    missing = "more lines" if uncompared else counted(cut, "more line")
+    return [*lines[:_MOST_DIFF_LINES], f"... ({missing})"]
 
 
 def _shared(before: Sequence[str], after: Sequence[str]) -> int:
@@ -296,9 +291,7 @@ def _edits(case: Case) -> list[str]:
         lines += wrapped(one_line(_edit_heading(case, edit)), WIDTH, _INDENT)
         lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit)]
     if len(edits) > _MOST_EDITS:
-        lines.append(
-            f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')} in the debug bundle)"
-        )
+        lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
     return lines
 
 
@@ -324,7 +317,7 @@ def _turns(case: Case) -> list[str]:
         turn_lines = [*lines_before, *turn_lines]
         first -= 1
     numbers = ", ".join(f"[{index}]" for index in range(first, len(messages)))
-    lines = ["no edits: the judge saw the transcript as it was recorded"]
+    lines = [f"{_NO_EDITS}: the judge saw the transcript as it was recorded"]
     lines += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
     return lines + turn_lines
 
@@ -385,8 +378,8 @@ def _sentence(text: str) -> str:
 Style: TypeAlias = Literal["whole", "brief", "short", "line"]
 _MOST_NAMED = 3
 _RUBRIC = "rubric"
-_TRANSCRIPT = "transcript"
-_FILES = ("cassette", "debug bundle", _TRANSCRIPT)
+_CASSETTE = "cassette"
+_NO_EDITS = "no edits"
 # The session ends in one command that records all that is missing.
 _RECORD = "record it"
 _AGAIN = "run it again"
@@ -489,15 +482,15 @@ def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
 
 def _explained(case: FailedCase, most_of_reason: int = 1) -> str:
     """What the judge gave, with so many lines of its reason, what was edited, and the command; of a
-    case without edits also where its label stands, the turns that decide, and the transcript.
+    case without edits also where its label stands, and the turns that decide.
     """
     lines: list[str] = []
     # Of repeats with one score a reason is enough.
     scores: set[str] = set()
     parts = _parts(case.detail)
     whole = ["", _AGAIN]
-    if any(part.title == _TRANSCRIPT for part in parts):
-        whole += [_EXPECTED, _TRANSCRIPT]
+    if any(part.title == _NO_EDITS for part in parts):
+        whole.append(_EXPECTED)
     for part in parts:
         if part.title in whole or part.title.startswith(_TURNS):
             lines += filter(None, part.lines)
@@ -544,7 +537,7 @@ def _texts(
         elif len(group) > 1:
             yield group, _of_several(names, case.detail, style)
         elif style == "short":
-            yield group, _without(case.detail, (_RUBRIC, _EXPECTED, _GIVEN, *_FILES, _RECORD))
+            yield group, _without(case.detail, (_RUBRIC, _EXPECTED, _GIVEN, _CASSETTE, _RECORD))
         elif case.unscored:
             yield group, _without(case.detail, (_RECORD,))
         else:
@@ -577,7 +570,7 @@ def _said_above(detail: str) -> str:
 
 def _common(detail: str) -> str:
     """A text without what is of its one case."""
-    return _without(detail, (*_FILES, _EARLIER, _RECORD, _AGAIN))
+    return _without(detail, (_CASSETTE, _EARLIER, _RECORD, _AGAIN))
 
 
 def _without(detail: str, titles: Collection[str]) -> str:

@@ -1,5 +1,5 @@
 """What the labels of a session rest on, and what follows for its figures: sentences that all
-reports share, figures one by one for reports without texts, and JSON values.
+reports share, and figures one by one for reports without texts.
 """
 
 from __future__ import annotations
@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted, one_line, shortened
-from pytest_jrh.reports.json_values import bounds_data
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -396,97 +395,3 @@ def _rate(rate: Estimate) -> str:
         f"{rate.count:,} of {counted(rate.n, 'case')} that people labelled blind "
         f"({percent(rate.value)}, {range_text(rate)})"
     )
-
-
-def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
-    """What is known of the labels of one judge's results; null for what is not known."""
-    judge_and_verifier = None
-    for kin in grounds.kin:
-        if kin.judge == judge:
-            models = {"judge_model": kin.model, "verifier_model": kin.verifier}
-            judge_and_verifier = {**models, "same": kin.same}
-            break
-    data = {
-        "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
-        "judge_and_verifier": judge_and_verifier,
-        "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
-        "against_people": _against_people(judge, results, grounds),
-    }
-    # Only where there are runs without labels: other reports stay as they were.
-    if rates := violation_data(results, grounds):
-        data["violations"] = rates
-    return data
-
-
-def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
-    """How often the runs that one judge judged are violated; empty where all have labels."""
-    levels = {}
-    for rubric, rate in violation_rates(results, grounds.drawn):
-        levels[rubric] = {
-            "judged": _rate_values(rate.judged),
-            "corrected": rate.corrected.value,
-            "interval": bounds_data(rate.corrected),
-            "reason": rate.corrected.reason,
-            "labelled": rate.labelled,
-            "drawn": rate.drawn,
-        }
-    total = levels.pop("", None)
-    return {} if total is None else {**total, "rubrics": levels}
-
-
-def _against_people(
-    judge: str, results: Sequence[CaseResult], grounds: Grounds
-) -> dict[str, Any] | None:
-    levels = people_levels(results, grounds)
-    if not levels:
-        return None
-    total, *rubrics = levels
-    return {
-        **_level(total, judge),
-        "unmatched": unmatched(results, grounds),
-        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
-    }
-
-
-def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
-    against, verifier = level.judges.get(judge), level.verifier
-    figures = {}
-    for key, figure in (against.figures if against is not None else {}).items():
-        figures[key] = {
-            "value": figure.estimate.value,
-            "raw": figure.raw,
-            "n": figure.estimate.n,
-            "interval": bounds_data(figure.estimate),
-        }
-    of_verifier: dict[str, Any] = dict.fromkeys(
-        ("false_confirmations", "false_rejections", "reviewers")
-    )
-    if verifier is not None:
-        of_verifier = {
-            "false_confirmations": _rate_values(verifier.false_confirmations),
-            "false_rejections": _rate_values(verifier.false_rejections),
-            "reviewers": _agreement(verifier.reviewers),
-        }
-    return {
-        "labelled": against.labelled if against is not None else 0,
-        "unclear": against.unclear if against is not None else 0,
-        "untold": against.untold if against is not None else 0,
-        "figures": figures,
-        **of_verifier,
-    }
-
-
-def _agreement(agreed: Agreement) -> dict[str, Any] | None:
-    if not agreed.units:
-        return None
-    counts = {"cases": agreed.units, "labels": agreed.labels}
-    return {**counts, "raw": agreed.raw, "alpha": agreed.alpha}
-
-
-def _rate_values(rate: Estimate) -> dict[str, Any]:
-    return {
-        "count": rate.count,
-        "n": rate.n,
-        "value": rate.value,
-        "interval": bounds_data(rate),
-    }

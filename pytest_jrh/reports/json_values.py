@@ -1,4 +1,5 @@
-"""Figures, gate and panel as JSON values; `schema/report.schema.json` describes them.
+"""The JSON report (`--jrh-report=FILE.json`); figures, gate, panel and labels as JSON values, as
+RAND's reports have them, too; `schema/report.schema.json` describes them.
 
 A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
 `reason` is text.
@@ -6,29 +7,71 @@ A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is n
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.model import Mode
-from pytest_jrh.reports.gate import (
-    certainty_sentences,
-)
+from pytest_jrh.reports.gate import certainty_sentences
+from pytest_jrh.reports.grounds import PeopleLevel, people_levels, rest_counts, unmatched
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import scales, suite_names
 from pytest_jrh.stats.diagnosis import all_warnings
 from pytest_jrh.stats.figures import keys_of
+from pytest_jrh.stats.formulas import agreement
 from pytest_jrh.stats.intervals import LEVEL
-from pytest_jrh.stats.statistics import flickering
+from pytest_jrh.stats.people import violation_rates
+from pytest_jrh.stats.statistics import flickering, tabulate
+from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Comparison
     from pytest_jrh.stats.changes import SetChange
     from pytest_jrh.stats.decision import Decision, Reason
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
+    from pytest_jrh.stats.formulas import Agreement, ConfusionMatrix, Estimate
     from pytest_jrh.stats.limits import Limit
     from pytest_jrh.stats.panels import JudgePair, Panel, PanelVote
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
+
+
+class JsonReport(Report):
+    """The figures of each judge and what the gate decides about each suite, for programs."""
+
+    name = "JSON"
+    suffix = ".json"
+
+    def text(self, session: Session) -> str:
+        data = {"format": 2, "suites": _suites(session)}
+        return json.dumps(session.redactor.value(data), indent=2, allow_nan=False) + "\n"
+
+
+def _suites(session: Session) -> dict[str, Any]:
+    by_suite: dict[str, dict[str, list[CaseResult]]] = {}
+    for suite in suite_names(session):
+        by_suite[suite] = {}
+    for result in session.results:
+        by_suite[result.spec.suite].setdefault(result.judge, []).append(result)
+    panels = {panel.suite: panel for panel in session.panels}
+    suites = {}
+    for suite, judges in by_suite.items():
+        decision, panel = session.decisions.get(suite), panels.get(suite)
+        grounds = session.grounds.get(suite, Grounds())
+        figures = {}
+        for judge, results in judges.items():
+            figures[judge or "default"] = {
+                **table_data(tabulate(results, scales(session.rubrics))),
+                "violations": violation_data(results, grounds) or None,
+            }
+        suites[suite] = {
+            "judges": figures,
+            "panel": None if panel is None else panel_data(panel),
+            "gate": None if decision is None else decision_data(decision),
+        }
+    return suites
 
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
@@ -234,3 +277,97 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
 
 def _matrix(matrix: ConfusionMatrix) -> dict[str, Any]:
     return {"labels": list(matrix.labels), "counts": [list(row) for row in matrix.counts]}
+
+
+def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
+    """What is known of the labels of one judge's results; null for what is not known."""
+    judge_and_verifier = None
+    for kin in grounds.kin:
+        if kin.judge == judge:
+            models = {"judge_model": kin.model, "verifier_model": kin.verifier}
+            judge_and_verifier = {**models, "same": kin.same}
+            break
+    data = {
+        "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
+        "judge_and_verifier": judge_and_verifier,
+        "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
+        "against_people": _against_people(judge, results, grounds),
+    }
+    # Only where there are runs without labels: other reports stay as they were.
+    if rates := violation_data(results, grounds):
+        data["violations"] = rates
+    return data
+
+
+def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
+    """How often the runs that one judge judged are violated; empty where all have labels."""
+    levels = {}
+    for rubric, rate in violation_rates(results, grounds.drawn):
+        levels[rubric] = {
+            "judged": _rate_values(rate.judged),
+            "corrected": rate.corrected.value,
+            "interval": bounds_data(rate.corrected),
+            "reason": rate.corrected.reason,
+            "labelled": rate.labelled,
+            "drawn": rate.drawn,
+        }
+    total = levels.pop("", None)
+    return {} if total is None else {**total, "rubrics": levels}
+
+
+def _against_people(
+    judge: str, results: Sequence[CaseResult], grounds: Grounds
+) -> dict[str, Any] | None:
+    levels = people_levels(results, grounds)
+    if not levels:
+        return None
+    total, *rubrics = levels
+    return {
+        **_level(total, judge),
+        "unmatched": unmatched(results, grounds),
+        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
+    }
+
+
+def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
+    against, verifier = level.judges.get(judge), level.verifier
+    figures = {}
+    for key, figure in (against.figures if against is not None else {}).items():
+        figures[key] = {
+            "value": figure.estimate.value,
+            "raw": figure.raw,
+            "n": figure.estimate.n,
+            "interval": bounds_data(figure.estimate),
+        }
+    of_verifier: dict[str, Any] = dict.fromkeys(
+        ("false_confirmations", "false_rejections", "reviewers")
+    )
+    if verifier is not None:
+        of_verifier = {
+            "false_confirmations": _rate_values(verifier.false_confirmations),
+            "false_rejections": _rate_values(verifier.false_rejections),
+            "reviewers": _agreement(verifier.reviewers),
+        }
+    return {
+        "labelled": against.labelled if against is not None else 0,
+        "unclear": against.unclear if against is not None else 0,
+        "untold": against.untold if against is not None else 0,
+        "figures": figures,
+        **of_verifier,
+    }
+
+
+def _agreement(agreed: Agreement) -> dict[str, Any] | None:
+    if not agreed.units:
+        return None
+    counts = {"cases": agreed.units, "labels": agreed.labels}
+    return {**counts, "raw": agreed.raw, "alpha": agreed.alpha}
+
+
+def _rate_values(rate: Estimate) -> dict[str, Any]:
+    return {
+        "count": rate.count,
+        "n": rate.n,
+        "value": rate.value,
+        "interval": bounds_data(rate),
+    }

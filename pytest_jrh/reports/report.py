@@ -2,60 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_jrh.core.files import atomic_write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
     from pytest_jrh.core.text import Styled
-    from pytest_jrh.reports.session import Session, SuiteRun
-    from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.tables import Columns, TableRow
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteMaterial:
-    """What a report may use of one suite, beside the session's other suites.
-
-    `results` are in the suite's order, with those of earlier sessions that still hold; `session`
-    says how many of them this session ran. `panel` is all judges taken together.
-    """
-
-    run: SuiteRun
-    results: Sequence[CaseResult]
-    decision: Decision | None
-    panel: Panel | None
-    session: Mapping[str, Any]
-
-    @property
-    def suite(self) -> Suite:
-        """The suite itself."""
-        return self.run.suite
-
-
-@dataclass(frozen=True, slots=True)
-class MadeCase:
-    """A case as it is on the disk, its transcript where it was made, and its results."""
-
-    spec: CaseSpec
-    case: Case | None
-    transcript: str | None
-    results: Sequence[CaseResult]
-
-
-class CaseTable(NamedTuple):
-    """A CSV or XLSX file with rows of cases: `rows` are what one case adds to it."""
-
-    path: Path
-    columns: Columns
-    rows: Callable[[MadeCase], Iterable[TableRow]]
+    from pytest_jrh.reports.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +37,8 @@ class Display:
 class Report:
     """One way to say what a session came to, registered in `writing.REPORTS`.
 
-    A subclass overrides what it has: a file of its own, lines at the end of the session,
-    or files beside a suite's results. Whatever it needs much code for, it imports when it is asked.
+    A subclass overrides what it has: a file of its own, or lines at the end of the session.
+    Whatever it needs much code for, it imports when it is asked.
     """
 
     name: ClassVar[str]
@@ -106,12 +63,4 @@ class Report:
 
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
         """What it prints after the session's notices."""
-        return ()
-
-    def tables(self, suite: SuiteMaterial) -> Iterable[CaseTable]:  # noqa: ARG002
-        """Its tables of a suite's cases, which are written row by row."""
-        return ()
-
-    def documents(self, suite: SuiteMaterial) -> Iterable[tuple[Path, Any]]:  # noqa: ARG002
-        """Its JSON files beside a suite's results, as values."""
         return ()

@@ -12,8 +12,8 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import encoded
 from pytest_jrh.reports.annotations import Annotations
 from pytest_jrh.reports.html import HtmlReport
+from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
-from pytest_jrh.reports.result_files import CaseTables, JudgeReport
 from pytest_jrh.reports.terminal import TerminalReport
 from pytest_jrh.store.outputs import cause
 
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 REPORTS: list[Report] = [
     HtmlReport(),
     MarkdownReport(),
-    CaseTables(),
-    JudgeReport(),
+    JsonReport(),
     Annotations(),
     # Its answer is the last that is printed.
     TerminalReport(),

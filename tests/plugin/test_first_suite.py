@@ -262,9 +262,8 @@ def test_a_gitignore_that_leaves_out_what_a_clone_needs_is_named(
         "inputs/suites/support/agent_perturbations.jsonl",
         "inputs/baselines/support.json",
         "inputs/private/notes.md",
-        "inputs/suites/support/debug/transcripts/run-1_original.txt",
     }
-    left_out = ("/.locks/", "/private/", "/debug/")
+    left_out = ("/.locks/", "/private/")
     for name in recorded:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("recorded")

@@ -44,11 +44,12 @@ def said(judge, case):
 """
 
 
-def write(folder: Path, name: str, config: Mapping[str, Any]) -> str:
+def write(folder: Path, name: str, config: dict[str, Any]) -> str:
     """Write a suite of one binary rubric; gives the option that runs it."""
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     rubrics = [{"id": "process", "instructions": "The agent keeps to the process."}]
     (folder / "rubrics.yml").write_text(yaml.safe_dump(rubrics), encoding="utf-8")
+    config["test_agent_perturbation_config"]["output"] = {"rand": True}
     (folder / f"{name}.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
     return f"--jrh-config={name}.yml"
 

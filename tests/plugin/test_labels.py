@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
@@ -115,7 +114,6 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
     done.assert_outcomes(passed=2, failed=1)
     file = "inputs/data/natural/labels.csv"
     vote = f"1 (violated) by ann, {file}:3: see [1]"
-    transcript = "outputs/agent_labels/natural/debug/transcripts/*run-2*_original.txt"
     done.stdout.fnmatch_lines(
         [
             "expected: 1 (violated), labelled by people (2 of 2)",
@@ -125,11 +123,8 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
             "    [[]0] system",
             "    [[]1] user",
             "      Where is order 1002?",
-            f"transcript:   {transcript}",
         ]
     )
-    [written] = labelled.folder.glob(transcript)
-    assert "[4] assistant" in written.read_text("utf-8")
     assert vote in (labelled.folder / "r.md").read_text("utf-8")
     page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
     cases = [case for body in bodies(page).values() for case in body["cases"].values()]
@@ -272,11 +267,6 @@ def test_a_changed_label_is_another_case(pytester: pytest.Pytester, labelled: La
 def test_reports_and_a_merge_know_the_cases(pytester: pytest.Pytester, labelled: Labelled) -> None:
     done = pytester.runpytest(labelled.suite.option, "--jrh-report=r.html", "--jrh-report=r.md")
     assert {"Report: r.html", "report: r.md"} <= set(done.outlines)
-    resolved = yaml.safe_load(
-        (labelled.suite.results / "state" / "config_resolved.yml").read_text("utf-8")
-    )
-    assert resolved["test_agent_perturbation_config"]["labels"][0]["path"].endswith("labels.csv")
-    assert "planner" not in resolved["test_agent_perturbation_config"]
     assert main(["merge", labelled.suite.option, "outputs"]) == 1
 
 

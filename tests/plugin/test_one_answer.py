@@ -38,10 +38,11 @@ def judged_by(suite: SuiteFiles, verdicts: dict[int, int]) -> None:
 
 def decided(folder: Path) -> dict[str, Any]:
     """The decision and the figures of the one report in a folder."""
-    [path] = folder.rglob("*report.json")
+    [path] = folder.rglob("report.json")
     report = json.loads(path.read_text("utf-8"))
-    gate = report["gate"]
-    figures = report.get("statistics") or report["judges"]["now"]
+    [suite] = report["suites"].values()
+    gate = suite["gate"]
+    [figures] = suite["judges"].values()
     sets = [
         {name: of_set[name] for name in ("set", "n", "runs", "p_value", "adjusted_p_value")}
         for of_set in gate["sets"]
@@ -85,12 +86,12 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
     update = pytester.runpytest(suite.option, record, BASELINE, "--jrh-update-baseline")
     assert update.ret == 0
     judged_by(suite, now)
-    whole = pytester.runpytest(suite.option, record, BASELINE)
-    shutil.move("outputs", "whole")
+    whole = pytester.runpytest(suite.option, record, BASELINE, "--jrh-report=whole/report.json")
+    shutil.rmtree("outputs")
     for shard, of_shard in (("one", "run-1"), ("two", "not run-1")):
         pytester.runpytest(suite.option, record, "-k", of_shard)
         shutil.move("outputs", shard)
-    merged = main(["merge", suite.option, BASELINE, "one", "two"])
+    merged = main(["merge", suite.option, BASELINE, "--jrh-report=both/report.json", "one", "two"])
     rows = [f"run-{number},{number % 3 == 0:d},{SOUND[number]},{now[number]}\n" for number in SOUND]
     Path("table.csv").write_text("case,label,before,now\n" + "".join(rows), encoding="utf-8")
     table = ["check", "table.csv", "--verdict=now", "--baseline=before", "--one=violated"]
@@ -101,6 +102,6 @@ def test_a_table_a_suite_and_merged_shards_give_one_answer(
 
     answer = decided(Path("whole"))
     assert answer["word"] == word
-    assert decided(Path("outputs")) == answer
+    assert decided(Path("both")) == answer
     assert decided(Path("checked")) == answer
     assert {int(whole.ret), merged, checked} == {int(word == "FAIL")}

@@ -69,7 +69,6 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
             "    turn 4 (assistant)",
             "    - Good news: order 1002 was shipped yesterday.",
             "    + I have thought about it again and did it that way: ok-marker-violation",
-            f"debug bundle: {BUNDLE}",
             "cassette:     "
             "inputs/cassettes/tiny/agent_perturbation/rubric-1/run-2.e1.judge-default.yaml",
             f"run it again: pytest --jrh-config={TINY} '{DISAGREE.replace('[', '?')[:-1]}?'",
@@ -77,9 +76,8 @@ def test_a_disagreement_explains_itself(pytester: pytest.Pytester, recorded: Rec
     )
     result.stdout.no_fnmatch_line("*Traceback*")
     result.stdout.no_fnmatch_line("*plugin/collect.py*")
-    for name in ("debug bundle:", "cassette:"):
-        [line] = [line for line in result.outlines if line.startswith(name)]
-        assert (pytester.path / line.removeprefix(name).strip()).is_file()
+    [line] = [line for line in result.outlines if line.startswith("cassette:")]
+    assert (pytester.path / line.removeprefix("cassette:").strip()).is_file()
 
 
 def test_the_short_summary_says_what_was_done_and_what_the_judge_gave(

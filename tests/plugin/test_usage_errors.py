@@ -215,7 +215,7 @@ def test_nothing_is_asked_after_an_error_of_collection(
         (["--jrh-report=."], "*--jrh-report=/*: this is a folder; name a file in it*"),
         (
             ["--jrh-report=r.html", "--jrh-report=r.pdf"],
-            "*--jrh-report=r.pdf: must be FILE.html or FILE.md (none: no page)*",
+            "*--jrh-report=r.pdf: must be FILE.html, FILE.md or FILE.json (none: no page)*",
         ),
         (
             ["-o", "jrh_record_mode=new_episode"],

@@ -417,7 +417,6 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         cassette_dir=folder / "cassettes",
         results_dir=folder / "outputs" / "refunds",
         custom_prompts_dir=folder / "custom_prompts",
-        resolved={"admin": {"module_name": "refunds"}},
     )
     return suite_with(suite, **changes)
 
@@ -426,7 +425,9 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
     """The suite with other values; those of its source and of its config by their own names."""
     source_fields = {field.name for field in fields(suite.source)} & changes.keys()
     source = replace(suite.source, **{name: changes.pop(name) for name in source_fields})
-    output = {name: changes.pop(name) for name in {"overwrite", "write_jsonl"} & changes.keys()}
+    output = {
+        name: changes.pop(name) for name in {"overwrite", "write_jsonl", "rand"} & changes.keys()
+    }
     keys = AgentConfig.model_fields.keys() - {each.name for each in fields(Suite)}
     values = {name: changes.pop(name) for name in keys & changes.keys()}
     values["output"] = suite.generation.output.model_copy(update=output)
@@ -441,7 +442,6 @@ def failed_case(name: str, reasoning: str = "The agent was polite.") -> FailedCa
     text = disagreement_text(
         make_case(),
         Judgment((Verdict(0, reasoning),)),
-        debug_bundle=folder / f"{name}.json",
         cassette=folder / f"{name}.yaml",
         command=f"pytest {name}",
         base=folder,

@@ -182,6 +182,8 @@ def _config(
     return {
         "admin": {
             "module_name": name,
+            # So RAND's files are written, in which tests read figures and cases.
+            "output_file_format": "csv",
             "dataset_config": {
                 "dataset_name": log_name,
                 "default_params_path": {"rubric": "rubrics.yml"},

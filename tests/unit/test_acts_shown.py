@@ -40,9 +40,7 @@ def with_edits(case: Case, *edits: Any) -> Case:
 
 
 def shown(case: Case) -> str:
-    return disagreement_text(
-        case, Judgment((Verdict(0, "fine"),)), debug_bundle=None, cassette=None, command="pytest"
-    )
+    return disagreement_text(case, Judgment((Verdict(0, "fine"),)), cassette=None, command="pytest")
 
 
 def test_the_case_of_these_tests_is_one_that_can_be_undone() -> None:

@@ -6,16 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.reports.result_files import judge_file_names
+from pytest_jrh.reports.ending import write_suite_outputs
+from pytest_jrh.reports.rand_files import debug_paths, judge_file_names, write_debug
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.reports.suite_files import write_suite_outputs
-from pytest_jrh.store.outputs import debug_paths, write_debug
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
-    from pytest_jrh.reports.suite_files import Written
+    from pytest_jrh.reports.ending import Written
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -44,6 +42,11 @@ RESULTS = (
     make_result(P, verified=False),
 )
 TEST_FOLDER = "cases/agent_perturbation"
+
+
+def rand_suite(folder: Path, **changes: Any) -> Suite:
+    """A suite that writes RAND's files, too."""
+    return make_suite(folder, rand=True, **changes)
 
 
 def write(
@@ -80,8 +83,20 @@ def names(folder: Path) -> set[str]:
     }
 
 
-def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> None:
+    done = write(make_suite(tmp_path))
+    assert done.problems == ()
+    assert names(tmp_path) == {
+        f"{TEST_FOLDER}/agent_perturbations.jsonl",
+        "cases/agent_positives/agent_perturbations.jsonl",
+        "outputs/refunds/results.jsonl",
+    }
+    assert {str(path.relative_to(tmp_path)) for path in done.paths} == names(tmp_path)
+    assert list(done.records.entries) == [generation_id(A), generation_id(P)]
+
+
+def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
+    suite = rand_suite(tmp_path)
     done = write(suite)
     assert done.problems == ()
     assert not done.keep_spools
@@ -97,7 +112,6 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
         "outputs/refunds/agent_perturbation_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/agent_positives_results_openai_gpt-4.1-mini.csv",
         "outputs/refunds/results.jsonl",
-        "outputs/refunds/state/config_resolved.yml",
         "outputs/refunds/openai_gpt-4.1-mini_report.json",
         "outputs/refunds/synthetic_agent_perturbation.csv",
     }
@@ -105,7 +119,7 @@ def test_everything_of_a_suite_is_written_and_listed(tmp_path: Path) -> None:
 
 
 def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite)
     before = {name: (tmp_path / name).stat().st_ino for name in names(tmp_path)}
     write(suite, results=reversed(RESULTS), cases=[make_case(P, edited=False), make_case(A)])
@@ -113,7 +127,7 @@ def test_rerun_writes_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite)
     synthetic = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
     assert [row["test_name"] for row in synthetic] == ["agent_perturbation", "agent_positives"]
@@ -128,7 +142,7 @@ def test_tables_hold_both_tests_and_every_outcome(tmp_path: Path) -> None:
 
 
 def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite)
     report = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")
     assert (
@@ -166,7 +180,7 @@ def test_report_has_rands_keys_and_numbers(tmp_path: Path) -> None:
 
 
 def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path, write_jsonl=False)
+    suite = rand_suite(tmp_path, write_jsonl=False)
     done = write(suite)
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
     with done.records.reading() as read:
@@ -176,7 +190,7 @@ def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None
 
 
 def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite, [C], [make_result(C, "invalid_response")], [])
     metrics = load(suite.results_dir / "openai_gpt-4.1-mini_report.json")["all_metrics"][
         "agent_perturbation"
@@ -186,7 +200,7 @@ def test_report_without_a_verdict_is_null_not_a_score(tmp_path: Path) -> None:
 
 
 def test_summary_counts_cases_reasons_and_troubles(tmp_path: Path) -> None:
-    write(make_suite(tmp_path))
+    write(rand_suite(tmp_path))
     summary = load(tmp_path / TEST_FOLDER / "agent_perturbations_summary.json")
     assert summary["suites"]["refunds"]["agent_perturbation"]["refund_policy"] == {
         "cases": 1,
@@ -199,7 +213,7 @@ def test_summary_counts_cases_reasons_and_troubles(tmp_path: Path) -> None:
 
 
 def test_summary_keeps_what_this_run_did_not_look_at(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     tone = make_spec("b", rubric_id="tone")
     write(suite, [tone], [make_result(tone, "no_case", detail="no plan")], [])
     write(suite)
@@ -215,12 +229,12 @@ def test_foreign_summary_is_replaced(tmp_path: Path, previous: str) -> None:
     path = tmp_path / TEST_FOLDER / "agent_perturbations_summary.json"
     path.parent.mkdir(parents=True)
     path.write_text(previous)
-    assert write(make_suite(tmp_path)).problems == ()
+    assert write(rand_suite(tmp_path)).problems == ()
     assert load(path)["suites"].keys() == {"refunds"}
 
 
 def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite, [A], [make_result(A, "refused")], [make_case(A)])
     (judged,) = rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")
     assert judged["outcome"] == "refused"
@@ -230,7 +244,7 @@ def test_case_with_a_judge_in_trouble_was_made_all_the_same(tmp_path: Path) -> N
 
 
 def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite)
     write(suite, [A], [make_result(A, "model_error")], [])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
@@ -238,13 +252,13 @@ def test_older_record_stays_but_is_not_passed_off_as_this_runs(tmp_path: Path) -
 
 
 def test_case_made_ahead_of_a_stopped_run_is_kept(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite, SPECS, [], [make_case(A)])
     assert (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").read_text().count("\n") == 1
 
 
 def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     shared = replace(
         suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests)
     )
@@ -254,14 +268,14 @@ def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
 
 
 def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path, write_jsonl=False)
+    suite = rand_suite(tmp_path, write_jsonl=False)
     write(suite)
     assert not any(name.endswith("agent_perturbations.jsonl") for name in names(tmp_path))
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
 
 
 def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path, overwrite=False)
+    suite = rand_suite(tmp_path, overwrite=False)
     write(suite)
     write(suite, [A], [make_result(A)], [])
     (row,) = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
@@ -269,7 +283,7 @@ def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -
 
 
 def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     write(suite)
     frozen = (tmp_path / TEST_FOLDER / "agent_perturbations.jsonl").rename(
         tmp_path / "frozen.jsonl"
@@ -282,7 +296,7 @@ def test_frozen_suite_reads_its_file_and_leaves_it_alone(tmp_path: Path) -> None
 
 
 def test_test_that_is_not_evaluated_has_cases_but_no_results(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     suite = replace(suite, tests=(replace(suite.tests[0], evaluate=False),))
     write(suite, [A], [make_result(A, "generated")], [make_case(A)])
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 1
@@ -290,7 +304,7 @@ def test_test_that_is_not_evaluated_has_cases_but_no_results(tmp_path: Path) -> 
 
 
 def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     stage = suite.judges[0].stage
     judges = (
         JudgeSettings("strict", stage),
@@ -317,29 +331,28 @@ def test_judges_of_a_panel_have_files_of_their_own(tmp_path: Path) -> None:
 
 
 def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     blocked = [
         suite.results_dir / "synthetic_agent_perturbation.csv",
-        suite.results_dir / "state/config_resolved.yml",
         tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
         debug_paths(tmp_path / TEST_FOLDER, A).audit,
     ]
     for path in blocked:
         path.mkdir(parents=True)
     done = write(suite)
-    assert len(done.problems) == 4
+    assert len(done.problems) == 3
     assert done.keep_spools
     assert len(rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
     assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
     assert not list(tmp_path.rglob(".jrh-*"))
-    for path in blocked[:2]:
+    for path in blocked[:1]:
         assert any(f"{path} was not written: " in problem for problem in done.problems)
 
 
 def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
 
     def full(row: object) -> str:
         raise OSError(28, "No space left on device")
@@ -354,7 +367,7 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
 
 
 def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path)
+    suite = rand_suite(tmp_path)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
     target.parent.mkdir(parents=True)
     target.write_text('{"case_id": "x"\n')
@@ -366,7 +379,7 @@ def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path)
 
 
 def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
-    suite = make_suite(tmp_path, overwrite=False)
+    suite = rand_suite(tmp_path, overwrite=False)
     write(suite)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
     target.write_text(
@@ -378,7 +391,7 @@ def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
 
 def test_no_file_holds_a_secret(tmp_path: Path) -> None:
     secret = 'sk-"quoted"/0123456789'
-    suite = make_suite(tmp_path, resolved={"key": secret})
+    suite = rand_suite(tmp_path)
     result = make_result(A, "disagree", reasoning=f"it says {secret}", detail=secret)
     none = make_result(B, "no_case", detail=secret)
     write(suite, [A, B], [result, none], [make_case(A, new_text=secret)], Redactor((secret,)))
@@ -388,7 +401,7 @@ def test_no_file_holds_a_secret(tmp_path: Path) -> None:
 
 def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
     text = "\x1b[31m\x00\ud800\u2028 {{ 7*7 }} </transcript> =cmd() " + "x" * 200_000
-    suite = make_suite(tmp_path, table_format="xlsx")
+    suite = rand_suite(tmp_path, table_format="xlsx")
     case = make_case(
         A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
     )
@@ -400,23 +413,6 @@ def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
     for path in tmp_path.rglob("*.txt"):
         assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
     load(debug_paths(tmp_path / TEST_FOLDER, A).audit)
-
-
-def test_config_is_written_as_it_was_resolved(tmp_path: Path) -> None:
-    resolved = {"admin": {"module_name": "\ud800é"}, "paths": [tmp_path], "n": None}
-    suite = make_suite(tmp_path, resolved=resolved)
-    write(suite)
-    read = yaml.safe_load((suite.results_dir / "state/config_resolved.yml").read_text("utf-8"))
-    assert read == {"admin": {"module_name": "\ufffdé"}, "paths": [str(tmp_path)], "n": None}
-
-
-def test_the_config_is_written_without_credentials_of_its_urls(tmp_path: Path) -> None:
-    stage = {"model": "m", "api_base": "https://me:word@h/v1?api-key=abc&version=2"}
-    suite = make_suite(tmp_path, resolved={"judge": stage, "judges": [stage]})
-    write(suite)
-    kept = {"model": "m", "api_base": "https://h/v1?version=2"}
-    read = yaml.safe_load((suite.results_dir / "state/config_resolved.yml").read_text("utf-8"))
-    assert read == {"judge": kept, "judges": [kept]}
 
 
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
@@ -453,7 +449,7 @@ def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> Non
 
 
 def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_path: Path) -> None:
-    suite, paths = make_suite(tmp_path), debug_paths(tmp_path / "cases/agent_positives", P)
+    suite, paths = rand_suite(tmp_path), debug_paths(tmp_path / "cases/agent_positives", P)
     for outcome in ("agree", "disagree"):
         written = write(suite, [P], [make_result(P, outcome)], [make_case(P, edited=False)])
         assert (paths.original in written.paths) == (outcome == "disagree")

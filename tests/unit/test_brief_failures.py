@@ -37,7 +37,6 @@ def repeated(*verdicts: tuple[int, str]) -> FailedCase:
     text = disagreement_text(
         make_case(),
         Judgment(tuple(Verdict(*verdict) for verdict in verdicts)),
-        debug_bundle=None,
         cassette=None,
         command="pytest a",
         base=BASE,

@@ -87,7 +87,7 @@ def test_the_command_prints_figures_and_writes_what_it_is_told(
         "verdicts.csv",
     ]
     data = json.loads(Path("r.json").read_text())
-    assert data["judges"]["verdict"]["overall"]["n"] == 4
+    assert data["suites"]["verdicts"]["judges"]["default"]["overall"]["n"] == 4
 
 
 def test_a_baseline_decides_and_its_failure_is_exit_code_1(
@@ -229,7 +229,8 @@ def test_rows_without_a_label_say_how_often_the_agent_violates(
     html, markdown, values = (report.read_text("utf-8") for report in reports)
     assert sentence in html
     assert sentence in markdown
-    judges = json.loads(values)["judges"]
+    [suite] = json.loads(values)["suites"].values()
+    judges = suite["judges"]
     [violations] = [judge["violations"] for judge in judges.values()]
     assert violations["labelled"] == 40
     assert 0.15 < violations["corrected"] < 0.35

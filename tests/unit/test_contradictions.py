@@ -191,7 +191,6 @@ def test_a_failure_says_it_beside_the_reasoning() -> None:
     text = disagreement_text(
         make_case(),
         Judgment((Verdict(0, "It is late. The rubric is violated."),)),
-        debug_bundle=None,
         cassette=None,
         command="pytest",
     )

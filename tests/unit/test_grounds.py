@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult, Rejection
 from pytest_jrh.reports.annotations import Files, annotation_lines
-from pytest_jrh.reports.grounds import label_data, label_sentences
+from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.json_values import label_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import session_lines

@@ -13,10 +13,10 @@ import pytest
 
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
+from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
@@ -44,7 +44,7 @@ FORMULA = '=HYPERLINK("http://evil.example")'
 def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """Everything written, for two cases whose every text is hostile or 200 kB long."""
     folder = tmp_path_factory.mktemp("hostile")
-    suite = make_suite(folder, table_format=request.param)
+    suite = make_suite(folder, rand=True, table_format=request.param)
     spool = Spool(folder / ".spool", Redactor())
     specs = [make_spec(run, test=test) for test in BOTH_TESTS for run in (HOSTILE[:200], FORMULA)]
     results = []

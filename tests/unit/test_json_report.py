@@ -11,8 +11,7 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.reports.report import SuiteMaterial
-from pytest_jrh.reports.result_files import judge_report
+from pytest_jrh.reports.rand_files import SuiteMaterial, judge_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value

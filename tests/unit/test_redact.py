@@ -13,7 +13,6 @@ from pytest_jrh.core.redact import (
     REDACTED,
     Redactor,
     secrets_of,
-    without_credentials,
 )
 from pytest_jrh.llm.transport import seconds_asked_for
 
@@ -163,16 +162,6 @@ def test_no_secret_is_in_a_repr() -> None:
 )
 def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
     assert seconds_asked_for(value) in (None, float("inf"))
-
-
-def test_a_resolved_config_keeps_no_credentials_of_a_url() -> None:
-    stage = {
-        "api_base": "https://me:word@h/v1?api-key=abc&version=2",
-        "prompt": "see https://a:b@h/ there",
-    }
-    assert without_credentials({"judges": [stage]}, Redactor()) == {
-        "judges": [{**stage, "api_base": "https://h/v1?version=2"}]
-    }
 
 
 @pytest.mark.parametrize("alphabet", [base64.b64encode, base64.urlsafe_b64encode])

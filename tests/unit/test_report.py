@@ -31,7 +31,6 @@ UNPRINTABLE = set(RAW) - set("[31m")
 
 def explained(case: object = None, **changes: object) -> str:
     settings = {
-        "debug_bundle": BASE / "outputs/debug/x_edits_audit.json",
         "cassette": BASE / "cassettes/x.yaml",
         "command": "pytest 'a::b[c]'",
         "base": BASE,
@@ -108,7 +107,6 @@ def test_disagreement_shows_all_that_a_reader_needs() -> None:
         "The agent was polite.",
         "    turn 3 (assistant)\n    - Order 17 is outside the window, so I cannot refund it.\n"
         "    + I have refunded order 17 in full.",
-        "debug bundle: outputs/debug/x_edits_audit.json",
         "cassette:     cassettes/x.yaml",
         "run it again: pytest 'a::b[c]'",
     ):
@@ -129,20 +127,12 @@ def test_unverified_label_is_called_so() -> None:
     assert "although the verifier did not confirm it" in explained(replace(case, verified=False))
 
 
-def test_case_without_edits_says_so_and_names_its_transcript() -> None:
-    case = make_case(make_spec(test="agent_positives"), edited=False)
-    text = explained(case, debug_bundle=None, transcript=BASE / "outputs/x_original.txt")
-    assert "no edits" in text
-    assert "debug bundle" not in text
-    assert "transcript:   outputs/x_original.txt" in text
-
-
 def unedited(*contents: str, reasoning: str = "", label: Label | None = None) -> str:
     """The failure of a case whose turns say this."""
     messages = tuple({"role": "assistant", "content": content} for content in contents)
     case = make_case(make_spec(test="agent_positives"), edited=False)
     case = replace(case, outcome=replace(case.outcome, messages=messages), label=label)
-    return explained(case, debug_bundle=None, reasoning=reasoning)
+    return explained(case, reasoning=reasoning)
 
 
 def test_of_a_case_without_edits_the_last_turns_are_shown_that_fit() -> None:
@@ -184,14 +174,13 @@ def test_long_texts_are_bounded_and_say_what_is_missing() -> None:
     text = explained(case)
     assert len(text.splitlines()) < 140
     assert "more lines)" in text
-    assert "in the debug bundle)" in text
 
 
 def test_many_edits_are_bounded() -> None:
     edits = tuple(make_edit("old text", f"new text {number}", 1) for number in range(9))
     text = explained(replace(make_case(), outcome=PerturbationOutcome(MESSAGES, edits=edits)))
     assert "9 edits made this case" in text
-    assert "3 more edits in the debug bundle" in text
+    assert "3 more edits)" in text
 
 
 def test_diff_shows_the_changed_sentence_with_its_neighbours() -> None:

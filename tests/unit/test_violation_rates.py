@@ -15,7 +15,8 @@ from pytest_jrh.config.probes import expand
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.config.suite import LabelSettings, Suite, SuiteTest
 from pytest_jrh.core.model import CaseResult, Label, Outcome, RunSummary
-from pytest_jrh.reports.grounds import label_data, rate_sentences
+from pytest_jrh.reports.grounds import rate_sentences
+from pytest_jrh.reports.json_values import label_data
 from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates

@@ -1,0 +1,595 @@
+"""The files that RAND's harness writes, for a config of RAND's or with `output.rand`: tables of the
+cases as they were made and of each judge's results, a JSON report of each judge, a summary of the
+made cases, and a debug bundle of each case that somebody may want to look at.
+
+A table and a bundle are written in one pass, which reads each record once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.files import atomic_write, file_name_part, inside
+from pytest_jrh.core.ids import artifact_stem
+from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.stages import EDITOR
+from pytest_jrh.core.text import counted, one_line, shortened, visible
+from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.reports.case_facts import (
+    SYNTHETIC_COLUMNS,
+    result_facts,
+    result_row,
+    synthetic_row,
+)
+from pytest_jrh.reports.json_values import (
+    decision_data,
+    flickering_data,
+    interval_data,
+    label_data,
+    panel_data,
+    table_data,
+)
+from pytest_jrh.reports.probes import probe_data
+from pytest_jrh.reports.provenance import origin_data
+from pytest_jrh.reports.session import scales
+from pytest_jrh.reports.shown import shown_count, shown_data
+from pytest_jrh.reports.spending import total_spending
+from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
+from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
+from pytest_jrh.stats.metrics import metric
+from pytest_jrh.stats.panels import panels
+from pytest_jrh.stats.probes import probe_tables
+from pytest_jrh.stats.statistics import accuracy_of, tabulate
+from pytest_jrh.store.outputs import cause
+from pytest_jrh.store.records import to_record
+from pytest_jrh.store.tables import Sink, table_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, CaseSpec, Message, Rubric, Spending
+    from pytest_jrh.judges.judge import JudgeSettings
+    from pytest_jrh.reports.session import SuiteRun
+    from pytest_jrh.reports.suite_files import Assembler, Item
+    from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.panels import Panel
+    from pytest_jrh.store.outputs import Outputs
+    from pytest_jrh.store.spools import ReadCase, RecordIndex
+    from pytest_jrh.store.tables import Columns, TableRow
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMaterial:
+    """What a report may use of one suite, beside the session's other suites.
+
+    `results` are in the suite's order, with those of earlier sessions that still hold; `session`
+    says how many of them this session ran. `panel` is all judges taken together.
+    """
+
+    run: SuiteRun
+    results: Sequence[CaseResult]
+    decision: Decision | None
+    panel: Panel | None
+    session: Mapping[str, Any]
+
+    @property
+    def suite(self) -> Suite:
+        """The suite itself."""
+        return self.run.suite
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCase:
+    """A case as it is on the disk, its transcript where it was made, and its results."""
+
+    spec: CaseSpec
+    case: Case | None
+    transcript: str | None
+    results: Sequence[CaseResult]
+
+
+class CaseTable(NamedTuple):
+    """A CSV or XLSX file with rows of cases: `rows` are what one case adds to it."""
+
+    path: Path
+    columns: Columns
+    rows: Callable[[MadeCase], Iterable[TableRow]]
+
+
+def write_rand_files(
+    run: SuiteRun,
+    items: Sequence[Item],
+    assembled: Assembler,
+    decision: Decision | None,
+    outputs: Outputs,
+    *,
+    interrupted: bool,
+) -> None:
+    """Write all of them; what cannot be written is a sentence, and the others are written."""
+    suite = run.suite
+    write_summaries(suite, items, assembled, outputs)
+    material = _material(run, items, decision, interrupted=interrupted)
+    CaseFiles(suite, assembled, outputs).write(items, material)
+    names = judge_file_names(suite)
+    for judge in suite.judges:
+        results = []
+        for result in material.results:
+            if result.judge == (judge.name or "") and result.outcome != "generated":
+                results.append(result)
+        report = judge_report(material, judge, results)
+        outputs.write_json(suite.results_dir / f"{names[judge.name]}_report.json", report)
+
+
+def _material(
+    run: SuiteRun, items: Sequence[Item], decision: Decision | None, *, interrupted: bool
+) -> SuiteMaterial:
+    results = [item.result for item in items if item.result is not None]
+    earlier = sum(item.kept for item in items)
+    ran = len(results) - earlier
+    subset = {} if run.subset is None else {"subset": run.subset[0]}
+    return SuiteMaterial(
+        run,
+        results,
+        decision,
+        next(iter(panels(results)), None),
+        # The gate decided about the cases of this session alone.
+        {
+            "cases": ran,
+            "kept": earlier,
+            "of": ran if run.cases is None else len(run.cases.specs),
+            "interrupted": interrupted,
+            **subset,
+            **_model_changes(run),
+        },
+    )
+
+
+def judge_report(
+    material: SuiteMaterial,
+    judge: JudgeSettings,
+    results: Sequence[CaseResult],
+) -> dict[str, Any]:
+    """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
+    them.
+
+    Figures that cannot be computed are null, with the reason. `schema/report.schema.json` describes
+    the file.
+    """
+    suite, run = material.suite, material.run
+    levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
+    plain = [result for result in results if not result.spec.derived]
+    metrics: dict[str, Any] = {}
+    for test in suite.tests:
+        if test.evaluate and not KINDS[test.name].derived:
+            of_test = [result for result in plain if result.spec.test == test.name]
+            metrics[test.name] = _test_report(suite.metric, of_test)
+    reworded = {}
+    for (_, rubric), cases in reworded_rubrics(results).items():
+        reworded[rubric] = _ids(cases)
+    return {
+        "format": 2,
+        "meta_data": {
+            "module_name": suite.module_name,
+            "dataset": suite.dataset_name,
+            "autograder_model": judge.label,
+            "suite": suite.name,
+            "judge": judge.name,
+            "mode": suite.mode,
+        },
+        "provenance": None if run.origin is None else origin_data(run.origin, judge.name or ""),
+        "all_metrics": metrics,
+        "spending": _spending(total_spending(results)),
+        "statistics": table_data(tabulate(results, scales(levels))),
+        "probes": probe_data(probe_tables(results)),
+        "repeats": judge.repeats,
+        "flickering": flickering_data(plain),
+        "labels": label_data(judge.name or "", plain, run.grounds),
+        "gate": None if material.decision is None else decision_data(material.decision),
+        "panel": None if material.panel is None else panel_data(material.panel),
+        "reworded": reworded,
+        "altered": _ids(altered_cases(results)),
+        "contradicting": list(map(_ids, contradicting_cases(results))),
+        **shown_data(plain),
+        "session": material.session,
+    }
+
+
+def _ids(results: Iterable[CaseResult]) -> list[str]:
+    return [result.case_id for result in results]
+
+
+def _spending(spending: Spending) -> dict[str, Any]:
+    unpriced = f"{spending.unpriced} calls have no known price" if spending.unpriced else None
+    return {
+        "input_tokens": spending.usage.input_tokens,
+        "output_tokens": spending.usage.output_tokens,
+        "cost": None if unpriced else spending.cost,
+        "cost_reason": unpriced,
+    }
+
+
+def judge_file_names(suite: Suite) -> dict[str | None, str]:
+    """What names each judge in file names: its model, with its name where models are shared."""
+    names: dict[str | None, str] = {}
+    models = [file_name_part(judge.label) for judge in suite.judges]
+    counts = Counter(map(str.lower, models))
+    taken = set()
+    for judge, model in zip(suite.judges, models, strict=True):
+        base = model
+        if counts[model.lower()] > 1:
+            base = f"{model}_{file_name_part(judge.name or 'judge')}"
+        name, number = base, 1
+        while name.lower() in taken:
+            number += 1
+            name = f"{base}_{number}"
+        taken.add(name.lower())
+        names[judge.name] = name
+    return names
+
+
+def _pass_rate(accuracy: float) -> str:
+    """RAND's text, which is a number: never 100.00% where a case is wrong."""
+    return f"{min(accuracy, 0.9999) if accuracy < 1 else accuracy:.2%}"
+
+
+def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
+    judged = [result for result in results if result.outcome in JUDGED]
+    groups = group_stats(results)
+    total = ResultColumns.of(results).counts()
+    figure = metric(
+        metric_name,
+        [result.label for result in judged if result.label is not None],
+        [result.score for result in judged if result.label is not None],
+    )
+    accuracy = accuracy_of(judged)
+    return {
+        "metrics": {
+            "pass_rate": None if total.accuracy is None else _pass_rate(total.accuracy),
+            "passed": total.agree,
+            "total": total.n,
+            "metric_type": metric_name,
+            "metric_score": figure.value,
+            "metric_reason": figure.reason,
+            "accuracy": total.accuracy,
+        },
+        "interval": interval_data(accuracy),
+        "rand": {
+            "bootstrap": {
+                "mean": accuracy.value,
+                "lower_ci": accuracy.lower,
+                "upper_ci": accuracy.upper,
+                "reason": accuracy.interval_reason,
+                "of": "accuracy",
+            },
+        },
+        "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
+        "unverified_labels": total.unverified,
+        "rubrics": {group.rubric: _figures(group) for group in groups},
+    }
+
+
+def _figures(group: GroupStats) -> dict[str, Any]:
+    return {
+        "n": group.n,
+        "agree": group.agree,
+        "disagree": group.disagree,
+        "no_case": group.no_case,
+        "unscored": group.unscored,
+        "unverified_labels": group.unverified,
+        "accuracy": group.accuracy,
+    }
+
+
+SYNTHETIC_NAME = "synthetic_agent_perturbation"
+
+
+def case_tables(suite: SuiteMaterial) -> Iterator[CaseTable]:
+    """The tables of a suite: CSV or XLSX, as the config's `output_file_format` says."""
+    folder = suite.suite.results_dir
+    suffix, _ = table_format(suite.suite.table_format)
+    editor = suite.suite.stages.get(EDITOR.name)
+    yield CaseTable(
+        folder / f"{SYNTHETIC_NAME}.{suffix}",
+        SYNTHETIC_COLUMNS,
+        _synthetic(editor.temperature if editor is not None else None),
+    )
+    rubrics = {rubric.id: rubric for rubric in suite.suite.rubrics}
+    evaluated = sorted(test.name for test in suite.suite.tests if test.evaluate)
+    for test in evaluated:
+        derived = KINDS[test].derived
+        for judge, name in judge_file_names(suite.suite).items():
+            path = folder / f"{test}_results_{name}.{suffix}"
+            facts = result_facts(
+                repeated=suite.suite.repeats_of(judge) > 1,
+                derived=derived,
+                shown=_is_shown_known(suite.results, test, judge or ""),
+            )
+            columns = [fact.name for fact in facts]
+            yield CaseTable(path, columns, _results(test, judge, rubrics))
+
+
+def _is_shown_known(results: Iterable[CaseResult], test: str, judge: str) -> bool:
+    """Whether it is known of a case what its judge was shown."""
+    of_test = [result for result in results if (result.spec.test, result.judge) == (test, judge)]
+    return any(shown_count(of_test, whole=whole).known for whole in (False, True))
+
+
+def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(made: MadeCase) -> Iterator[TableRow]:
+        if made.case is not None:
+            case = made.case
+            if any(result.extra.altered for result in made.results):
+                case = replace(case, verified=False)
+            yield synthetic_row(case, temperature=temperature, transcript=made.transcript)
+
+    return rows
+
+
+def _results(
+    test: str, judge: str | None, rubrics: Mapping[str, Rubric]
+) -> Callable[[MadeCase], Iterator[TableRow]]:
+    def rows(made: MadeCase) -> Iterator[TableRow]:
+        if made.spec.test != test:
+            return
+        for result in made.results:
+            if result.judge == (judge or ""):
+                yield result_row(
+                    result,
+                    made.case,
+                    transcript=made.transcript,
+                    rubric=rubrics.get(result.spec.rubric_id) if result.extra.reworded else None,
+                )
+
+    return rows
+
+
+_LONGEST_REASON = 200
+
+
+def perturbations_summary(
+    previous: Mapping[str, Any], index: RecordIndex, results: Iterable[CaseResult]
+) -> dict[str, Any]:
+    """Count the cases in a folder per suite, test and rubric.
+
+    `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
+    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric, so other
+    suites' and deselected rubrics' are taken over from the `previous` summary. `results` holds one
+    result per generated case, and no `unscored` one whose case was made.
+    """
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for entry in index.entries.values():
+        spec = entry.spec
+        group = groups.setdefault((spec.suite, spec.test, spec.rubric_id), _no_cases())
+        group["cases"] += 1
+        group["verified"] += entry.verified
+        group["human_reviewed"] += entry.human_reviewed
+    asked: set[tuple[str, str, str]] = set()
+    for result in results:
+        key = (result.spec.suite, result.spec.test, result.spec.rubric_id)
+        asked.add(key)
+        group = groups.setdefault(key, _no_cases())
+        if result.outcome == "no_case":
+            group["no_case"] += 1
+            reasons = group["no_case_reasons"]
+            reason = shortened(one_line(result.why.text), _LONGEST_REASON) or "no reason given"
+            reasons[reason] = reasons.get(reason, 0) + 1
+        elif result.outcome in UNSCORED:
+            group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
+    for key, old in _groups_of(previous):
+        if key not in asked:
+            group = groups.setdefault(key, _no_cases())
+            for name in ("no_case", "no_case_reasons", "unscored"):
+                group[name] = old[name]
+    suites: dict[str, Any] = {}
+    for (suite, test, rubric), group in groups.items():
+        suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
+    return {"format": 1, "records_of_other_tools": len(index.foreign), "suites": suites}
+
+
+def _no_cases() -> dict[str, Any]:
+    return {
+        "cases": 0,
+        "verified": 0,
+        "human_reviewed": 0,
+        "no_case": 0,
+        "no_case_reasons": {},
+        "unscored": {},
+    }
+
+
+def _groups_of(
+    summary: Mapping[str, Any],
+) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
+    for suite, tests in summary.get("suites", {}).items():
+        for test, rubrics in tests.items():
+            for rubric, group in rubrics.items():
+                yield (suite, test, rubric), group
+
+
+SUMMARY_NAME = "agent_perturbations_summary.json"
+
+
+def write_summaries(
+    suite: Suite, items: Sequence[Item], assembled: Assembler, outputs: Outputs
+) -> None:
+    """Count the cases of each folder, and why others are none."""
+    if suite.frozen is not None:
+        return
+    # Of the judges of a case, this session's results count before those of earlier ones.
+    ordered = sorted(items, key=lambda item: not item.kept)
+    for folder, index in assembled.indexes.items():
+        tests = {test.name for test in suite.tests if test.output_dir == folder}
+        ran = {}
+        for item in ordered:
+            if item.spec.test in tests and item.result is not None and not item.spec.variant:
+                ran[item.made_id] = item.result
+        results = []
+        for made_id, result in ran.items():
+            if made_id not in assembled.made or result.outcome not in UNSCORED:
+                results.append(result)
+        path = folder / SUMMARY_NAME
+        summary = perturbations_summary(_previous(path), index, results)
+        outputs.write_json(path, summary, sort=True)
+
+
+def _previous(path: Path) -> Mapping[str, Any]:
+    """The summary that is there, if it is one of ours."""
+    with contextlib.suppress(OSError, ValueError):
+        previous = json.loads(path.read_text("utf-8"))
+        if isinstance(previous, dict) and previous.get("format") == 1:
+            return previous
+    return {}
+
+
+class CaseFiles:
+    """Writes tables and debug bundles, without keeping a record."""
+
+    def __init__(self, suite: Suite, assembled: Assembler, outputs: Outputs) -> None:
+        self._suite = suite
+        self._assembled = assembled
+        self._outputs = outputs
+        self._folders = {test.name: test.output_dir for test in suite.tests}
+        # The bundles that could not be written.
+        self._unwritten: list[str] = []
+
+    def write(self, items: Sequence[Item], material: SuiteMaterial) -> None:
+        """Write them; what cannot be read or written is a sentence."""
+        if notice := table_format(self._suite.table_format)[1]:
+            self._outputs.problems.append(notice)
+        by_case: dict[str, list[Item]] = {}
+        for item in items:
+            by_case.setdefault(item.made_id, []).append(item)
+        with contextlib.ExitStack() as stack:
+            sinks = []
+            for table in case_tables(material):
+                sink = stack.enter_context(Sink(table.path, table.columns, self._outputs))
+                sinks.append((table, sink))
+            readers = self._assembled.readers(stack)
+            for made_id, case_items in by_case.items():
+                spec = case_items[0].spec
+                folder = self._folders[spec.test]
+                case = self._read(made_id, case_items, readers[folder])
+                if case is not None:
+                    self._write_bundle(case_items, folder, case)
+                made = MadeCase(
+                    spec=spec,
+                    case=case,
+                    transcript=None if case is None else render_transcript(case.messages),
+                    results=[item.result for item in case_items if item.result is not None],
+                )
+                for table, sink in sinks:
+                    for row in table.rows(made):
+                        sink(row)
+        if self._unwritten:
+            bundles = counted(len(self._unwritten), "debug bundle")
+            self._outputs.problem(
+                f"{bundles} could not be written, the first of them {self._unwritten[0]}."
+            )
+
+    def _write_bundle(self, items: Sequence[Item], folder: Path, case: Case) -> None:
+        """Write the debug bundle of a case, where there is anything to look at."""
+        if not _is_looked_at(case, items):
+            return
+        paths = debug_paths(folder, items[0].spec)
+        try:
+            self._outputs.paths += write_debug(case, paths)
+        except OSError as error:
+            self._unwritten.append(f"{paths.of(case)[0]}: {cause(error)}")
+
+    def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> Case | None:
+        """Read the record of a case of this run, where there is one."""
+        if not self._assembled.is_of_run(made_id, items):
+            return None
+        try:
+            case = read(made_id)
+        except OSError as error:
+            self._outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
+            return None
+        except InputError as error:
+            self._outputs.problem(f"The record of {made_id} cannot be used: {error}")
+            return None
+        # Spools hold no secrets; a record of another session may hold one that is a secret here.
+        made_now = made_id in self._assembled.made
+        cleaned: Case | None = case if made_now else self._outputs.redactor.value(case)
+        return cleaned
+
+
+def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:
+    """Whether this session has anything to look at in a case: an edit, or a wrong verdict."""
+    for item in items:
+        is_wrong = item.result is not None and item.result.outcome == "disagree"
+        if not item.kept and (case.outcome.edits or is_wrong):
+            return True
+    return False
+
+
+# RAND's keys, and ours beside them.
+_AUDITED = ("run_id", "epoch", "case_id", "expected", "verified", "target_rubric")
+
+
+_AUDITED_OF_EDITS = ("failure_confirmed", "failure_rationale", "final_summary", "plan")
+
+
+@dataclass(frozen=True, slots=True)
+class DebugPaths:
+    """Where the bundle of a case is, or will be once it is written."""
+
+    audit: Path
+    original: Path
+    perturbed: Path
+
+    def of(self, case: Case) -> tuple[Path, ...]:
+        """Those that are of this case: all three of one with edits."""
+        if not case.outcome.edits:
+            return (self.original,)
+        return self.audit, self.original, self.perturbed
+
+
+def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
+    """Name the files of a case's bundle in a test's `output.dir`."""
+    stem, folder = artifact_stem(spec), output_dir / "debug"
+    return DebugPaths(
+        inside(folder, f"{stem}_edits_audit.json"),
+        inside(folder / "transcripts", f"{stem}_original.txt"),
+        inside(folder / "transcripts", f"{stem}_perturbed.txt"),
+    )
+
+
+def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
+    """Write the bundle of a case that has edits; of one without edits only its transcript.
+
+    Transcripts are written for reading: reasoning shown, control characters as escapes.
+    """
+    _write_transcript(paths.original, case.run.messages)
+    if case.outcome.edits:
+        _write_transcript(paths.perturbed, case.messages)
+        _write_audit(case, paths.audit)
+    return paths.of(case)
+
+
+def _write_transcript(path: Path, messages: Sequence[Message]) -> None:
+    atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
+
+
+def _write_audit(case: Case, path: Path) -> None:
+    record = to_record(case)
+    perturbation = record["perturbation"]
+    audit = {name: record[name] for name in _AUDITED}
+    audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
+    audit["edits"] = perturbation["steps"]
+    atomic_write(path, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
+
+
+def _model_changes(run: SuiteRun) -> dict[str, Any]:
+    """The models that answered as another version, as a key of the report; empty if none."""
+    changes = [asdict(change) for change in run.model_changes]
+    return {"model_changes": changes} if changes else {}
