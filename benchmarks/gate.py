@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from benchmarks.checks import Check, error_of, mean, table
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import CaseResult, CaseSpec
-from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short
+from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.wording import is_better
 from pytest_jrh.store.results import case_result
@@ -163,11 +163,13 @@ class Session:
         for name, label, scores in zip(
             self.made.ids, self.made.labels.tolist(), self.before.tolist(), strict=True
         ):
-            score = _majority(scores)
-            outcome: Literal["agree", "disagree"] = "agree" if score == label else "disagree"
-            several = tuple(scores) if len(scores) > 1 else ()
-            lines[name] = BaselineCase(
-                name, short(DIGEST), short(EARLIER), outcome, score, scores=several
+            lines[name] = CaseResult(
+                name,
+                label=label,
+                case_digest=DIGEST,
+                judge_digest=EARLIER,
+                scores=tuple(scores),
+                reasons=("",) * len(scores),
             )
         return Baseline(lines)
 
@@ -191,7 +193,14 @@ def results_of(made: _Made, verdicts: Verdicts, judge: str = NOW) -> list[CaseRe
 
 def _result(spec: CaseSpec, name: str, label: int, scores: Sequence[int], judge: str) -> CaseResult:
     result = case_result(spec, None, judge_digest=judge)
-    return replace(result, case_id=name, label=label, case_digest=DIGEST, scores=tuple(scores))
+    return replace(
+        result,
+        case_id=name,
+        label=label,
+        case_digest=DIGEST,
+        scores=tuple(scores),
+        reasons=("",) * len(scores),
+    )
 
 
 def _majority(scores: Sequence[int]) -> int | None:

@@ -212,3 +212,6 @@ def covers(recorded: str, text: str) -> bool:
     # looked at: a text may hold the mark any number of times.
     middle = "".join(rf"(?>{_OF_A_WORD}+?{part})" for part in middle_parts)
     return re.fullmatch(f"{re.escape(first)}{middle}{_OF_A_WORD}+{last}", text) is not None
+
+
+NO_SECRETS = Redactor()

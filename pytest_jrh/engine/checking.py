@@ -36,9 +36,8 @@ from pytest_jrh.sources.verdict_tables import (
     cases_of,
     choose_columns,
 )
-from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, short, update
+from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.store.baseline import KeptVerdict
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
@@ -235,7 +234,7 @@ def _checked(
         nodes=made.nodes,
         rubrics=made.rubrics,
         grounds={suite: Grounds(ordinal=bool(table.values.scale))},
-        earlier=made.earlier,
+        earlier=made.lines,
         is_table=True,
     )
     return CheckedTable(table, session, judges)
@@ -269,14 +268,12 @@ _NOW, _EARLIER = "now", "earlier"
 
 class _Maker:
     """Makes of the cases of a table the `results`, by case and judge, and the `lines` of a
-    baseline, with its verdicts in `earlier`; `nodes` are what reports call a case: its line and its
-    name.
+    baseline; `nodes` are what reports call a case: its line and its name.
     """
 
     def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
         self.results: dict[tuple[CaseKey, str], CaseResult] = {}
-        self.lines: dict[str, BaselineCase] = {}
-        self.earlier: dict[str, KeptVerdict] = {}
+        self.lines: dict[str, CaseResult] = {}
         self.nodes: dict[str, str] = {}
         self.rubrics: dict[tuple[str, str], Rubric] = {}
         self._suite = suite
@@ -311,9 +308,6 @@ class _Maker:
                 spec = self._spec(case, judge) if result is None else result.spec
                 results.append(_result(spec, case, its_judge, label, _EARLIER))
         self.lines.update(update(Baseline(), results, Scope.of(())).baseline.cases)
-        for result in results:
-            kept = KeptVerdict(result.case_id, short(_EARLIER), result.score, result.reasoning)
-            self.earlier[result.case_id] = kept
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         columns, key = self._table.columns, case.key

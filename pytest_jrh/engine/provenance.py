@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.judges.judge import JudgeSettings
-    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt
+    from pytest_jrh.stats.baseline import JudgePrompt
+    from pytest_jrh.store.baseline import BaselineFile
 
 
 def commit_of(folder: Path) -> str:
@@ -172,7 +173,7 @@ def _change(
     end = f"-{node_part(settings.name)}]" if settings.name else ""
     cases = baseline.content.cases.values() if baseline.content is not None else ()
     fingerprints = {
-        case.judge_fingerprint
+        short(case.judge_digest)
         for case in cases
         if suite_of(case.case_id) == suite and case.case_id.endswith(end)
     }
@@ -180,7 +181,8 @@ def _change(
         return ""
     if fingerprints == {fingerprint}:
         return "same"
-    former_prompts = map(baseline.kept.prompts.get, fingerprints - {fingerprint})
+    prompts = baseline.content.prompts if baseline.content is not None else {}
+    former_prompts = map(prompts.get, fingerprints - {fingerprint})
     texts = {kept_prompt.text for kept_prompt in former_prompts if kept_prompt is not None}
     if prompt is None or not texts:
         return "judge"

@@ -167,7 +167,7 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     if problems:
         raise _unusable("the suite", problems, session.redactor)
     try:
-        _ = session.baseline.kept
+        _ = session.baseline.content
     except InputError as error:
         raise _unusable("the baseline", error.problems, session.redactor) from None
     session.check_budget()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.store.baseline import PromptChange
+    from pytest_jrh.stats.baseline import PromptChange
 
 
 # GitHub shows ten annotations of a kind per step, and drops the others without a word.

@@ -23,7 +23,7 @@ from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
 from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
-from pytest_jrh.stats.baseline import Scope, compare
+from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.store.baseline import BaselineFile, JudgePrompt, KeptVerdict, PromptChange
+    from pytest_jrh.store.baseline import BaselineFile
     from pytest_jrh.store.results import SuiteCases
     from pytest_jrh.store.spools import RecordEntry
 
@@ -410,7 +410,7 @@ def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
     changes: list[PromptChange] = []
     if content is not None:
         comparison = compare(content, run.results, scope)
-        changes = baseline.kept.changes(comparison, _prompts([run], settings))
+        changes = content.changes(comparison, _prompts([run], settings))
     reworded = {
         change.now.judge
         for change in changes
@@ -443,7 +443,8 @@ def _session(
     commands: dict[str, str] = {}
     rubrics = {}
     extents = {}
-    earlier: dict[str, KeptVerdict] = {}
+    earlier: dict[str, CaseResult] = {}
+    content = settings.baseline.content
     tolerated: set[str] = set()
     prompt_changes: list[PromptChange] = []
     prompts = _prompts(runs, settings)
@@ -461,9 +462,9 @@ def _session(
         interrupted = _interrupted(decision, settings)
         extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
         comparison = decision.comparison
-        if comparison is not None:
-            earlier |= settings.baseline.kept.of(comparison)
-            prompt_changes += settings.baseline.kept.changes(comparison, prompts)
+        if comparison is not None and content is not None:
+            earlier |= {pair.now.case_id: pair.before for pair in comparison.pairs}
+            prompt_changes += content.changes(comparison, prompts)
     return Session(
         tuple(results),
         decisions=decisions,

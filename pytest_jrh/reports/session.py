@@ -18,11 +18,11 @@ from pytest_jrh.core.text import counted, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.spending import total_spending
+from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
 from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.panels import Panel, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
-from pytest_jrh.store.baseline import KeptVerdict, PromptChange
 from pytest_jrh.store.labels import Grounds
 from pytest_jrh.store.spools import RecordIndex
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
-    from pytest_jrh.store.baseline import JudgePrompt
     from pytest_jrh.store.results import SuiteCases
 
 
@@ -114,7 +113,7 @@ class Session:
     record_command: str = ""
     extents: Mapping[str, Extent] = field(default_factory=dict)
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
-    earlier: Mapping[str, KeptVerdict] = field(default_factory=dict)
+    earlier: Mapping[str, CaseResult] = field(default_factory=dict)
     prompt_changes: Sequence[PromptChange] = ()
     origin: SessionOrigin = NO_ORIGIN
     unreported: Sequence[CaseResult] = ()

@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.baseline import PromptChange
     from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.store.baseline import PromptChange
 
 
 _STYLES: Mapping[Weight, str] = {

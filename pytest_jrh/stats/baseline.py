@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple
 
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.diffs import shared_ends
+from pytest_jrh.core.model import (
+    JUDGED,
+    NOTHING_WRONG,
+    UNSCORED,
+    CaseResult,
+    CaseSpending,
+    Extra,
+)
 
 DIGEST_LENGTH = 16
 NEVER_REPORTED = "never reported"
@@ -17,40 +25,56 @@ CASE_CHANGED = "the case has changed: another rubric text, transcript or label"
 
 
 @dataclass(frozen=True, slots=True)
-class BaselineCase:
-    """One line of the baseline; `reason` is written by a person and kept by updates.
-
-    Digest and fingerprint are the first 16 hex digits, so that a line stays readable. `score` is
-    None where repeats have no majority. `scores` are those of several repeats, and empty where the
-    case was judged once.
+class JudgePrompt:
+    """The prompt of a judge of a suite; `judge` is empty for its only one, `judge_digest` cut as in
+    the baseline, `file` empty for a built-in prompt, and where it is read from a baseline.
     """
 
-    case_id: str
-    case_digest: str
-    judge_fingerprint: str
-    outcome: Literal["agree", "disagree"]
-    score: int | None
-    reason: str = ""
-    scores: tuple[int, ...] = ()
+    suite: str
+    judge: str
+    judge_digest: str
+    text: str
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptChange:
+    """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
+    one, None where it was not kept.
+    """
+
+    now: JudgePrompt
+    before: str | None
 
     @property
-    def all_scores(self) -> tuple[int, ...]:
-        """The scores of all repeats, also where there was one."""
-        return self.scores or (() if self.score is None else (self.score,))
+    def lines(self) -> tuple[int, int]:
+        """The first and the last line of the prompt that are others than before, from 1."""
+        if self.before is None:
+            return 1, 1
+        old, new = self.before.splitlines(), self.now.text.splitlines()
+        same_first, same_last = shared_ends(old, new)
+        first = max(1, min(same_first + 1, len(new)))
+        return first, max(first, len(new) - same_last)
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The accepted verdicts, by case id."""
+    """The accepted verdicts, lines of a ledger by case id, and prompts by the digest of their
+    judge.
 
-    cases: Mapping[str, BaselineCase] = field(default_factory=dict)
+    Digests are their first 16 hex digits, so that a line stays readable. `extra.reason` is written
+    by a person and kept by updates. Lines of the first format have no label.
+    """
 
-    def match(self, result: CaseResult) -> BaselineCase | None:
-        """Look up the line of the case that was judged: same id, same digest."""
+    cases: Mapping[str, CaseResult] = field(default_factory=dict)
+    prompts: Mapping[str, JudgePrompt] = field(default_factory=dict)
+
+    def match(self, result: CaseResult) -> Pair | None:
+        """The case that was judged and its line: same id, same digest."""
         line = self.cases.get(result.case_id)
-        if line is None or line.case_digest != short(result.case_digest):
+        if line is None or short(line.case_digest) != short(result.case_digest):
             return None
-        return line
+        return Pair(line, result)
 
     def of_subset(self, cases: Collection[str], suites: Collection[str]) -> Baseline:
         """The baseline with these cases alone of the suites, as ids name them."""
@@ -58,7 +82,24 @@ class Baseline:
         for case_id, line in self.cases.items():
             if case_id in cases or suite_of(case_id) not in suites:
                 lines[case_id] = line
-        return Baseline(lines)
+        return Baseline(lines, self.prompts)
+
+    def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
+        """Of the judges that are not those of the baseline, the prompts before and now, as far as
+        they are known.
+        """
+        changes = []
+        for prompt in prompts:
+            earlier = set()
+            for pair in comparison.pairs:
+                is_of_judge = (pair.now.suite, pair.now.judge) == (prompt.suite, prompt.judge)
+                if is_of_judge and not pair.same_judge:
+                    earlier.add(short(pair.before.judge_digest))
+            if not earlier:
+                continue
+            kept = sorted(earlier & self.prompts.keys())
+            changes.append(PromptChange(prompt, self.prompts[kept[0]].text if kept else None))
+        return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +133,18 @@ class Scope:
 class Pair(NamedTuple):
     """A case with a verdict on both sides: its line, and what it came to now."""
 
-    before: BaselineCase
+    before: CaseResult
     now: CaseResult
 
     @property
     def same_judge(self) -> bool:
         """Whether both verdicts are of one judge (model, prompt, parameters)."""
-        return self.before.judge_fingerprint == short(self.now.judge_digest)
+        return short(self.before.judge_digest) == short(self.now.judge_digest)
 
     @property
     def was_right(self) -> bool:
-        """Whether the majority of its verdicts was right."""
-        return self.before.outcome == "agree"
+        """Whether the majority of its verdicts was right: the label is that of now."""
+        return self.before.score == self.now.label
 
     @property
     def is_right(self) -> bool:
@@ -198,8 +239,13 @@ def compare(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> 
     return Comparison(tuple(pairs), not_comparable)
 
 
-def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> Update:
-    """Update a baseline with a session's verdicts, and leave all other lines unchanged.
+def update(
+    baseline: Baseline,
+    results: Iterable[CaseResult],
+    scope: Scope,
+    prompts: Iterable[JudgePrompt] = (),
+) -> Update:
+    """Update a baseline with a session's verdicts and prompts, and leave all other lines unchanged.
 
     Cases that were deselected, belong to other suites, are unscored or were never reported keep
     their lines. A line is removed where its case is no longer in the suite, or has no
@@ -221,14 +267,17 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
     for case_id in removed:
         del cases[case_id]
     before = baseline.cases
+    judges = {short(line.judge_digest) for line in cases.values()}
+    all_prompts = {**baseline.prompts, **{prompt.judge_digest: prompt for prompt in prompts}}
+    used = {digest: prompt for digest, prompt in all_prompts.items() if digest in judges}
     return Update(
-        Baseline(dict(sorted(cases.items()))),
+        Baseline(dict(sorted(cases.items())), used),
         added=tuple(sorted(cases.keys() - before.keys())),
         changed=tuple(
             sorted(
                 case_id
                 for case_id in cases.keys() & before.keys()
-                if cases[case_id] != before[case_id]
+                if _verdict(cases[case_id]) != _verdict(before[case_id])
             )
         ),
         removed=tuple(sorted(removed)),
@@ -237,7 +286,7 @@ def update(baseline: Baseline, results: Iterable[CaseResult], scope: Scope) -> U
 
 
 def _one_sided(
-    case_id: str, result: CaseResult | None, before: BaselineCase | None, scope: Scope
+    case_id: str, result: CaseResult | None, before: CaseResult | None, scope: Scope
 ) -> str:
     """Why a case cannot be compared; None where it can, or has no verdict on either side."""
     judged = result is not None and result.outcome in JUDGED
@@ -247,19 +296,23 @@ def _one_sided(
         return NEVER_REPORTED if case_id in scope.selected else NOT_IN_SUITE
     if not judged:
         return f"no verdict now: {result.outcome}"
-    return CASE_CHANGED if before.case_digest != short(result.case_digest) else ""
+    return CASE_CHANGED if short(before.case_digest) != short(result.case_digest) else ""
 
 
-def _line(result: CaseResult, before: BaselineCase | None) -> BaselineCase:
+def _line(result: CaseResult, before: CaseResult | None) -> CaseResult:
     """The line of a verdict, with what it keeps of the line before."""
     assert result.case_digest
     assert result.judge_digest
-    return BaselineCase(
-        result.case_id,
-        short(result.case_digest),
-        short(result.judge_digest),
-        cast("Literal['agree', 'disagree']", result.outcome),
-        result.score,
-        before.reason if before is not None else "",
-        result.scores if len(result.scores) > 1 else (),
+    return replace(
+        result,
+        case_digest=short(result.case_digest),
+        judge_digest=short(result.judge_digest),
+        why=NOTHING_WRONG,
+        spending=CaseSpending(),
+        extra=Extra(reason=before.extra.reason if before is not None else ""),
     )
+
+
+def _verdict(line: CaseResult) -> tuple[str, str, tuple[int, ...]]:
+    """What an update changes; reasonings are others each time that a judge is asked."""
+    return short(line.case_digest), short(line.judge_digest), line.scores

@@ -176,8 +176,9 @@ def tolerated(
     before = baseline.match(result) if baseline else None
     if accepts and (baseline is None or result.case_id not in baseline.cases):
         return ACCEPTED
-    if before is not None and before.outcome == "disagree":
-        return f"{WRONG_BEFORE}: {before.reason}" if before.reason else WRONG_BEFORE
+    if before is not None and not before.was_right:
+        reason = before.before.extra.reason
+        return f"{WRONG_BEFORE}: {reason}" if reason else WRONG_BEFORE
     return LEFT_TO_THE_GATE if accepts or is_active(rules, baseline) else None
 
 

@@ -1,7 +1,5 @@
-"""The file of `--jrh-baseline`: JSON to commit, sorted, one case per line.
-
-Beside it is kept what the judges said and their prompts, for reports to show old and new side by
-side. Nothing is decided by that: a baseline is compared without it, too.
+"""The file of `--jrh-baseline`: a ledger to commit, without what cases took, and before it a line
+for each judge with its prompt, for reports to show old and new side by side.
 """
 
 from __future__ import annotations
@@ -9,122 +7,71 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.core.diffs import shared_ends
-from pytest_jrh.core.documents import misfit, read_json, read_text, shown
+from pytest_jrh.core.documents import misfit, read_json, read_text
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, is_missing, lines_of, relative_path
-from pytest_jrh.core.model import JUDGED
-from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.model import CaseResult, Extra
+from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges import PromptJudge
-from pytest_jrh.stats.baseline import DIGEST_LENGTH, Baseline, BaselineCase, short, update
+from pytest_jrh.sources.tables import LEDGER_FORMAT
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, short, suite_of, update
 from pytest_jrh.stats.decision import tolerated
+from pytest_jrh.store.ledger import line_data, result_from
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.schema import GateRules
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.judges.judge import SuiteJudge
-    from pytest_jrh.stats.baseline import Comparison, Scope, Update
+    from pytest_jrh.stats.baseline import Scope, Update
 
 
-FORMAT = 1
+LONGEST_REASONING = 2_000
+LONGEST_PROMPT = 60_000
 _RESTORE = "restore it from git"
 _HOW = "a baseline is written with --jrh-baseline=FILE --jrh-update-baseline"
+_BOTH = "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
 _NOT_ASCII = re.compile("[^ -~]")
-_Digest: TypeAlias = Annotated[str, Field(pattern=f"^[0-9a-f]{{{DIGEST_LENGTH}}}$")]
 
 
-class _Line(BaseModel):
-    """A line of the file."""
-
+class _Model(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
-    id: str = Field(pattern="(?s)^.*::.*::.*::")
-    outcome: Literal["agree", "disagree"]
-    score: int | None
-    scores: list[int] = []
-    case_digest: _Digest
-    judge_fingerprint: _Digest
-    reference: list[int] = []
-    """Of earlier versions; nothing is held against it any more."""
-    reason: str = ""
+
+class _Head(_Model):
+    """The line of a judge."""
+
+    format: Literal[2]
+    suite: str
+    judge: str = ""
+    judge_digest: str
+    prompt: list[str]
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
-
-    format: Literal[1]
-    cases: list[_Line]
-
-
-_MOST_BYTES = 256 * 2**20
-"""Some 1,600,000 cases."""
-
-
-def render(baseline: Baseline) -> str:
-    """Render the file's text: sorted by id, one case per line, equal for equal content."""
-    lines = [json_line(_record(case)) for _, case in sorted(baseline.cases.items())]
-    listing = "[\n" + ",\n".join(lines) + "\n]" if lines else "[]"
-    return f'{{\n"format": {FORMAT},\n"cases": {listing}\n}}\n'
-
-
-def save(path: Path, baseline: Baseline) -> None:
-    """Write the file atomically; raises `OSError` if the write fails."""
-    atomic_write(path, render(baseline))
-
-
-def load(path: Path, *, file: str | None = None) -> Baseline:
-    """Read a baseline; `file` is how messages name it.
-
-    Raises `InputError` with the first mistake and its line.
-    """
-    name = file or str(path)
-    if is_missing(path):
-        raise InputError(Problem("no such file", name, hint=_HOW))
-    text = read_text(path, name, _MOST_BYTES)
-    _refuse_conflict(text, name)
-    document = read_json(text, name)
-    try:
-        lines = _File.model_validate(document.data).cases
-    except ValidationError as error:
-        place = document.line(error.errors()[0]["loc"])
-        raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
-    cases: dict[str, BaselineCase] = {}
-    for index, line in enumerate(lines):
-        if line.id in cases:
-            message, place = f"duplicate case {shown(line.id)}", document.line(("cases", index))
-            raise InputError(Problem(message, name, place, hint="keep one of them"))
-        cases[line.id] = BaselineCase(
-            case_id=line.id,
-            case_digest=line.case_digest,
-            judge_fingerprint=line.judge_fingerprint,
-            outcome=line.outcome,
-            score=line.score,
-            reason=line.reason,
-            scores=tuple(line.scores),
+def render(baseline: Baseline, redactor: Redactor = NO_SECRETS) -> str:
+    """Render the file's text: judges, then cases, sorted, equal for equal content, no secrets."""
+    lines: list[Mapping[str, Any]] = []
+    for _, prompt in sorted(baseline.prompts.items()):
+        lines.append(
+            {
+                "format": LEDGER_FORMAT,
+                "suite": prompt.suite,
+                "judge": prompt.judge,
+                "judge_digest": prompt.judge_digest,
+                "prompt": prompt.text.split("\n"),
+            }
         )
-    return Baseline(cases)
-
-
-def _record(case: BaselineCase) -> dict[str, Any]:
-    line: dict[str, Any] = {"id": case.case_id, "outcome": case.outcome, "score": case.score}
-    if case.scores:
-        line["scores"] = case.scores
-    line["case_digest"] = case.case_digest
-    line["judge_fingerprint"] = case.judge_fingerprint
-    if case.reason:
-        line["reason"] = case.reason
-    return line
+    lines += [line_data(case) for _, case in sorted(baseline.cases.items())]
+    return "".join(f"{json_line(redactor.value(line))}\n" for line in lines)
 
 
 def json_line(value: object) -> str:
@@ -137,26 +84,62 @@ def json_line(value: object) -> str:
     )
 
 
-def _refuse_conflict(text: str, name: str) -> None:
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            hint = (
-                "keep the lines of both sides, or take one side and run with --jrh-update-baseline"
-            )
-            raise InputError(Problem("contains a merge conflict", name, number, hint=hint))
+def load(path: Path, *, file: str | None = None) -> Baseline:
+    """Read a baseline, also one of an earlier version; `file` is how messages name it.
 
-
-KEPT_FORMAT = 1
-LONGEST_REASONING = 2_000
-LONGEST_PROMPT = 60_000
-
-
-class _KeptLine(BaseModel):
-    """A line of what is kept beside a baseline: the first says the format, the others have the
-    prompt of a judge, or what it said of the case `id`.
+    Raises `InputError` with the first mistake and its line.
     """
+    name = file or str(path)
+    if is_missing(path):
+        raise InputError(Problem("no such file", name, hint=_HOW))
+    cases: dict[str, CaseResult] = {}
+    prompts: dict[str, JudgePrompt] = {}
+    for line in lines_of(path, hint=_RESTORE):
+        if line.number == 1 and not line.data.replace(b" ", b"").startswith(b'{"format":2'):
+            return _load_first_format(path, name)
+        if line.data.startswith((b"<<<<<<< ", b">>>>>>> ")):
+            raise InputError(Problem("contains a merge conflict", name, line.number, hint=_BOTH))
+        try:
+            if b'"case_id"' in line.data:
+                case = result_from(line.data)
+            else:
+                head = _Head.model_validate_json(line.data)
+                text = "\n".join(head.prompt)
+                prompt = JudgePrompt(head.suite, head.judge, head.judge_digest, text)
+                prompts[head.judge_digest] = prompt
+                continue
+        except ValidationError as error:
+            problem = misfit(error, "is no line of a baseline", name, line.number, _RESTORE)
+            raise InputError(problem) from None
+        if case.case_id in cases:
+            message = f"duplicate case {json.dumps(case.case_id)}"
+            raise InputError(Problem(message, name, line.number, hint="keep one of them"))
+        cases[case.case_id] = case
+    return Baseline(cases, prompts)
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+class _FirstLine(_Model):
+    """A case in the first format; some lines have a `reference`, of still earlier versions."""
+
+    id: str
+    outcome: Literal["agree", "disagree"]
+    score: int | None
+    scores: tuple[int, ...] = ()
+    case_digest: str
+    judge_fingerprint: str
+    reference: list[int] = []
+    reason: str = ""
+
+
+class _FirstFormat(_Model):
+    format: Literal[1]
+    cases: list[_FirstLine]
+
+
+class _FirstKept(_Model):
+    """A line of the file beside a baseline of the first format: the prompt of a judge, or what it
+    said of the case `id`.
+    """
 
     format: Literal[1] = 1
     id: str = ""
@@ -168,86 +151,56 @@ class _KeptLine(BaseModel):
     reasoning: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KeptVerdict:
-    """What a judge said of a case; the fingerprint is cut as in the baseline."""
-
-    case_id: str
-    judge_fingerprint: str
-    score: int | None
-    reasoning: str
-
-
-@dataclass(frozen=True, slots=True)
-class JudgePrompt:
-    """The prompt of a judge of a suite; `judge` is empty for its only one, `file` for a built-in
-    prompt, and where it is read from a baseline.
-    """
-
-    suite: str
-    judge: str
-    judge_fingerprint: str
-    text: str
-    file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptChange:
-    """A judge whose verdicts are compared with those of another one; `before` is the prompt of that
-    one, None where it was not kept.
-    """
-
-    now: JudgePrompt
-    before: str | None
-
-    @property
-    def lines(self) -> tuple[int, int]:
-        """The first and the last line of the prompt that are others than before, from 1."""
-        if self.before is None:
-            return 1, 1
-        old, new = self.before.splitlines(), self.now.text.splitlines()
-        same_first, same_last = shared_ends(old, new)
-        first = max(1, min(same_first + 1, len(new)))
-        return first, max(first, len(new) - same_last)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptVerdicts:
-    """The file's content: verdicts by case id, prompts by the fingerprint of their judge."""
-
-    verdicts: Mapping[str, KeptVerdict] = field(default_factory=dict)
-    prompts: Mapping[str, JudgePrompt] = field(default_factory=dict)
-
-    def of(self, comparison: Comparison) -> dict[str, KeptVerdict]:
-        """The verdicts that a comparison compares with, by case id."""
-        verdicts = {}
-        for pair in comparison.pairs:
-            kept = self.verdicts.get(pair.before.case_id)
-            if kept is not None and _fits(kept, pair.before):
-                verdicts[pair.before.case_id] = kept
-        return verdicts
-
-    def changes(self, comparison: Comparison, prompts: Iterable[JudgePrompt]) -> list[PromptChange]:
-        """Of the judges that are not those of the baseline, the prompts before and now, as far as
-        they are known.
-        """
-        changes = []
-        for prompt in prompts:
-            earlier = set()
-            for pair in comparison.pairs:
-                is_of_judge = (pair.now.spec.suite, pair.now.judge) == (prompt.suite, prompt.judge)
-                if is_of_judge and not pair.same_judge:
-                    earlier.add(pair.before.judge_fingerprint)
-            if not earlier:
-                continue
-            kept = sorted(earlier & self.prompts.keys())
-            changes.append(PromptChange(prompt, self.prompts[kept[0]].text if kept else None))
-        return changes
-
-
-def kept_path(baseline: Path) -> Path:
-    """The file beside a baseline: `support.verdicts.jsonl` beside `support.json`."""
+def beside(baseline: Path) -> Path:
+    """What the first format kept beside a baseline: `support.verdicts.jsonl` and `support.json`."""
     return baseline.with_name(f"{baseline.stem}.verdicts.jsonl")
+
+
+def _load_first_format(path: Path, name: str) -> Baseline:
+    text = read_text(path, name, _MOST_BYTES)
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
+    document = read_json(text, name)
+    try:
+        lines = _FirstFormat.model_validate_json(text).cases
+    except ValidationError as error:
+        place = document.line(error.errors()[0]["loc"])
+        raise InputError(misfit(error, "is no baseline", name, place, _RESTORE)) from None
+    reasonings: dict[tuple[str, str, int | None], str] = {}
+    prompts: dict[str, JudgePrompt] = {}
+    for file_line in lines_of(beside(path), hint=_RESTORE):
+        try:
+            kept = _FirstKept.model_validate_json(file_line.data)
+        except ValidationError:
+            message, number = "is no line of what judges said", file_line.number
+            raise InputError(Problem(message, str(beside(path)), number, hint=_RESTORE)) from None
+        digest = kept.judge_fingerprint
+        if kept.prompt is not None:
+            prompts[digest] = JudgePrompt(kept.suite, kept.judge, digest, kept.prompt)
+        reasonings[kept.id, digest, kept.score] = kept.reasoning
+    cases: dict[str, CaseResult] = {}
+    for index, first in enumerate(lines):
+        if first.id in cases:
+            message = f"duplicate case {json.dumps(first.id)}"
+            place = document.line(("cases", index))
+            raise InputError(Problem(message, name, place, hint="keep one of them"))
+        scores = first.scores or (() if first.score is None else (first.score,))
+        reasons = [""] * len(scores)
+        if scores:
+            shown = 0 if first.score is None else scores.index(first.score)
+            kept_by = (first.id, first.judge_fingerprint, first.score)
+            reasons[shown] = reasonings.get(kept_by, "")
+        cases[first.id] = CaseResult(
+            first.id,
+            suite_of(first.id),
+            case_digest=first.case_digest,
+            judge_digest=first.judge_fingerprint,
+            scores=scores,
+            reasons=tuple(reasons),
+            extra=Extra(reason=first.reason),
+        )
+    return Baseline(cases, prompts)
 
 
 def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tuple[JudgePrompt, ...]:
@@ -256,8 +209,8 @@ def judge_prompts(suite: Suite, judges: Mapping[str | None, SuiteJudge]) -> tupl
     for name, judge in judges.items():
         if isinstance(judge, PromptJudge):
             text, file = _joined(judge.prompts), judge.settings.stage.prompt_path or ""
-            fingerprint = short(judge.fingerprint)
-            prompts.append(JudgePrompt(suite.name, name or "", fingerprint, text, file))
+            digest = short(judge.fingerprint)
+            prompts.append(JudgePrompt(suite.name, name or "", digest, text, file))
     return tuple(prompts)
 
 
@@ -267,77 +220,6 @@ def clean_prompt(prompt: JudgePrompt, redactor: Redactor) -> JudgePrompt:
     return replace(prompt, text=text[:LONGEST_PROMPT])
 
 
-def updated(
-    before: KeptVerdicts,
-    baseline: Baseline,
-    results: Iterable[CaseResult],
-    prompts: Iterable[JudgePrompt],
-    redactor: Redactor,
-) -> KeptVerdicts:
-    """What is to be kept of a baseline that was just written: the new verdicts, and of the others
-    those that still are in it.
-    """
-    all_verdicts = dict(before.verdicts)
-    for result in results:
-        if result.outcome in JUDGED:
-            all_verdicts[result.case_id] = KeptVerdict(
-                result.case_id,
-                short(result.judge_digest),
-                result.score,
-                storable(redactor.text(result.reasoning))[0][:LONGEST_REASONING],
-            )
-    verdicts = {}
-    for case_id, kept in all_verdicts.items():
-        line = baseline.cases.get(case_id)
-        if line is not None and _fits(kept, line):
-            verdicts[case_id] = kept
-    all_prompts = dict(before.prompts)
-    all_prompts.update((prompt.judge_fingerprint, prompt) for prompt in prompts)
-    used = {line.judge_fingerprint for line in baseline.cases.values()}
-    return KeptVerdicts(verdicts, {key: all_prompts[key] for key in all_prompts if key in used})
-
-
-def load_kept(path: Path) -> KeptVerdicts:
-    """Read the file beside a baseline; empty where there is no such file.
-
-    Raises `InputError` with the first line that cannot be used.
-    """
-    verdicts: dict[str, KeptVerdict] = {}
-    prompts: dict[str, JudgePrompt] = {}
-    for file_line in lines_of(path, hint=_RESTORE):
-        try:
-            line = _KeptLine.model_validate_json(file_line.data)
-        except ValidationError:
-            message = "is no line of what judges said"
-            number = file_line.number
-            raise InputError(Problem(message, str(path), number, hint=_RESTORE)) from None
-        fingerprint = line.judge_fingerprint
-        if line.prompt is not None:
-            prompts[fingerprint] = JudgePrompt(line.suite, line.judge, fingerprint, line.prompt)
-        elif line.id:
-            verdicts[line.id] = KeptVerdict(line.id, fingerprint, line.score, line.reasoning)
-    return KeptVerdicts(verdicts, prompts)
-
-
-def save_kept(path: Path, kept: KeptVerdicts) -> None:
-    """Write the file atomically, one verdict a line, sorted; raises `OSError`, which names the
-    file, if that fails.
-    """
-    values: list[Mapping[str, Any]] = [{"format": KEPT_FORMAT}]
-    for _, prompt in sorted(kept.prompts.items()):
-        described = {"suite": prompt.suite, "judge": prompt.judge}
-        values.append(
-            {**described, "judge_fingerprint": prompt.judge_fingerprint, "prompt": prompt.text}
-        )
-    for _, verdict in sorted(kept.verdicts.items()):
-        described = {"id": verdict.case_id, "judge_fingerprint": verdict.judge_fingerprint}
-        values.append({**described, "score": verdict.score, "reasoning": verdict.reasoning})
-    try:
-        atomic_write(path, "".join(f"{json_line(value)}\n" for value in values))
-    except OSError as error:
-        raise OSError(error.errno, f"{path.name} beside it: {error.strerror}") from error
-
-
 def _joined(texts: Mapping[str, str]) -> str:
     """Several texts of a judge, each under its name."""
     if len(texts) == 1:
@@ -345,11 +227,9 @@ def _joined(texts: Mapping[str, str]) -> str:
     return "\n\n".join(f"[{name}]\n{text}" for name, text in texts.items())
 
 
-def _fits(kept: KeptVerdict, case: BaselineCase) -> bool:
-    return (kept.judge_fingerprint, kept.score) == (case.judge_fingerprint, case.score)
-
-
-_MOST_KEPT = 20
+_MOST_BYTES = 256 * 2**20
+"""Some 1,600,000 cases."""
+_MOST_NAMED = 20
 
 
 class BaselineFile:
@@ -375,13 +255,6 @@ class BaselineFile:
             return None
         return load(self.path, file=self.name)
 
-    @cached_property
-    def kept(self) -> KeptVerdicts:
-        """What is kept beside the baseline; nothing without one."""
-        if self.path is None or self.content is None:
-            return KeptVerdicts()
-        return load_kept(kept_path(self.path))
-
     @property
     def updating(self) -> bool:
         """Whether this session updates the file with its verdicts."""
@@ -404,10 +277,10 @@ class BaselineFile:
         *,
         finished: bool,
         prompts: Iterable[JudgePrompt] = (),
-        redactor: Redactor | None = None,
+        redactor: Redactor = NO_SECRETS,
     ) -> list[str]:
-        """Update the file with a session's verdicts if `--jrh-update-baseline` is given, and beside
-        it what the judges said; returns lines about what was done.
+        """Update the file with a session's verdicts if `--jrh-update-baseline` is given; returns
+        lines about what was done.
 
         A session that did not finish, or lacks a verdict on a case that has one in the file, leaves
         the file unchanged: a baseline never gets worse by accident. Raises `OSError` if
@@ -422,8 +295,8 @@ class BaselineFile:
         # As it is now: another session, or a person, may have changed it since this one began.
         is_new = is_missing(self.path)
         before = self._read() or Baseline()
-        results = list(results)
-        made = update(before, results, scope)
+        bounded = [_bounded(result, redactor) for result in results]
+        made = update(before, bounded, scope, prompts)
         if lost := {case: why for case, why in made.kept.items() if case in before.cases}:
             head = (
                 f"The baseline {self.name} was not updated, because this session has no verdict on"
@@ -435,13 +308,18 @@ class BaselineFile:
             ]
         if not made.baseline.cases and is_new:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
-        kept_file = kept_path(self.path)
-        kept = load_kept(kept_file)
-        kept = updated(kept, made.baseline, results, prompts, redactor or Redactor())
-        # First, so that an error leaves the baseline as it was, which is what is said of it.
-        save_kept(kept_file, kept)
-        save(self.path, made.baseline)
+        atomic_write(self.path, render(made.baseline, redactor))
+        # What the first format kept there is in the file now.
+        beside(self.path).unlink(missing_ok=True)
         return list(_about_cases(self.name, made, node))
+
+
+def _bounded(result: CaseResult, redactor: Redactor) -> CaseResult:
+    """The result with reasonings of the length that is kept, cut where no secret is cut."""
+    reasons = []
+    for reason in result.reasons:
+        reasons.append(storable(redactor.text(reason))[0][:LONGEST_REASONING])
+    return replace(result, reasons=tuple(reasons))
 
 
 def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterator[str]:
@@ -456,5 +334,5 @@ def _about_cases(name: str, made: Update, node: Callable[[str], str]) -> Iterato
 
 def _named(head: str, cases: Mapping[str, str], node: Callable[[str], str]) -> str:
     lines = [f"  {one_line(node(case))} ({why})" for case, why in cases.items()]
-    more = [f"  and {len(lines) - _MOST_KEPT:,} more"] if len(lines) > _MOST_KEPT else []
-    return "\n".join([head, *lines[:_MOST_KEPT], *more])
+    more = [f"  and {len(lines) - _MOST_NAMED:,} more"] if len(lines) > _MOST_NAMED else []
+    return "\n".join([head, *lines[:_MOST_NAMED], *more])

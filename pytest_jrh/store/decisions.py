@@ -14,7 +14,7 @@ from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded, lines_of
 from pytest_jrh.core.model import Edit
-from pytest_jrh.core.redact import Redactor
+from pytest_jrh.core.redact import NO_SECRETS, Redactor
 from pytest_jrh.core.transcript import message_text, replace_text, storable
 from pytest_jrh.store.outputs import decisions_path
 from pytest_jrh.store.records import BY_HAND
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Action = Literal["accepted", "rejected", "edited"]
 
-NO_SECRETS = Redactor()
 
 _ANEW = (
     "a decision has case_id, case_digest and action (accepted, rejected or edited); delete the "

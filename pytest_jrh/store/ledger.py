@@ -65,7 +65,7 @@ def result_text(result: CaseResult) -> str:
     It travels between processes as a report's attribute: taken apart by execnet it would be a
     hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
-    return record_line(line_data(result)).decode()
+    return record_line(line_data(result))[:-1].decode()
 
 
 def result_from(text: str | bytes) -> CaseResult:

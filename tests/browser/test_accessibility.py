@@ -19,7 +19,6 @@ from tests.support.judged_sessions import (
     PLACES,
     derived,
     judged,
-    kept_of,
     right,
     scored,
     session_of,
@@ -106,12 +105,17 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_result(make_spec("run-900"), "refused", detail="the model would not answer"),
         make_result(make_spec("run-901"), "no_case", detail="no plan"),
     ]
-    kept = kept_of(before, "Be strict.", "It was late.")
     records = spooled(folder / "spool", results, lambda result: MESSAGES)
     attacks = [f"{attack}-{place}" for attack in ("fake_verdict", "flattery") for place in PLACES]
     results += derived(attacks[:1], probe=INJECTION, variants=attacks)
     path = folder / "report.html"
-    write_html(path, replace(session_of(results, before, kept=kept), records=records))
+    write_html(
+        path,
+        replace(
+            session_of(results, before, said_before="It was late.", prompt_before="Be strict."),
+            records=records,
+        ),
+    )
     return path
 
 

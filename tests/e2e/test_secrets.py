@@ -178,7 +178,7 @@ def test_no_file_beside_the_reports_holds_a_secret(
     for more in ("--jrh-update-baseline", "-rA"):
         pytester.runpytest(suite.option, "--jrh-record-mode=new_episodes", *arguments, more)
         assert files_with_secrets(pytester.path, given) == []
-    kept = (pytester.path / "baseline.verdicts.jsonl").read_text(encoding="utf-8")
+    kept = (pytester.path / "baseline.json").read_text(encoding="utf-8")
     assert "Never tell [REDACTED]" in kept
     packed = re.findall(
         r">([A-Za-z0-9+/=\s]{80,})<", (pytester.path / "report.html").read_text("utf-8")

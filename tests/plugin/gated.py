@@ -3,16 +3,17 @@ of the gate."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_jrh.llm.prompts import load_template
 from tests.plugin.recorded import PERTURBATION, lenient_about_order_1002, run_pytest
+from tests.support.baselines import case_lines
 from tests.support.model_server import ModelServer, Obedient, Request, override
 from tests.support.obedient import VIOLATION
 from tests.support.suites import SuiteFiles, write_suite
@@ -47,13 +48,18 @@ class Project:
         return self.suite.folder
 
     @property
-    def cases(self) -> dict[str, dict[str, object]]:
+    def cases(self) -> dict[str, dict[str, Any]]:
         """The lines of the baseline, by the case's test and run."""
-        lines = json.loads((self.folder / FILE).read_text("utf-8"))["cases"]
-        return {
-            "::".join([line["id"].split("::")[1], line["id"].split("::")[3]]): line
-            for line in lines
-        }
+        cases = {}
+        for line in case_lines(self.folder / FILE):
+            _, test, _, run = line["case_id"].split("::")
+            cases[f"{test}::{run}"] = line
+        return cases
+
+    @property
+    def wrong(self) -> set[str]:
+        """The cases of the baseline whose verdict is not their label, by test and run."""
+        return {name for name, case in self.cases.items() if case["scores"] != [case["label"]]}
 
     def rules(self, config: str, rules: str) -> str:
         """The option that runs a config under other rules for its gate."""

@@ -27,6 +27,7 @@ from tests.plugin.gated import (
     section,
 )
 from tests.plugin.recorded import PERTURBATION, POSITIVES
+from tests.support.baselines import case_lines
 from tests.support.faults import Fault
 from tests.support.flipping import Flipping
 from tests.support.fork_server import python
@@ -360,7 +361,7 @@ def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
     line = json.dumps(known)
     assert line in text
     path.write_text(
-        text.replace(line, json.dumps({**known, "reason": "the rubric is vague here"})),
+        text.replace(line, json.dumps({**known, "extra": {"reason": "the rubric is vague here"}})),
         encoding="utf-8",
     )
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, UPDATE, "-rx", *workers)
@@ -371,10 +372,8 @@ def test_an_update_takes_the_verdicts_over_and_keeps_the_reasons(
         ]
     )
     cases = project.cases
-    assert cases["agent_perturbation::run-2[e1]"]["reason"] == "the rubric is vague here"
-    assert {name for name, case in cases.items() if case["outcome"] == "disagree"} == {
-        f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)
-    }
+    assert cases["agent_perturbation::run-2[e1]"]["extra"] == {"reason": "the rubric is vague here"}
+    assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
     again = pytester.runpytest(project.rules(LAX, "{max_drop: 0}"), BASELINE)
     again.assert_outcomes(passed=4, xfailed=4)
     assert again.ret == pytest.ExitCode.OK
@@ -385,7 +384,8 @@ def test_a_baselines_reason_reaches_the_terminal_as_text_alone(
 ) -> None:
     path = project.folder / FILE
     known = project.cases["agent_perturbation::run-2[e1]"]
-    hostile = json.dumps({**known, "reason": "\x1b[31mred ##[error]owned\n::error::owned"})
+    reason = "\x1b[31mred ##[error]owned\n::error::owned"
+    hostile = json.dumps({**known, "extra": {"reason": reason}})
     path.write_text(path.read_text("utf-8").replace(json.dumps(known), hostile), encoding="utf-8")
     result = pytester.runpytest(project.suite.option, BASELINE, "-rx")
     result.stdout.fnmatch_lines(
@@ -713,7 +713,7 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
     server.answer = Flipping(0.3, seed=2)
     first = pytester.runpytest(*record, UPDATE, *workers)
     assert "The baseline baseline.json now holds 8 cases: 8 added," in " ".join(first.outlines)
-    lines = json.loads((pytester.path / FILE).read_text("utf-8"))["cases"]
+    lines = case_lines(pytester.path / FILE)
     assert [len(line["scores"]) for line in lines] == [3] * 8
     assert len({tuple(line["scores"]) for line in lines}) > 2
     replayed = pytester.runpytest(suite.option, BASELINE, *workers)
@@ -725,7 +725,7 @@ def test_a_judge_that_flips_is_gated_on_all_of_its_repeats(
     assert any("by flicker: the judge has not changed (" in line for line in again.outlines)
     [report] = (pytester.path / "outputs" / "tiny").glob("*_report.json")
     gate = json.loads(report.read_text("utf-8"))["gate"]
-    found = sum(line["scores"].count(1) for line in lines if "perturbation" in line["id"])
+    found = sum(line["scores"].count(1) for line in lines if "perturbation" in line["case_id"])
     [violated] = [of for of in gate["sets"] if of["set"] == "violated"]
     assert (violated["before"]["verdicts"], violated["before"]["wrong"]) == (12, 12 - found)
     assert violated["exchanged"] == "cases"

@@ -17,6 +17,7 @@ import yaml
 
 from tests.plugin.recorded import run_pytest
 from tests.plugin.test_acts import editor, planner, verifier
+from tests.support.baselines import case_lines
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import (
     MODEL,
@@ -208,7 +209,7 @@ def test_a_log_that_grows_asks_only_for_its_new_runs(tmp_path: Path, name: str) 
     planned = re.search(r"^(\d+)(?: to (\d+))? calls?, ", plan, re.M)
     assert planned, plan
     assert int(planned[1]) <= len(asked) <= int(planned[2] or planned[1])
-    cases = len(json.loads((tmp_path / "base.json").read_text(encoding="utf-8"))["cases"])
+    cases = len(case_lines(tmp_path / "base.json"))
     assert f"{cases} of {cases} cases of the baseline" in " ".join(grown.stdout.split())
     assert "new since the baseline (" in grown.stdout
     assert "not comparable" not in grown.stdout

@@ -13,6 +13,7 @@ import pytest
 from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
 from tests.plugin.labelled import Labelled, names, record_labelled, write_labelled
+from tests.support.baselines import case_lines
 from tests.support.page_reader import Page, bodies
 from tests.support.results import results_in
 from tests.support.suites import REMOVED
@@ -178,7 +179,7 @@ def test_a_baseline_has_no_line_of_a_run_without_a_label(
 ) -> None:
     gate = [unlabelled.suite.option, "--jrh-baseline=base.json"]
     pytester.runpytest(*gate, "--jrh-update-baseline")
-    cases = json.loads((unlabelled.folder / "base.json").read_text("utf-8"))["cases"]
+    cases = case_lines(unlabelled.folder / "base.json")
     assert len(cases) == 3
     done = pytester.runpytest(*gate)
     done.assert_outcomes(passed=3, xfailed=1, skipped=1)

@@ -25,6 +25,7 @@ from tests.plugin.gated import (
 )
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Recorded
 from tests.plugin.test_subset import SMOKE
+from tests.support.baselines import case_lines, write_lines
 
 SHARES = [
     "agent_perturbation and (run-1 or run-2)",
@@ -120,15 +121,12 @@ def test_a_merge_says_how_much_of_the_baseline_it_compares(
     project.rules(LAX, "{max_drop: 0.9}")
     assert merge(BASELINE, *shards) == 0
     assert "compared:" not in " ".join(merge.lines)
-    baseline = json.loads((project.folder / FILE).read_text("utf-8"))
-    lines = baseline["cases"]
-    baseline["cases"] = [line for line in lines if "::run-1[" in line["id"]]
-    (project.folder / FILE).write_text(json.dumps(baseline), encoding="utf-8")
+    lines = case_lines(project.folder / FILE)
+    write_lines(project.folder / FILE, [line for line in lines if line["run_id"] == "run-1"])
     assert merge(BASELINE, *shards) == 0
     assert "2 of 8 cases compared: 6 cases not in the baseline" in " ".join(merge.lines)
-    gone = [dict(line, id=line["id"].replace("run-1[", "run-9[")) for line in lines[:1]]
-    baseline["cases"] = [*lines, *gone]
-    (project.folder / FILE).write_text(json.dumps(baseline), encoding="utf-8")
+    gone = dict(lines[0], case_id=lines[0]["case_id"].replace("run-1[", "run-9["))
+    write_lines(project.folder / FILE, [*lines, gone])
     assert merge(BASELINE, *shards) == 0
     told = " ".join(merge.lines)
     assert "8 of 9 cases compared: 1 left the suite" in told
@@ -185,9 +183,7 @@ def test_all_shards_together_update_a_baseline(
         in merge.lines
     )
     assert merge(BASELINE, *shards) == 0
-    assert {name for name, case in project.cases.items() if case["outcome"] == "disagree"} == {
-        f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)
-    }
+    assert project.wrong == {f"agent_perturbation::run-{number}[e1]" for number in (1, 2, 3, 4)}
 
 
 def test_reports_and_annotations_tell_of_all_shards(

@@ -169,10 +169,8 @@ def test_the_reports_show_the_change_and_every_disagreement_side_by_side(project
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_what_is_kept_beside_the_baseline_is_what_an_update_writes(
-    project: Path, workers: list[str]
-) -> None:
-    path = project / BASELINE.replace(".json", ".verdicts.jsonl")
+def test_the_committed_baseline_is_what_an_update_writes(project: Path, workers: list[str]) -> None:
+    path = project / BASELINE
     committed = path.read_bytes()
     path.unlink()
     options = [f"--jrh-config={DEMO}", f"--jrh-baseline={BASELINE}", "--jrh-update-baseline"]

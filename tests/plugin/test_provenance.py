@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 from tests.plugin.gated import BASELINE, LAX, WORKERS, Project
+from tests.support.baselines import case_lines, write_lines
 from tests.support.drifting import Versioned
 from tests.support.model_server import ModelServer
 from tests.unit.test_json_report import SCHEMA
@@ -48,7 +49,8 @@ def test_the_judge_of_the_baseline_is_called_so(
 def test_without_what_was_said_a_changed_prompt_is_another_judge(
     pytester: pytest.Pytester, project: Project
 ) -> None:
-    (project.folder / "baseline.verdicts.jsonl").unlink()
+    path = project.folder / "baseline.json"
+    write_lines(path, case_lines(path))
     result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "--collect-only")
     result.stdout.fnmatch_lines([f"jrh: judge {JUDGE}, not the baseline's judge; *"])
 

@@ -15,9 +15,8 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.reports.gate import gate_blocks
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
-from pytest_jrh.stats.baseline import Baseline, Scope, short, update
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, short, update
 from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.store.baseline import JudgePrompt, KeptVerdict, KeptVerdicts
 from pytest_jrh.store.spools import RecordIndex, Spool, read_spools
 from tests.support.made_cases import (
     LEVELS,
@@ -167,16 +166,23 @@ def session_of(
     before: Iterable[CaseResult] | None = None,
     *,
     same_judge: bool = False,
-    kept: KeptVerdicts | None = None,
+    said_before: str = "",
+    prompt_before: str | None = None,
     prompts: Sequence[JudgePrompt] = (),
     **rules: object,
 ) -> Session:
-    """A session with its gate, where there is a baseline, of another judge, or a rule; `kept` is
-    what was kept beside the baseline, and `prompts` are those of its judges now.
+    """A session with its gate, where there is a baseline, of another judge, or a rule;
+    `said_before` is the reasoning and `prompt_before` the prompt of the baseline's judge, and
+    `prompts` are those of its judges now.
     """
     given = list(results)
     rubrics = {(result.spec.suite, result.spec.rubric_id): rubric_of(result) for result in given}
     decisions = {}
+    baseline = None
+    former_prompts = []
+    if prompt_before is not None:
+        digest = short(EARLIER_JUDGE)
+        former_prompts = [JudgePrompt("refunds", "", digest, prompt_before)]
     for suite in dict.fromkeys(result.spec.suite for result in given):
         own = [result for result in given if result.spec.suite == suite]
         scope = Scope.of(result.case_id for result in own)
@@ -185,22 +191,23 @@ def session_of(
             old = [result for result in before if result.spec.suite == suite]
         if old is not None and not same_judge:
             old = [result_with(result, judge_fingerprint=EARLIER_JUDGE) for result in old]
-        baseline = (
-            None
-            if old is None
-            else update(Baseline(), old, Scope.of(each.case_id for each in old)).baseline
-        )
+        if old is not None:
+            old = [result_with(result, reasoning=said_before) for result in old]
+            baseline = update(
+                Baseline(), old, Scope.of(each.case_id for each in old), former_prompts
+            ).baseline
         decisions[suite] = decide(own, GateRules(**rules), Held(baseline, scope))  # type: ignore[arg-type]
     nodes = {
         result.case_id: f"suites/{result.spec.suite}.jrh.yml::{result.case_id.partition('::')[2]}"
         for result in given
     }
-    kept = kept or KeptVerdicts()
     compared = [each.comparison for each in decisions.values() if each.comparison is not None]
     return Session(
         given,
-        earlier={case: each for one in compared for case, each in kept.of(one).items()},
-        prompt_changes=[change for one in compared for change in kept.changes(one, prompts)],
+        earlier={pair.now.case_id: pair.before for one in compared for pair in one.pairs},
+        prompt_changes=[
+            change for one in compared for change in (baseline or Baseline()).changes(one, prompts)
+        ],
         rubrics=rubrics,
         decisions=decisions,
         wall_seconds=3.2,
@@ -251,15 +258,3 @@ def session_about(folder: Path, case: Case) -> Session:
     spool.close()
     records = read_spools([spool.path], frozenset({generation_id(case.spec)})).made
     return replace(session_of([result]), records=records)
-
-
-def kept_of(results: Iterable[CaseResult], prompt: str, reasoning: str) -> KeptVerdicts:
-    """What is kept of a baseline of these results, by another judge with this prompt."""
-    fingerprint = short(EARLIER_JUDGE)
-    return KeptVerdicts(
-        {
-            result.case_id: KeptVerdict(result.case_id, fingerprint, result.score, reasoning)
-            for result in results
-        },
-        {fingerprint: JudgePrompt("refunds", "", fingerprint, prompt)},
-    )

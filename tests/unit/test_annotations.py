@@ -14,11 +14,9 @@ import pytest
 from pytest_jrh.core.model import CaseResult, Verdict
 from pytest_jrh.reports.annotations import Files, annotation_lines, changed_files
 from pytest_jrh.reports.session import Session
-from pytest_jrh.stats.baseline import short
-from pytest_jrh.store.baseline import JudgePrompt, KeptVerdicts
+from pytest_jrh.stats.baseline import JudgePrompt, short
 from tests.support.judged_sessions import (
     DIGEST,
-    EARLIER_JUDGE,
     HOSTILE,
     judged,
     misses,
@@ -90,15 +88,12 @@ OLD_PROMPT = "Judge.\nBe strict.\nSay why."
 PROMPT = JudgePrompt(
     "refunds", "", short(DIGEST), "Judge.\nBe kind.\nAlways.\nSay why.", "prompts/judge.md"
 )
-KEPT = KeptVerdicts(
-    prompts={
-        short(EARLIER_JUDGE): JudgePrompt("refunds", "", short(EARLIER_JUDGE), OLD_PROMPT),
-    }
-)
 
 
 def prompt_changed() -> Session:
-    return regressed(judged(wrong_on("run-003"), rubrics=("tone",)), kept=KEPT, prompts=[PROMPT])
+    return regressed(
+        judged(wrong_on("run-003"), rubrics=("tone",)), prompt_before=OLD_PROMPT, prompts=[PROMPT]
+    )
 
 
 def test_where_the_prompt_changed_regressions_are_at_the_lines_that_changed() -> None:

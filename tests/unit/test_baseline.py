@@ -15,10 +15,10 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import CaseResult, Outcome, StageModel
 from pytest_jrh.judges.prompt import PromptJudge
 from pytest_jrh.llm.prompts import parse_prompt
-from pytest_jrh.stats.baseline import Baseline, BaselineCase, Scope, compare, short, update
-from pytest_jrh.store.baseline import load, render, save
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, Scope, compare, short, update
+from pytest_jrh.store.baseline import beside, load, render
 from tests.support.conversations import judge_settings
-from tests.support.made_cases import make_result, make_spec
+from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +54,9 @@ def problems_of(path: Path) -> list[Problem]:
     return list(caught.value.problems)
 
 
+LINE = render(accepted(outcome_of(1)))
+
+
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[[str], Path]:
     def write(text: str) -> Path:
@@ -63,22 +66,34 @@ def written(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
-def test_file_is_sorted_with_one_case_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "baseline.json"
-    save(path, accepted(outcome_of(2, "disagree"), outcome_of(1)))
-    lines = path.read_text().splitlines()
-    assert lines == [
-        "{",
-        '"format": 1,',
-        '"cases": [',
-        f'{{"id": "{id_of(1)}", "outcome": "agree", "score": 1, '
-        '"case_digest": "0123456789abcdef", "judge_fingerprint": "aaaaaaaaaaaaaaaa"},',
-        f'{{"id": "{id_of(2)}", "outcome": "disagree", "score": 0, '
-        '"case_digest": "0123456789abcdef", "judge_fingerprint": "aaaaaaaaaaaaaaaa"}',
-        "]",
-        "}",
-    ]
-    assert json.loads(path.read_bytes())["cases"][0]["score"] == 1
+def test_a_baseline_is_a_ledger_behind_a_line_for_each_judge() -> None:
+    prompt = JudgePrompt("refunds", "", short(JUDGE), "Be strict.\nSay why.", "/repo/judge.md")
+    results = [outcome_of(2, "disagree"), outcome_of(1)]
+    baseline = update(Baseline(), results, all_of(*results), [prompt]).baseline
+    head, first, second = map(json.loads, render(baseline).splitlines())
+    assert head == {
+        "format": 2,
+        "suite": "refunds",
+        "judge": "",
+        "judge_digest": "aaaaaaaaaaaaaaaa",
+        "prompt": ["Be strict.", "Say why."],
+    }
+    assert first == {
+        "format": 2,
+        "case_id": id_of(1),
+        "suite": "refunds",
+        "test": "agent_perturbation",
+        "rubric_id": "refund_policy",
+        "run_id": "run-1",
+        "epoch": 1,
+        "label": 1,
+        "labelled_by": "made",
+        "case_digest": "0123456789abcdef",
+        "judge_digest": "aaaaaaaaaaaaaaaa",
+        "scores": [1],
+        "reasons": ["The order is late."],
+    }
+    assert (second["case_id"], second["scores"]) == (id_of(2), [0])
 
 
 def test_the_order_of_results_does_not_change_a_byte() -> None:
@@ -88,28 +103,63 @@ def test_the_order_of_results_does_not_change_a_byte() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 99), st.booleans(), st.integers(-3, 9), st.text()),
-        unique_by=lambda c: c[0],
-    )
+        st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text()), unique_by=lambda c: c[0]
+    ),
+    st.text(),
 )
 @settings(max_examples=60, deadline=None)
 def test_what_is_saved_is_what_is_loaded(
-    tmp_path_factory: pytest.TempPathFactory, cases: list[tuple[Any, ...]]
+    tmp_path_factory: pytest.TempPathFactory, cases: list[tuple[int, int, str]], prompt: str
 ) -> None:
     lines = [
-        BaselineCase(
-            id_of(run), short(DIGEST), short(JUDGE), "agree" if right else "disagree", score, reason
-        )
-        for run, right, score, reason in cases
+        outcome_of(run, score=score, reasoning=text, reason=text) for run, score, text in cases
     ]
-    baseline = Baseline({line.case_id: line for line in lines})
+    prompts = {short(JUDGE): JudgePrompt("refunds", "", short(JUDGE), prompt)} if lines else {}
+    baseline = Baseline({line.case_id: line for line in lines}, prompts)
     path = tmp_path_factory.mktemp("baseline") / "b.json"
-    storable = {
-        line.case_id: replace(line, reason=line.reason.replace("\x00", "")) for line in lines
-    }
-    save(path, baseline)
-    assert load(path) == Baseline(storable)
-    assert len(path.read_text(encoding="utf-8").splitlines()) == (len(lines) + 5 if lines else 4)
+    text = render(baseline)
+    path.write_text(text, encoding="utf-8", newline="")
+    assert load(path) == baseline
+    assert len(text.splitlines()) == len(lines) + len(prompts)
+
+
+FIRST_FORMAT = """{{
+"format": 1,
+"cases": [
+{{"id": "{one}", "outcome": "agree", "score": 1, "case_digest": "0123456789abcdef",
+ "judge_fingerprint": "aaaaaaaaaaaaaaaa", "reference": [1, 1]}},
+{{"id": "{two}", "outcome": "disagree", "score": 0, "scores": [1, 0, 0],
+ "case_digest": "0123456789abcdef", "judge_fingerprint": "aaaaaaaaaaaaaaaa", "reason": "vague"}}
+]
+}}
+"""
+KEPT = """{{"format": 1}}
+{{"suite": "refunds", "judge": "", "judge_fingerprint": "aaaaaaaaaaaaaaaa", "prompt": "Be strict."}}
+{{"id": "{one}", "judge_fingerprint": "bbbbbbbbbbbbbbbb", "score": 1, "reasoning": "Of another."}}
+{{"id": "{two}", "judge_fingerprint": "aaaaaaaaaaaaaaaa", "score": 0, "reasoning": "It was late."}}
+"""
+
+
+def first_format(path: Path) -> Path:
+    ids = {"one": id_of(1), "two": id_of(2)}
+    path.write_text(FIRST_FORMAT.format(**ids), "utf-8")
+    beside(path).write_text(KEPT.format(**ids), "utf-8")
+    return path
+
+
+def test_a_baseline_of_the_first_format_is_compared_as_it_was(tmp_path: Path) -> None:
+    path = first_format(tmp_path / "b.json")
+    now = [outcome_of(1, "disagree"), outcome_of(2)]
+    baseline = load(path)
+    found = compare(baseline, now, all_of(*now))
+    assert (found.regressions, found.fixes) == ((id_of(1),), (id_of(2),))
+    one, two = found.pairs
+    assert (one.same_judge, one.before.reasoning) == (True, "")
+    assert (two.before.all_scores, two.before.reasoning) == ((1, 0, 0), "It was late.")
+    assert two.before.extra.reason == "vague"
+    assert baseline.prompts[short(JUDGE)].text == "Be strict."
+    beside(path).unlink()
+    assert compare(load(path), now, all_of(*now)).regressions == (id_of(1),)
 
 
 def test_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
@@ -121,13 +171,17 @@ def test_missing_file_says_how_it_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("", 1, "is empty"),
         ("[]", 1, "is no baseline: "),
         ('{"cases": []}', 1, "is no baseline: "),
-        ('{\n"format": 2, "cases": []}', 2, "is no baseline: "),
+        ('{\n"format": 3, "cases": []}', 2, "is no baseline: "),
         ('{"format": 1,\n"cases": {}}', 2, "is no baseline: "),
         ('{"format": 1,\n"cases": [\n{"id": 1}\n', 4, "is not valid JSON"),
         ('{"format": 1, "cases": [\n<<<<<<< HEAD\n', 2, "contains a merge conflict"),
+        (f"{LINE}<<<<<<< HEAD\n", 2, "contains a merge conflict"),
+        (f"{LINE}{LINE}", 2, "duplicate case "),
+        (f"{LINE}[]\n", 2, "is no line of a baseline"),
+        (f'{LINE}{{"format": 2}}\n', 2, "is no line of a baseline"),
+        (LINE + LINE.replace('"scores": [1]', '"scores": ["1"]'), 2, "is no line of a baseline"),
     ],
 )
 def test_file_that_is_no_baseline_is_refused_with_its_line(
@@ -138,49 +192,10 @@ def test_file_that_is_no_baseline_is_refused_with_its_line(
     assert message in problem.message
 
 
-@pytest.mark.parametrize(
-    ("change", "key"),
-    [
-        ({"outcome": "agreee"}, "outcome"),
-        ({"score": True}, "score"),
-        ({"score": "1"}, "score"),
-        ({"scores": [1, True]}, "scores[1]"),
-        ({"case_digest": "123"}, "case_digest"),
-        ({"judge_fingerprint": None}, "judge_fingerprint"),
-        ({"id": "run-1"}, "id"),
-        ({"reason": 3}, "reason"),
-        ({"raeson": "x"}, "raeson"),
-    ],
-)
-def test_a_line_that_does_not_fit_is_one_mistake_with_its_place(
-    written: Callable[[str], Path], change: dict[str, Any], key: str
-) -> None:
-    good, bad = json.loads(render(accepted(outcome_of(1), outcome_of(2))))["cases"]
-    text = f'{{"format": 1, "cases": [\n{json.dumps(good)},\n{json.dumps(bad | change)}\n]}}'
-    (problem,) = problems_of(written(text))
-    assert (problem.line, problem.key) == (3, f"cases[1].{key}")
-    assert problem.message.startswith("is no baseline: ")
-    assert problem.hint == "restore it from git"
-
-
-def test_a_missing_key_and_a_case_that_is_there_twice_are_named(
-    written: Callable[[str], Path],
-) -> None:
-    line = json.loads(render(accepted(outcome_of(1))))["cases"][0]
-    short_line = {key: value for key, value in line.items() if key != "score"}
-    for second, message in (
-        (short_line, "is no baseline: field required"),
-        (line, f'duplicate case "{line["id"]}"'),
-    ):
-        lines = ",\n".join(json.dumps(each) for each in (line, second))
-        (problem,) = problems_of(written(f'{{"format": 1, "cases": [\n{lines}\n]}}'))
-        assert (problem.line, problem.message) == (3, message)
-
-
 def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
     before = accepted(outcome_of(1), outcome_of(2, "disagree"), outcome_of(3))
     before = Baseline(
-        {key: replace(case, reason=f"because {key}") for key, case in before.cases.items()}
+        {key: result_with(case, reason=f"because {key}") for key, case in before.cases.items()}
     )
     results = [
         outcome_of(1),
@@ -199,10 +214,10 @@ def test_update_takes_verdicts_over_and_keeps_reasons() -> None:
         "agree",
     ]
     assert cases[id_of(2)].case_digest == short(OTHER)
-    assert [cases[id_of(run)].reason for run in (1, 2, 3)] == [
+    assert [cases[id_of(run)].extra.reason for run in (1, 2, 3)] == [
         f"because {id_of(run)}" for run in (1, 2, 3)
     ]
-    assert cases[id_of(4)].reason == ""
+    assert cases[id_of(4)].extra.reason == ""
 
 
 def test_update_of_a_selection_leaves_the_rest_alone() -> None:
@@ -310,11 +325,3 @@ def test_fingerprint_is_of_model_prompt_and_parameters() -> None:
     assert len({judge.fingerprint, *(other.fingerprint for other in others)}) == 6
     same = replace(stage, api_base="http://127.0.0.1/v1", timeout=3.0, prompt_path="elsewhere.md")
     assert PromptJudge(judge_settings(same), template).fingerprint == judge.fingerprint
-
-
-def test_a_baseline_of_many_megabytes_is_read(tmp_path: Path) -> None:
-    path, judged = tmp_path / "base.json", outcome_of(1)
-    baseline = update(Baseline(), [judged], all_of(judged)).baseline
-    save(path, baseline)
-    path.write_text(path.read_text("utf-8") + " " * 9 * 2**20, encoding="utf-8")
-    assert load(path) == baseline

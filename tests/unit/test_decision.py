@@ -587,7 +587,7 @@ class TestItems:
 
     def test_a_known_mistake_says_its_reason_and_an_update_accepts_a_new_one(self) -> None:
         [line] = baseline_of(cases("x")).cases.values()
-        known = Baseline({line.case_id: replace(line, reason="sarcasm, see issue 12")})
+        known = Baseline({line.case_id: result_with(line, reason="sarcasm, see issue 12")})
         why = tolerated(case("x"), known, GateRules())
         assert why == "wrong in the baseline too: sarcasm, see issue 12"
         new = tolerated(case("x", 9), known, GateRules(), accepts=True)

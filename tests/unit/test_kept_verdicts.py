@@ -1,4 +1,4 @@
-"""What is kept beside a baseline: what the judges said, and their prompts (rule I10)."""
+"""What a baseline keeps of what the judges said, and of their prompts, and what reports show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
@@ -16,24 +15,18 @@ from pytest_jrh.reports.annotations import Files, annotation_lines
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import case_key
-from pytest_jrh.stats.baseline import Scope, short
+from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, short
 from pytest_jrh.store.baseline import (
     LONGEST_PROMPT,
     LONGEST_REASONING,
     BaselineFile,
-    JudgePrompt,
-    KeptVerdicts,
-    PromptChange,
     clean_prompt,
-    kept_path,
+    load,
 )
-from pytest_jrh.store.baseline import load as load_baseline
-from pytest_jrh.store.baseline import load_kept as load
 from tests.support.judged_sessions import (
     DIGEST,
     HOSTILE,
     judged,
-    kept_of,
     right,
     session_of,
     spooled,
@@ -60,33 +53,33 @@ def accept(folder: Path, results: list[CaseResult], prompt: JudgePrompt = PROMPT
     )
 
 
-def kept(folder: Path) -> KeptVerdicts:
-    return load(kept_path(folder / "base.json"))
+def kept(folder: Path) -> Baseline:
+    return load(folder / "base.json")
 
 
 def test_an_update_keeps_what_the_judge_said_and_its_prompt(tmp_path: Path) -> None:
     results = judged(right, runs=1)
     accept(tmp_path, results)
     found = kept(tmp_path)
-    assert {case: each.reasoning for case, each in found.verdicts.items()} == {
+    assert {case: each.reasoning for case, each in found.cases.items()} == {
         result.case_id: "The order is late." for result in results
     }
     assert found.prompts[short(DIGEST)].text == PROMPT.text
-    lines = (tmp_path / "base.verdicts.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line).get("id", "") for line in lines[2:]] == sorted(found.verdicts)
+    lines = (tmp_path / "base.json").read_text("utf-8").splitlines()
+    assert [json.loads(line)["case_id"] for line in lines[1:]] == sorted(found.cases)
     assert "/repo" not in "".join(lines)
 
 
 def test_a_part_of_the_suite_leaves_the_others_as_they_were(tmp_path: Path) -> None:
     first, second, *_ = judged(right, runs=1)
     accept(tmp_path, [first, second])
-    other = replace(PROMPT, judge_fingerprint="f" * 16, text="Be kind.")
+    other = replace(PROMPT, judge_digest="f" * 16, text="Be kind.")
     changed = result_with(second, reasoning="Anew.", judge_fingerprint="f" * 64)
     file = BaselineFile(tmp_path / "base.json", tmp_path, update=True)
     scope = Scope.of([first.case_id, second.case_id], [second.case_id])
     file.accept([changed], scope, str, finished=True, prompts=[other])
     found = kept(tmp_path)
-    assert [found.verdicts[each.case_id].reasoning for each in (first, second)] == [
+    assert [found.cases[each.case_id].reasoning for each in (first, second)] == [
         "The order is late.",
         "Anew.",
     ]
@@ -101,22 +94,33 @@ def test_an_update_keeps_what_others_wrote_since_its_session_began(tmp_path: Pat
     assert late.content is not None
     scope = Scope.of([first.case_id, second.case_id, third.case_id], [second.case_id])
     BaselineFile(path, tmp_path, update=True).accept([second], scope, str, finished=True)
-    path.write_text(path.read_text("utf-8").replace('"outcome"', '"reason": "a tie", "outcome"', 1))
+    path.write_text(
+        path.read_text("utf-8").replace('"scores"', '"extra": {"reason": "a tie"}, "scores"', 1)
+    )
     late.accept([third], replace(scope, selected=frozenset([third.case_id])), str, finished=True)
-    cases = load_baseline(path).cases
+    cases = load(path).cases
     assert sorted(cases) == sorted(each.case_id for each in (first, second, third))
-    assert cases[min(first.case_id, second.case_id)].reason == "a tie"
-    assert kept(tmp_path).verdicts.keys() == cases.keys()
+    assert cases[min(first.case_id, second.case_id)].extra.reason == "a tie"
 
 
-def test_a_baseline_stays_where_what_belongs_beside_it_cannot_be_written(tmp_path: Path) -> None:
-    path = tmp_path / "base.json"
-    kept_path(path).mkdir()
-    with pytest.raises(
-        InputError, match=r"base\.verdicts\.jsonl: this file cannot be read: Is a directory"
-    ):
-        accept(tmp_path, judged(right, runs=1))
-    assert not path.exists(), "it is said not to be written"
+def test_an_update_of_the_first_format_takes_over_what_lay_beside_it(tmp_path: Path) -> None:
+    first, second, *_ = judged(right, runs=1)
+    path, old = tmp_path / "base.json", tmp_path / "base.verdicts.jsonl"
+    line = {"id": second.case_id, "outcome": "agree", "score": second.score}
+    line |= {"case_digest": "c" * 16, "judge_fingerprint": "b" * 16, "reason": "vague"}
+    path.write_text(json.dumps({"format": 1, "cases": [line]}), "utf-8")
+    said = {"id": second.case_id, "judge_fingerprint": "b" * 16, "score": second.score}
+    prompt = {"suite": "refunds", "judge": "", "judge_fingerprint": "b" * 16, "prompt": "Be fair."}
+    old.write_text(f"{json.dumps(prompt)}\n{json.dumps({**said, 'reasoning': 'Late.'})}\n", "utf-8")
+    file = BaselineFile(path, tmp_path, update=True)
+    scope = Scope.of([first.case_id, second.case_id], [first.case_id])
+    file.accept([first], scope, str, finished=True, prompts=[PROMPT])
+    assert not old.exists()
+    found = kept(tmp_path)
+    assert found.cases.keys() == {first.case_id, second.case_id}
+    untouched = found.cases[second.case_id]
+    assert (untouched.reasoning, untouched.extra.reason) == ("Late.", "vague")
+    assert {each.text for each in found.prompts.values()} == {PROMPT.text, "Be fair."}
 
 
 def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
@@ -126,39 +130,11 @@ def test_what_is_kept_has_no_secret_and_is_bounded(tmp_path: Path) -> None:
     ]
     accept(tmp_path, long, replace(PROMPT, text=f"{SECRET} {'y' * 100_000}"))
     found = kept(tmp_path)
-    assert {len(each.reasoning) for each in found.verdicts.values()} == {LONGEST_REASONING}
+    assert {len(each.reasoning) for each in found.cases.values()} == {LONGEST_REASONING}
     assert [len(each.text) for each in found.prompts.values()] == [LONGEST_PROMPT]
-    text = (tmp_path / "base.verdicts.jsonl").read_text("utf-8")
+    text = (tmp_path / "base.json").read_text("utf-8")
     assert SECRET not in text
     assert not set(text) & set("\x00\x1b\u202e\u2066")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "<<<<<<< HEAD",
-        "[" * 100_000,
-        "[]",
-        '{"id": 1, "judge_fingerprint": "f", "reasoning": "r", "score": 1}',
-        '{"id": "a", "judge_fingerprint": "f", "reasoning": "r", "score": true}',
-        "\x80",
-    ],
-)
-def test_a_line_that_cannot_be_used_is_a_mistake_with_its_place(tmp_path: Path, line: str) -> None:
-    accept(tmp_path, judged(right, runs=1))
-    path = tmp_path / "base.verdicts.jsonl"
-    path.write_bytes(path.read_bytes() + line.encode("latin-1") + b"\n")
-    with pytest.raises(InputError, match=r"base\.verdicts\.jsonl:7: is no line of what"):
-        kept(tmp_path)
-
-
-def test_a_baseline_without_it_is_compared_all_the_same(tmp_path: Path) -> None:
-    accept(tmp_path, judged(right, runs=1))
-    kept_path(tmp_path / "base.json").unlink()
-    file = BaselineFile(tmp_path / "base.json", tmp_path, update=False)
-    assert file.kept == KeptVerdicts()
-    assert file.content is not None
-    assert len(file.content.cases) == 4
 
 
 @pytest.mark.parametrize(
@@ -180,8 +156,13 @@ def test_a_changed_prompt_is_placed_at_its_changed_lines(
 
 def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path) -> None:
     before, now = judged(right, runs=4), judged(wrong_on("run-003"), runs=4)
-    kept_before = kept_of(before, "Be kind.\nSay why.", "It was late, and no refund was due.")
-    session = session_of(now, before, kept=kept_before, prompts=[PROMPT])
+    session = session_of(
+        now,
+        before,
+        said_before="It was late, and no refund was due.",
+        prompt_before="Be kind.\nSay why.",
+        prompts=[PROMPT],
+    )
     markdown = markdown_report(session)
     assert "What changed in the prompt of the judge" in markdown
     assert "<del>kind" in markdown
@@ -211,7 +192,7 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
 def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path) -> None:
     before, now = judged(right, runs=2), judged(wrong_on("run-001"), runs=2)
     prompt = replace(PROMPT, text=f"{HOSTILE} now")
-    session = session_of(now, before, kept=kept_of(before, HOSTILE, HOSTILE), prompts=[prompt])
+    session = session_of(now, before, said_before=HOSTILE, prompt_before=HOSTILE, prompts=[prompt])
     markdown = pytest.importorskip("markdown_it").MarkdownIt("commonmark", {"html": True})
     page = Page.of(markdown.enable("table").render(markdown_report(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}
