@@ -14,21 +14,12 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from pytest_jrh.cli.init_judge import (
-    GivenJudge,
-    LogPlace,
-    about_committing,
-    add_command,
-    ignored_files,
-    look_at_judge,
-    place_log,
-)
 from pytest_jrh.config.json_schema import (
     CONFIG_SCHEMA,
     RUBRICS_SCHEMA,
@@ -37,18 +28,17 @@ from pytest_jrh.config.json_schema import (
     rubrics_schema,
 )
 from pytest_jrh.config.values import InputFormat
-from pytest_jrh.core.documents import DamagedError, listed, names_in, pointer_to, shown
+from pytest_jrh.core.documents import DamagedError, listed, pointer_to, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
-from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.model import DEFAULT_SEED, Mode, Rubric, ScoreLevel
+from pytest_jrh.core.model import DEFAULT_SEED, Mode
 from pytest_jrh.core.stages import JUDGE
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import files_in, is_conversations, open_sources
 from pytest_jrh.sources.json_items import guessed_format
 from pytest_jrh.sources.label_files import LabelRow, read_rows
-from pytest_jrh.sources.labels import Joiner, Reading
 from pytest_jrh.sources.source import Source, refused
 from pytest_jrh.sources.tables import WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text
@@ -81,50 +71,84 @@ class GivenLabels:
         return {whole_number(row.label) for row in self.rows} == {0, 1}
 
 
-def look_at_labels(file: Path, name: str) -> GivenLabels:
-    """Read a label file for the suite `name`; raises `InputError` with every line that is none."""
+def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> GivenLabels:
+    """Read a label file for the suite `name`; raises `InputError` with every line that is none, and
+    where neither it nor `rubric_ids` names a rubric.
+    """
     read = read_rows(file, file=str(file))
     rubrics = dict.fromkeys(row.rubric_id for row in read.rows if row.rubric_id)
+    if not rubrics and not rubric_ids:
+        message = "names no rubric, so nothing says what these labels are of"
+        raise InputError(Problem(message, str(file), hint="name it, such as --rubric-id honest"))
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
     return GivenLabels(file, path, tuple(rubrics), tuple(read.rows))
 
 
-def check_labels(
-    labels: GivenLabels, log: Path, runs: FoundRuns, rubric_ids: Sequence[str], *, ordinal: bool
-) -> None:
-    """Refuse labels that are none, or of runs not in the log; raises `InputError`."""
-    numbers = {whole_number(row.label) for row in labels.rows}
-    levels: tuple[ScoreLevel, ...] = ()
-    if ordinal:
-        # The rubrics are to be written yet, so any whole number may be on their scale.
-        levels = tuple(
-            ScoreLevel(score, "") for score in sorted(n for n in numbers if n is not None)
-        )
-    rubrics = [Rubric(rubric_id, "", levels) for rubric_id in rubric_ids or [_EXAMPLE_ID]]
-    meanings: dict[str, object] = {}
-    if labels.words and not ordinal:
-        texts = dict.fromkeys(as_label_text(row.label) for row in labels.rows)
-        meanings = {text: 0 if text in labels.words else text for text in texts if text}
-    with open_sources((log,), input_format=runs.format) as source:
-        aliases, unclear = source.aliases(), source.unclear_names()
-        joiner = Joiner(source.summaries(), rubrics, frozenset(), aliases, unclear)
-        reading = Reading(str(labels.file), map=meanings, ordinal=ordinal)
-        joined = joiner.join(labels.rows, reading)
-    if joined.problems:
-        raise InputError(joined.problems)
+_ABOUT_JUDGE = (
+    "# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is",
+    "# answered from there. Keys never stand in a config: they come from the environment.",
+)
 
 
-def for_a_clone(
-    values: Mapping[str, str], log: LogPlace, workflow: str
-) -> tuple[list[str], dict[str, str]]:
-    """List the files that a clone needs, and its folders, each with a file of a recording."""
-    files = [workflow, values["config"], values["rubrics"], values["judge_file"]]
-    files += [values["baseline"], values.get("labels", "")]
-    cassette = f"{values['cassettes']}/agent_perturbation/a_rubric/a_run.e1.generation.yaml"
-    folders = {values["cassettes"]: cassette, values["cases"]: f"{values['cases']}/{CASES_FILE}"}
-    if log.committed:
-        files.append(log.path)
-    return [file for file in files if file], folders
+@dataclass(frozen=True, slots=True)
+class GivenJudge:
+    """A judge that is no prompt: its section of the config, and its file where it has one."""
+
+    section: str
+    file: str
+
+
+def given_judge(text: str) -> GivenJudge:
+    """The judge that `KEY:TEXT` names, such as `python:judges.py:strict`."""
+    key, _, value = text.partition(":")
+    kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
+    if key not in kinds or not value:
+        forms = listed([f"{kind}:..." for kind in kinds])
+        hint = nearest_hint(key, kinds)
+        raise InputError(Problem(f"--judge: got {shown(text)}; must be one of {forms}", hint=hint))
+    lines = [f"{key}: {json.dumps(value)}", *(f"# {note}" for note in kinds[key].notes)]
+    file = re.match(r"[^:@]+\.py(?=[:@])", value)
+    section = [*_ABOUT_JUDGE, "judge:", *(f"  {line}" for line in lines)]
+    return GivenJudge("\n".join(section), file[0] if file else "")
+
+
+LARGEST_LOG = 20_000_000
+"""In bytes. A larger log is not copied: repositories keep every version of a file for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where the suite finds its log, and the `copies` to make, relative to the project."""
+
+    path: str
+    committed: bool
+    copies: Mapping[str, Path] = field(default_factory=dict)
+
+
+def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogPlace:
+    """Decide where the log of the suite `name` is to be, a file or a folder of `files`: under
+    `inputs/`, unless it is larger than `LARGEST_LOG`.
+
+    A log that is already under `inputs/` stays where it is.
+    """
+    real, root = log.resolve(), folder.resolve()
+    inside = real.relative_to(root).as_posix() if real.is_relative_to(root) else ""
+    if sum(file.stat().st_size for file in files) > LARGEST_LOG:
+        return LogPlace(inside or Path(os.path.relpath(real, root)).as_posix(), committed=False)
+    if inside.startswith("inputs/"):
+        return LogPlace(inside, committed=True)
+    target = f"inputs/data/{name}"
+    if log.is_dir():
+        target = f"{target}/runs"
+        top = real
+    else:
+        # The result of its trial is above a trajectory, and folders say which belong together.
+        top = Path(os.path.commonpath([real.parent, *(file.resolve().parent for file in files)]))
+    copies = {}
+    for file in [*files, *([] if log.is_dir() else [log])]:
+        copies[f"{target}/{file.resolve().relative_to(top).as_posix()}"] = file
+    path = target if log.is_dir() else f"{target}/{real.relative_to(top).as_posix()}"
+    return LogPlace(path, committed=True, copies=copies)
 
 
 def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
@@ -212,12 +236,6 @@ def _about_fields(source: Source) -> Iterator[str]:
     clusters = _with_counts(values, _could_be_cluster)
     if clusters:
         yield f"Could be clusters (cluster_key): {listed(clusters, _MOST_FIELDS)}."
-    beside = [name for name in values if name.startswith("/") and len(names_in(name)) == 1]
-    named = [pointer for pointer in beside if _could_be_label(values[pointer])]
-    named += [pointer for pointer in beside if _could_be_cluster(values[pointer])]
-    if named:
-        pointers = listed(dict.fromkeys(named), _MOST_FIELDS)
-        yield f"To make metadata of what begins with a /: input_format: {{metadata: [{pointers}]}}."
 
 
 def _count_values(values: dict[str, Counter[Scalar]], fields: Mapping[str, Any]) -> None:
@@ -353,33 +371,28 @@ def start_suite(
     log is copied under `inputs/data/NAME/` unless it is under `inputs/` already; one of more than
     20 MB is used where it is, and the suite is then replayed frozen. The workflow of an earlier
     suite is kept unless `force` is set. With `labels`, a file of them, the suite judges the runs as
-    they are. `judge` names one that is no prompt, as `KEY:TEXT`; see `look_at_judge`. Raises
-    `InputError`, before anything is written, for names that cannot stand in paths, for a log or a
-    judge that cannot be used, and for files that are there already.
+    they are. `judge` names one that is no prompt, as `KEY:TEXT`. Raises `InputError`, before
+    anything is written, for names that cannot stand in paths, for a log that cannot be used, and
+    for files that are there already.
     """
-    label_file = look_at_labels(labels, name) if labels is not None else None
+    label_file = look_at_labels(labels, name, rubric_ids) if labels is not None else None
     if label_file is not None and not rubric_ids:
         rubric_ids = label_file.rubric_ids
-        if not rubric_ids:
-            message = "names no rubric, so nothing says what these labels are of"
-            hint = "name it, such as --rubric-id honest"
-            raise InputError(Problem(message, str(labels), hint=hint))
     _check_names(name, rubric_ids)
     folder = folder.absolute()
     mode: Mode = "ordinal" if ordinal else "binary"
-    own_judge = None if judge is None else look_at_judge(judge, folder, mode)
+    own_judge = None if judge is None else given_judge(judge)
     runs = look_at(log)
     log_place = place_log(log, folder, name, runs.files)
     values = _values(name, log_place, runs.count, mode) | _of_judge(own_judge)
     values["input_format"] = config_lines(runs.format)
     sources = dict(log_place.copies)
     if label_file is not None:
-        check_labels(label_file, log, runs, rubric_ids, ordinal=ordinal)
         values |= {"labels": label_file.path, "map": _map_lines(label_file)}
         sources[label_file.path] = label_file.file
     about_recordings = {f"{values['cassettes']}/.gitattributes": _ATTRIBUTES}
     texts = _texts(values, rubric_ids, ordinal=ordinal) | about_recordings
-    copies = {to: file for to, file in sources.items() if not _same(folder / to, file)}
+    copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
     unchanged = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
         spared = [*unchanged, _CONFIG_SCHEMA, _RUBRICS_SCHEMA, *about_recordings]
@@ -393,7 +406,9 @@ def start_suite(
         *_about_runs(runs, label_file, values["config"]),
         *about_format(runs.format, values["config"]),
         *runs.notices,
-        *_about_committing(folder, values, log_place, own_judge),
+        *_about_log(log_place),
+        "",
+        *next_steps(values, folder, _add_command(log_place, own_judge)),
     ]
 
 
@@ -437,21 +452,28 @@ def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
         raise InputError(problems)
 
 
-def _about_committing(
-    folder: Path, values: Mapping[str, str], log: LogPlace, judge: GivenJudge | None
-) -> list[str]:
-    files, folders = for_a_clone(values, log, _WORKFLOW)
-    if judge is not None:
-        files += judge.helpers
-    ignored = ignored_files(folder, [*files, *folders.values()])
-    add = add_command(
-        log,
-        files=files,
-        folders=[*folders],
-        left_out=(f"{values['cassettes']}/.locks",),
-        ignored=ignored,
-    )
-    return [*about_committing(log, ignored), "", *next_steps(values, folder, add)]
+def _add_command(log: LogPlace, judge: GivenJudge | None) -> str:
+    """The `git add` of all that a clone needs."""
+    command = ["git", "add", ".gitignore", _WORKFLOW]
+    if judge is not None and judge.file and not judge.file.startswith("inputs/"):
+        command.append(judge.file)
+    command.append("inputs")
+    if not log.committed and log.path.startswith("inputs/"):
+        command.append(f":!{log.path}")
+    return shlex.join(command)
+
+
+def _about_log(log: LogPlace) -> list[str]:
+    if log.committed:
+        return []
+    return [
+        "",
+        f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor "
+        "committed. A clone",
+        "uses the cases as they were made instead (--jrh-frozen). To commit the log all the "
+        "same, put it under",
+        "inputs/, name it in the config, and leave --jrh-frozen out.",
+    ]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -485,20 +507,14 @@ def _repeated(ids: Sequence[str]) -> list[str]:
     return sorted({id_ for id_ in ids if ids.count(id_) > 1})
 
 
-def _same(copy: Path, file: Path) -> bool:
-    # A link is no copy: git would commit the link alone.
-    return copy.exists() and not copy.is_symlink() and copy.samefile(file)
-
-
 def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
     """The values of a judge that is no prompt; its requests have no price but a number."""
     if judge is None:
         return {}
     return {
-        "judge": judge.file or judge.label,
+        "judge": judge.file or "the judge",
         "judge_model": "",
         "judge_section": judge.section,
-        "judge_file": judge.file or "",
         "limit": "--jrh-max-calls=500",
     }
 
@@ -518,7 +534,6 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "log_note": log_note,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
-        "judge_file": prompt,
         "judge_model": _JUDGE_MODEL,
         "judge_section": f"{_JUDGE_PROMPT}\njudge:\n  prompt_path: {prompt}",
         "limit": "--jrh-max-cost=5",

@@ -240,48 +240,6 @@ def test_what_is_wrong_when_a_suite_is_recorded_is_accepted_and_stays_green(
     assert "3 passed, 1 xfailed" in again.stdout
 
 
-@pytest.mark.parametrize(
-    "patterns", [["*.eval"], ["data/"], ["inputs/"], ["*.yaml", "*.jsonl", "*.md"]], ids=" ".join
-)
-def test_a_gitignore_that_leaves_out_what_a_clone_needs_is_named(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    patterns: list[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    shell(tmp_path, "git init -q .")
-    (tmp_path / ".gitignore").write_text("\n".join(patterns))
-    log = built_log([run(1), run(2)])
-    assert main(["init", "support", "--log", str(log)]) == 0
-    printed = capsys.readouterr().out
-    assert f"(.gitignore:1: {patterns[0]})" in printed
-    recorded = {
-        "inputs/cassettes/support/agent_positives/polite/run-1.e1.generation.yaml",
-        "inputs/cassettes/support/.locks/1.lock",
-        "inputs/suites/support/agent_perturbations.jsonl",
-        "inputs/baselines/support.json",
-        "inputs/private/notes.md",
-    }
-    left_out = ("/.locks/", "/private/")
-    for name in recorded:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("recorded")
-    (add,) = [step for step in printed_steps(printed) if step.startswith("git add")]
-    done = shell(tmp_path, f"{add}\ngit ls-files")
-    assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split()) == {
-        ".gitignore",
-        ".github/workflows/judge-gate.yml",
-        "inputs/cassettes/support/.gitattributes",
-        "inputs/configs/support.yml",
-        "inputs/data/support/rubrics.yml",
-        "inputs/data/support/runs.eval",
-        "inputs/prompts/support/judge.md",
-        *(name for name in recorded if not any(part in name for part in left_out)),
-    }
-
-
 def test_the_projects_own_tests_run_beside_a_suite_of_the_ini_file(
     tmp_path: Path,
 ) -> None:

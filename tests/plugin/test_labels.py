@@ -368,30 +368,6 @@ def test_init_starts_a_suite_of_labelled_runs(
     assert names(done.outlines) == ["run-1[e1]", "run-2[e1]"]
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (("id,label", "run-1,0", "run-9,1"), 'given.csv:3: run_id: got "run-9", and there is no'),
-        (("id,label", "run-1,3"), 'given.csv:2: label: got "3"; must be 0, 1, '),
-        (("id,label", "run-1,0", "run-1,1"), "given.csv:3: label: this label (1) of the run"),
-    ],
-)
-def test_init_finds_mistakes_in_labels_before_anything_is_written(
-    labelled: Labelled,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    lines: tuple[str, ...],
-    expected: str,
-) -> None:
-    given, new = tmp_path / "given.csv", tmp_path / "new"
-    given.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    log = f"--log={labelled.suite.data / 'runs.eval'}"
-    options = [f"--labels={given}", f"--folder={new}", "--rubric-id=kind"]
-    assert main(["init", "mine", log, *options]) == 4
-    assert expected in capsys.readouterr().err
-    assert not new.exists()
-
-
 def test_init_names_the_words_of_labels_that_are_words(
     labelled: Labelled, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
