@@ -81,17 +81,6 @@ def held_briefly(path: Path) -> Iterator[None]:
         yield
 
 
-def claimed(path: Path) -> Callable[[], None] | None:
-    """Take a lock file at once and return what releases it; None where another process holds it.
-
-    Raises `OSError` where the file cannot be created.
-    """
-    from filelock import FileLock
-
-    lock = FileLock(path, thread_local=False)
-    return lock.release if _taken(lock) else None
-
-
 def _taken(lock: FileLock) -> bool:
     from filelock import Timeout
 

@@ -338,11 +338,6 @@ class _SuiteHooks:
         except KeyboardInterrupt:
             self._session.abandon()
 
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_configure_node(self) -> None:
-        """Hold the folders in which xdist workers are about to spool."""
-        self._session.handover.claim(ready.suite for ready in self._session.suites)
-
 
 class _Environment:
     """Hides `PYTEST_CURRENT_TEST` from engine threads that go through the environment: pytest

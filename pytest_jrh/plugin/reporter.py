@@ -165,9 +165,7 @@ class Reporter:
         green = green and all_decided and not self._lost
         if not green and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        self._problems += self._handover.clear(
-            (ready.suite for ready in self._suites), self._kept_spools
-        )
+        self._handover.clear((ready.suite for ready in self._suites), self._kept_spools)
         if self._options.prune:
             prunes = not (self._options.plan or session.config.option.collectonly)
             self._unused = UnusedCassettes(prunes=prunes)

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import FileLine, LinePlace, lines_of, replacing
-from pytest_jrh.llm.locks import claimed
 from pytest_jrh.store.records import (
     BrokenLineError,
     read_case,
@@ -276,39 +276,30 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
 
 
 _PREFIX = ".spool-"
+_DAY = 24 * 60 * 60
 
 
 class Handover:
     """Where the processes of a session put its made cases, for its controller to read.
 
     A folder is named after its session, never after a process, whose id another one may get again.
-    A lock file beside it is held as long as the session runs, so that no other session takes it for
-    abandoned. `notices` are sentences about cases that could not be kept.
+    `notices` are sentences about cases that could not be kept.
     """
 
     def __init__(self, token: str, redactor: Redactor) -> None:
         self._token = token
         self._redactor = redactor
         self._spools: dict[str, Spool] = {}
-        self._claims: dict[Path, Callable[[], None] | None] = {}
         self.notices: list[str] = []
 
     def folder(self, suite: Suite) -> Path:
         """Where the suite's made cases are spooled in this session."""
         return suite.results_dir / f"{_PREFIX}{self._token[:16]}"
 
-    def claim(self, suites: Iterable[Suite]) -> None:
-        """Make the folders of suites, held until `clear`, before any worker of xdist spools."""
-        for suite in suites:
-            # Where nothing can be written, as on a full disk, the processes that spool say so.
-            with contextlib.suppress(OSError):
-                self._claim(self.folder(suite))
-
     def keep(self, case: Case, suite: Suite) -> None:
         """Spool a made case where the controller can read it."""
         folder = self.folder(suite)
         try:
-            self._claim(folder)
             self._spools.setdefault(suite.name, Spool(folder, self._redactor)).append(case)
         except OSError as error:
             # The case is recorded, and made again for nothing: a verdict must not be lost over its
@@ -322,7 +313,7 @@ class Handover:
         folder = self.folder(suite)
         # Where nothing can be written, what it took is not counted.
         with contextlib.suppress(OSError):
-            self._claim(folder)
+            folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{os.getpid()}{_UNREPORTED}"
             with path.open("a", encoding="utf-8") as file:
                 file.write(f"{result}\n")
@@ -340,69 +331,15 @@ class Handover:
         for spool in self._spools.values():
             spool.close()
 
-    def clear(self, suites: Iterable[Suite], kept_files: Collection[Path]) -> list[str]:
-        """Remove this session's folders but those to be kept, and those of sessions that ended
-        without doing so.
+    def clear(self, suites: Iterable[Suite], kept_folders: Collection[Path]) -> None:
+        """Remove this session's folders but those to be kept, and those of sessions that were
+        killed: nobody has written to them for a day.
 
-        A folder whose lock is held belongs to a session at work. Returns what the user should know.
+        What they hold is made again from the recordings.
         """
-        folders = dict.fromkeys(map(self.folder, suites))
-        for folder in folders:
-            if folder not in kept_files:
+        for folder in dict.fromkeys(map(self.folder, suites)):
+            if folder not in kept_folders:
                 shutil.rmtree(folder, ignore_errors=True)
-            # Where the folder could not be made, as on a full disk, there is no lock to remove
-            # either.
-            with contextlib.suppress(OSError):
-                _lock_of(folder).unlink()
-            release = self._claims.pop(folder, None)
-            if release is not None:
-                release()
-        leftovers: list[Path] = []
-        for parent in dict.fromkeys(folder.parent for folder in folders):
-            leftovers += _spools_in(parent)
-        notices = [_tidied(path) for path in leftovers if path not in folders]
-        return [notice for notice in notices if notice]
-
-    def _claim(self, folder: Path) -> None:
-        """Make a folder that others can see is in use: the lock comes first, so there is no moment
-        without it.
-
-        A process of the session that ends leaves the lock to the others.
-        """
-        if self._claims.get(folder) is None:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            self._claims[folder] = claimed(_lock_of(folder))
-            folder.mkdir(exist_ok=True)
-
-
-def _lock_of(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.lock")
-
-
-def _spools_in(folder: Path) -> list[Path]:
-    return sorted(
-        path for path in folder.glob(f"{_PREFIX}*") if path.is_dir() and not path.is_symlink()
-    )
-
-
-def _tidied(folder: Path) -> str:
-    """Remove the spools of a session that did not come to its end.
-
-    A message about it, if any.
-    """
-    lock = _lock_of(folder)
-    if not lock.is_file():
-        return (
-            f"{folder} contains made cases of another session that are not in its results. It was "
-            "not changed; remove it if that session has ended."
-        )
-    release = claimed(lock)
-    if release is None:
-        return ""
-    shutil.rmtree(folder, ignore_errors=True)
-    lock.unlink(missing_ok=True)
-    release()
-    return (
-        f"Removed {folder}, left behind by an unfinished session. Its recordings are in the "
-        "cassettes, and its cases are made from them on the next run."
-    )
+            for other in folder.parent.glob(f"{_PREFIX}*"):
+                if other != folder and time.time() - other.lstat().st_mtime > _DAY:
+                    shutil.rmtree(other, ignore_errors=True)
