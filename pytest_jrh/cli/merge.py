@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,13 +22,12 @@ from pytest_jrh.core.ids import (
 )
 from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.text import nearest_hint, one_line
+from pytest_jrh.core.text import one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
 from pytest_jrh.reports.report import Display
 from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.labels import labels_elsewhere
 from pytest_jrh.store.ledger import read_ledger
 
 if TYPE_CHECKING:
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
 _WHICH = "Name the `outputs` folder written by a shard's run."
 _SAME_COMMIT = "Run the shard again from the same commit as this merge, or name another folder."
 _WHOLE_SHARDS = "Merge shards that ran the same cases, each a share of them."
-_LARGEST_REPORT = 64_000_000
 _SUPPLIED = "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION."
 
 
@@ -85,10 +82,8 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
     specs = {case_id(spec): spec for spec in ready.specs()}
     shard_results, records = _collected(folders, ready.suite)
     suite = ready.suite
-    elsewhere = labels_elsewhere(suite, folders)
     selected = frozenset(specs) if ready.subset is None else ready.subset
-    _refuse_misfits(ready, specs, selected, shard_results)
-    _refuse_other_judges(ready, shard_results)
+    _refuse_strangers(ready, specs, selected, shard_results)
     results = counted_once(shard_results[case].result for case in specs if case in shard_results)
     config = argument(suite.config_file, settings.folder)
     nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
@@ -120,8 +115,7 @@ def merge(ready: ReadySuite, folders: Sequence[Path], settings: MergeSettings) -
         width=settings.width,
         verbosity=settings.verbosity,
     )
-    notices = [*concluded.problems, *elsewhere]
-    lines = ending_lines(concluded, display, notices=notices)
+    lines = ending_lines(concluded, display, notices=concluded.problems)
     return Merged(
         tuple(line.text for line in lines),
         concluded.passed and _is_agreed(concluded.session, suite.name),
@@ -178,47 +172,33 @@ def _collected(folders: Sequence[Path], suite: Suite) -> tuple[dict[str, _ShardR
     return results, records
 
 
-def _refuse_misfits(
+def _refuse_strangers(
     ready: ReadySuite,
     specs: Mapping[str, CaseSpec],
     selected: Collection[str],
     results: Mapping[str, _ShardResult],
 ) -> None:
-    """Refuse results of no case of the suite, or of the subset that the merge is of."""
+    """Refuse results of no case of the suite, or of the subset that the merge is of, and verdicts
+    of another version of the judge, which would be taken for this one's.
+    """
+    digests = {name or "": digest for name, digest in ready.judge_fingerprints.items()}
     problems = []
-    for case, (_, path, line) in results.items():
+    for case, (result, path, line) in results.items():
+        message, hint = "", _SAME_COMMIT
         if case not in specs:
-            close = nearest_hint(case, specs)
-            hint = f"{close}; {_SAME_COMMIT}" if close else _SAME_COMMIT
             message = f"the suite {ready.suite.name!r} has no case {shown(case)}"
-            problems.append(Problem(message, str(path), line, hint=hint))
         elif case not in selected:
             message = f"{shown(case)} is no case of the subset {one_line(ready.subset_name)}"
-            problems.append(Problem(message, str(path), line, hint=_WHOLE_SHARDS))
-        if len(problems) >= MOST_PROBLEMS:
-            break
+            hint = _WHOLE_SHARDS
+        elif result.outcome in JUDGED and result.judge_digest != digests.get(result.judge):
+            message = (
+                "the verdict is of another judge (model, prompt or parameters) than the config's"
+            )
+            hint = f"{_SAME_COMMIT} {_SUPPLIED}"
+        if message:
+            problems.append(Problem(message, str(path), line, hint=hint))
     if problems:
-        raise InputError(problems)
-
-
-def _refuse_other_judges(ready: ReadySuite, results: Mapping[str, _ShardResult]) -> None:
-    """A shard that ran another version of the judge would be taken for this one's verdicts."""
-    fingerprints = {
-        name or "": fingerprint for name, fingerprint in ready.judge_fingerprints.items()
-    }
-    counts: Counter[Path] = Counter()
-    for result, path, _ in results.values():
-        if result.outcome in JUDGED and result.judge_digest != fingerprints.get(result.judge):
-            counts[path] += 1
-    problems = []
-    for path, count in counts.items():
-        message = (
-            f"{count} verdict(s) in this file are of another judge (model, prompt or parameters) "
-            "than the config's"
-        )
-        problems.append(Problem(message, str(path), hint=f"{_SAME_COMMIT} {_SUPPLIED}"))
-    if problems:
-        raise InputError(problems)
+        raise InputError(problems[:MOST_PROBLEMS])
 
 
 def _commands(config: str, nodes: Mapping[str, str]) -> dict[str, str]:

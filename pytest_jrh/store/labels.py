@@ -17,7 +17,6 @@ from pytest_jrh.core.documents import listed, misfit, read_text
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import append_line, atomic_write, encoded
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.tables import NoLabelError, label_value, read_objects
 from pytest_jrh.stats.panels import made_case_id
@@ -115,40 +114,12 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     return tuple(labels.values())
 
 
-def labels_elsewhere(suite: Suite, folders: Iterable[Path]) -> list[str]:
-    """Say which files of labels below these folders, those of shards, have lines that the suite's
-    own files have not: they are not counted.
-
-    Raises `InputError` for a file that cannot be read.
-    """
-    counted_lines: set[str] = set()
-    for path in _files(suite):
-        if path.exists():
-            counted_lines |= _lines(path)
-    paths: list[Path] = []
-    for folder in folders:
-        paths += folder.rglob("review/labels.jsonl")
-    sentences = []
-    for path in sorted(paths):
-        if missing := len(_lines(path) - counted_lines):
-            sentences.append(
-                f"{one_line(str(path))} has {counted(missing, 'label')} of people that are not "
-                "counted; to count them, add its lines to "
-                f"{labels_path(suite.tests[0].output_dir)} or to the file that review.labels names."
-            )
-    return sentences
-
-
 def _files(suite: Suite) -> list[Path]:
     """Where the labels of people about the suite's cases may be, in the order of reading."""
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
         paths.insert(0, suite.blind_labels)
     return list(dict.fromkeys(paths))
-
-
-def _lines(path: Path) -> set[str]:
-    return {line.strip() for line in read_text(path, str(path)).splitlines()} - {""}
 
 
 def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:

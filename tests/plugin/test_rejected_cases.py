@@ -88,22 +88,6 @@ def test_shards_are_merged_to_the_same_bytes(
     assert (project / FILE).read_bytes() == before
 
 
-def test_labels_that_only_a_shard_has_are_named(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    label(project)
-    shutil.copytree(project / "outputs", project / "shard")
-    monkeypatch.chdir(project)
-    assert main(["merge", CONFIG, "shard"]) == 0
-    assert "shard/" not in capsys.readouterr().out
-    labels = project / f"outputs/{NAME}/review/labels.jsonl"
-    labels.write_text("".join(labels.read_text("utf-8").splitlines(keepends=True)[:-2]), "utf-8")
-    assert main(["merge", "-v", CONFIG, "shard"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert f"shard/{NAME}/review/labels.jsonl has 2 labels of people that are not" in printed
-    assert "(28 blind labels)" in printed
-
-
 def label(project: Path, *, wrong: int = 0) -> None:
     """Label 28 made cases and both rejected ones blind, as a person who contradicts the suite's
     label of the first `wrong` made ones, and the verifier about all that it rejected."""
