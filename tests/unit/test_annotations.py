@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,9 @@ def test_it_stands_at_the_lines_of_the_prompt_that_changed(judge: Any, expected:
 def test_a_prompt_outside_of_the_workspace_is_not_named() -> None:
     results = judged(misses(6), rubrics=("tone",))
     session = regressed(results, prompt_before=OLD_PROMPT, prompts=[PROMPT])
-    assert list(read(session, Path("/repo/other/../elsewhere"))[1]) == [
-        "file",
-        "line",
-        "endLine",
-        "title",
-    ]
+    [change] = session.prompt_changes
+    outside = replace(change, now=replace(change.now, file="/elsewhere/judge.md"))
+    assert list(read(replace(session, prompt_changes=[outside]))[1]) == ["title"]
 
 
 def test_old_disagreements_and_what_is_right_have_none() -> None:
