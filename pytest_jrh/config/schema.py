@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Field,
     PlainValidator,
@@ -47,7 +46,6 @@ from pytest_jrh.core.sections import (
     VerifierSection,
     Whole,
 )
-from pytest_jrh.core.text import name_problem, one_line
 from pytest_jrh.judges import with_own_keys
 
 _VARIANTS = "all, or a list of names of variants"
@@ -480,14 +478,6 @@ class GateRules(ConfigSection):
         return any(limit is not None for limit in limits) or bool(self.probe_limits)
 
 
-def _people(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if reason := name_problem(name.strip()):
-            parts = {"name": one_line(name), "reason": reason}
-            raise PydanticCustomError(OUR_ERROR, 'got "{name}"; {reason}', parts)
-    return tuple(dict.fromkeys(name.strip() for name in names))
-
-
 class ReviewSection(ConfigSection):
     """Blind labelling in the browser: what the page of --jrh-review shows."""
 
@@ -502,14 +492,6 @@ class ReviewSection(ConfigSection):
     """Which cases are drawn, and in which order each reviewer sees them."""
     overlap: Share = 0.3
     """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
-    reveal: Annotated[Literal["end", "each"], Takes("end or each")] = "end"
-    """When a reviewer sees what the cases were made for, and the verdicts: after Finish, or of each
-    case as soon as it is labelled. Who has seen it of one case looks for the like in the next."""
-    reviewers: Annotated[
-        tuple[str, ...], Field(strict=False), AfterValidator(_people), Takes("a list of names")
-    ] = ()
-    """Who may label. Empty: anybody, under the name that he or she gives. Those that are named
-    begin with the overlap and a part of the rest each, so that people in a clone each divide it."""
     labels: PathText | None = None
     """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
     which the page writes."""

@@ -72,31 +72,6 @@ def name_problem(name: str) -> str | None:
     return None if name.isprintable() else "a name has no control characters"
 
 
-def alike(name: str, names: Iterable[str]) -> list[str]:
-    """The other names that a person may have meant by this one: alike but for case, blanks and
-    accents, or with one letter more, less or in place of another.
-    """
-    letters = _bare_letters(name)
-    others = []
-    for other in sorted({*names} - {name}):
-        other_letters = _bare_letters(other)
-        is_long = min(len(letters), len(other_letters)) >= _SHORTEST_MISTYPED
-        if letters == other_letters or (is_long and _is_one_letter_off(letters, other_letters)):
-            others.append(other)
-    return others
-
-
-def _bare_letters(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    return "".join(char for char in letters if char.isalnum())
-
-
-def _is_one_letter_off(first: str, second: str) -> bool:
-    shared = shared_beginning(first, second)
-    first, second = first[shared:], second[shared:]
-    return first[1:] == second[1:] or first[1:] == second or first == second[1:]
-
-
 def plain(text: str) -> str:
     """Drop ANSI sequences and control characters, which XLSX forbids.
 

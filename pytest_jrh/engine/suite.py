@@ -701,8 +701,6 @@ class LoadedSuites:
             _check_decisions(ready)
             if self._options.subset is not None:
                 ready = with_subset(ready, self._options.subset)
-            if self.labels_blind(ready.suite):
-                _check_reviewer(ready, self._options.reviewer)
             self._ready[path] = ready
         return self._ready[path]
 
@@ -769,16 +767,6 @@ class LoadedSuites:
             message = f"this suite and {earlier.suite.config_file} would share the {shared}"
             hint = f"Give each its own `{key}`, or run one of them at a time."
             raise InputError(Problem(message, file=file, hint=hint))
-
-
-def _check_reviewer(ready: ReadySuite, reviewer: str | None) -> None:
-    """Refuse a reviewer who is not among those of the suite."""
-    reviewers = ready.suite.review.reviewers
-    if reviewer is None or not reviewers or reviewer.strip() in reviewers:
-        return
-    message = f"--jrh-reviewer={printable(reviewer)}: the reviewers are {listed(reviewers)}"
-    hint = nearest_hint(reviewer, reviewers)
-    raise InputError(Problem(message, str(ready.suite.config_file), None, "review", hint))
 
 
 def with_subset(ready: ReadySuite, name: str) -> ReadySuite:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import one_line
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
@@ -237,12 +236,6 @@ class Reviewing:
         task, then = "review the cases", "judging starts when you finalize"
         if self._labels is not None:
             task, then = "label the cases blind", "the run goes on when you finish"
-            reviewer = self._options.reviewer
-            for other in self._labels.alike(reviewer) if reviewer else ():
-                terminal.write_line(
-                    f"jrh: {reviewer} looks like {one_line(other)}, who has labelled here: one "
-                    "person under two names counts as two"
-                )
         how = " on the page" if self._keyboard is None else ", on the page or with Enter here"
         terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
         terminal.write_line(f"jrh: {then}{how}")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.text import alike, counted, name_problem, nearest
+from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
@@ -90,11 +90,6 @@ def in_order(drawn: Collection[str], seed: int, reviewer: str) -> list[str]:
     return _ranked(drawn, seed, f"order {reviewer}")
 
 
-def first_of(names: Sequence[str], digest: str, seed: int) -> str:
-    """Who of the named reviewers comes to a case early, also where each labels in a clone."""
-    return min(names, key=lambda name: _rank(seed, f"first {name}", digest))
-
-
 def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
     return sorted(digests, key=lambda digest: _rank(seed, purpose, digest))
 
@@ -149,8 +144,7 @@ class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
     the `label` that he or she gave.
 
-    `busy`: another reviewer has it open. `of_others`: it is in the part of another of the named
-    reviewers. `may_reveal`: the reviewer may see how it was made.
+    `busy`: another reviewer has it open. `may_reveal`: the reviewer may see how it was made.
     `is_blind`: a label that is given now is a blind one.
     """
 
@@ -161,7 +155,6 @@ class Assigned:
     busy: bool
     may_reveal: bool
     is_blind: bool
-    of_others: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -193,8 +186,8 @@ class LabelBoard(Board):
     where the command line names one. Reviewers and cases go by keys that are drawn at random, the
     same case by another one for each reviewer.
 
-    Unless `reveals_each`, nothing is revealed to a reviewer before `finish`, and no label that he
-    or she gives after it is blind.
+    Nothing is revealed to a reviewer before `finish`, and no label that he or she gives after it is
+    blind.
     """
 
     finish_name = "Finish"
@@ -218,28 +211,11 @@ class LabelBoard(Board):
         self._shared: frozenset[str] = frozenset()
         self._reviewers: dict[str, str] = {}
         self._open: dict[str, str] = {}
-        # Digests with the name of a reviewer who labelled them blind in this session, and of one to
-        # whom they were revealed.
+        # Digests with the name of a reviewer who labelled them blind in this session.
         self._given: set[tuple[str, str]] = set()
-        self._revealed: set[tuple[str, str]] = set()
         # Those to whom all that they labelled is revealed, and those who have left.
         self._finished: set[str] = set()
         self._left: set[str] = set()
-
-    @property
-    def reveals_each(self) -> bool:
-        """Whether each case is revealed as soon as it is labelled."""
-        return all(settings.reveal == "each" for settings in self._settings.values())
-
-    @property
-    def known_reviewers(self) -> tuple[str, ...]:
-        """Who may label by the configs; empty where anybody may."""
-        names: dict[str, None] = {}
-        for settings in self._settings.values():
-            if not settings.reviewers:
-                return ()
-            names |= dict.fromkeys(settings.reviewers)
-        return tuple(names)
 
     def end(self, case_id: str, case: Case | None = None) -> None:
         super().end(case_id, case)
@@ -271,16 +247,14 @@ class LabelBoard(Board):
     def enter(self, name: str) -> tuple[str, str]:
         """Let a reviewer in: the key that he or she goes by, and the name as it is kept.
 
-        Raises `InputError` for a name that cannot be one, or that the config does not have.
+        Raises `InputError` for a name that cannot be one, or that the command line does not have.
         """
         name = name.strip()
-        allowed = self.known_reviewers if self.reviewer is None else (self.reviewer,)
         reason = name_problem(name)
+        if reason is None and self.reviewer not in (None, name):
+            reason = f"this session is labelled by {self.reviewer}"
         if reason is not None:
             raise InputError(Problem(reason))
-        if allowed and name not in allowed:
-            reason = f"this suite is labelled by {', '.join(allowed)}"
-            raise InputError(Problem(reason, hint=nearest(name, allowed)))
         with self._lock:
             keys = [key for key, entered in self._reviewers.items() if entered == name]
             if not keys:
@@ -291,13 +265,6 @@ class LabelBoard(Board):
             self._left.discard(name)
             return keys[0], name
 
-    def alike(self, name: str) -> list[str]:
-        """Who labels here, or has, under a name that may be meant by one that nobody has."""
-        with self._lock:
-            names = {*self._reviewers.values(), *self._book.reviewers}
-        name = name.strip()
-        return [] if name in names or name in self.known_reviewers else alike(name, names)
-
     def finish(self, reviewer: str) -> None:
         """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind,
         in this session or a later one.
@@ -307,35 +274,15 @@ class LabelBoard(Board):
         """
         with self._changing():
             name = self._reviewers[reviewer]
-            if not self.reveals_each:
-                self._note_finish(name)
+            # For later sessions: what had no label at the reveal gets no blind one.
+            for assigned in self._numbered(name):
+                if assigned.label is None:
+                    late = PersonLabel(
+                        assigned.entry.digest, name, None, note=_LATE, withdrawn=True
+                    )
+                    self._book.keep(assigned.entry.case, late)
             self._finished.add(name)
             self._version += 1
-
-    def _note_finish(self, name: str) -> None:
-        """Keep for later sessions which cases of a reviewer had no label at the reveal; of those in
-        the part of others nothing is said but that he or she has finished, in each suite.
-        """
-        numbered = list(self._numbered(name))
-        has_others_part = any(assigned.of_others for assigned in numbered)
-        unnoted_suites = set(self._settings)
-        if self._book.has_finished(name) or not has_others_part:
-            unnoted_suites.clear()
-        for assigned in numbered:
-            digest, label, case = assigned.entry.digest, assigned.label, assigned.entry.case
-            if label is None:
-                if not assigned.of_others:
-                    late = PersonLabel(digest, name, None, note=_LATE, withdrawn=True)
-                    self._book.keep(case, late)
-            elif (
-                label.is_blind and label.blind == label.label and case.spec.suite in unnoted_suites
-            ):
-                # The same label once more, which changes no figure.
-                last = PersonLabel(
-                    digest, name, label.label, blind=True, note=label.note, finished=True
-                )
-                self._book.keep(case, last)
-                unnoted_suites.remove(case.spec.suite)
 
     def has_finished(self, reviewer: str) -> bool:
         """Whether all that a reviewer has labelled is revealed; raises `LookupError`."""
@@ -423,16 +370,14 @@ class LabelBoard(Board):
     def reveal(self, reviewer: str, key: str) -> Assigned:
         """A case that the reviewer has labelled, with all that is known of it.
 
-        From then on no label of it is blind. Raises `InputError` where it has no label yet, and
-        before `finish` where nothing is revealed before.
+        Raises `InputError` where it has no label yet, and before `finish`.
         """
         with self._lock:
-            assigned, name = self._find(reviewer, key)
+            assigned, _ = self._find(reviewer, key)
             if assigned.is_open:
                 raise InputError(Problem("label the case first"))
             if not assigned.may_reveal:
                 raise InputError(Problem("nothing is revealed before you finish"))
-            self._revealed.add((assigned.entry.digest, name))
             return assigned
 
     def _add(self, case: Case) -> None:
@@ -461,36 +406,22 @@ class LabelBoard(Board):
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
         seed = sum(settings.seed for settings in self._settings.values())
-        mine, of_others = [], []
-        for digest in self._drawn or ():
-            names = self._settings[self._entries[digest].case.spec.suite].reviewers
-            if names and name not in names:
-                continue
-            is_mine = not names or digest in self._shared
-            if is_mine or name == first_of(names, digest, seed):
-                mine.append(digest)
-            else:
-                of_others.append(digest)
-        digests = [*in_order(mine, seed, name), *in_order(of_others, seed, name)]
+        digests = in_order(self._drawn or (), seed, name)
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         has_finished = name in self._finished
         for number, digest in enumerate(digests, 1):
             label = self._book.of(digest, name)
             is_labelled = label is not None and not label.withdrawn
             # What was labelled in an earlier session may have been revealed there.
-            # So may, in the part of others, what tells of a case that was.
-            is_of_others = number > len(mine)
-            has_seen_alike = is_of_others and self._book.has_finished(name)
-            is_unseen = (digest, name) in self._given or (label is None and not has_seen_alike)
+            is_unseen = label is None or (digest, name) in self._given
             yield Assigned(
                 key=self._key(name, digest),
                 number=number,
                 entry=self._entries[digest],
                 label=label,
                 busy=digest in opened,
-                of_others=is_of_others,
-                may_reveal=is_labelled and (self.reveals_each or has_finished),
-                is_blind=is_unseen and not has_finished and (digest, name) not in self._revealed,
+                may_reveal=is_labelled and has_finished,
+                is_blind=is_unseen and not has_finished,
             )
 
     def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:

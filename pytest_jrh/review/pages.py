@@ -192,7 +192,6 @@ def _arguments(text: str) -> dict[str, Any]:
 
 class _Name(RequestBody):
     name: str
-    is_another: bool = False
 
 
 class _Label(RequestBody):
@@ -225,18 +224,10 @@ class LabelPage(Page[LabelBoard]):
         return self.board.version, {}
 
     def values(self) -> dict[str, object]:
-        return {
-            "reviewer": self.board.reviewer or "",
-            "known": self.board.known_reviewers,
-            "reveals_each": self.board.reveals_each,
-        }
+        return {"reviewer": self.board.reviewer or ""}
 
     def _enter(self, request: PageRequest) -> PageReply:
-        body = request.read(_Name)
-        others = self.board.alike(body.name)
-        if others and self.board.reviewer is None and not body.is_another:
-            return json_reply({"alike": others})
-        key, name = self.board.enter(body.name)
+        key, name = self.board.enter(request.read(_Name).name)
         return json_reply({"reviewer": key, "name": name})
 
     def _keys(self, request: PageRequest) -> tuple[str, str]:

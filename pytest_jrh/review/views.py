@@ -383,7 +383,6 @@ def label_row(assigned: Assigned) -> dict[str, Any]:
         "number": assigned.number,
         "open": assigned.is_open,
         "busy": assigned.busy,
-        "of_others": assigned.of_others,
         "revealed": assigned.may_reveal,
     }
     if assigned.may_reveal:

@@ -53,7 +53,8 @@ class _Line(BaseModel):
     expected: int | str | None = None
     verification: Literal["confirmed", "rejected"] | None = None
     withdrawn: bool = False
-    finished: bool = False
+    # Of lines of before: who labelled had seen the answers.
+    finished: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,7 @@ class PersonLabel:
 
     `blind` says that the label was given before the case's own label, plan and edits were seen.
     `expected` and `verification` are told of a case that the verifier rejected, which no other file
-    has. `withdrawn` takes back what the person said of the case before. `finished` says that the
-    person has seen the answers since, so that no label in the part of another is blind.
+    has. `withdrawn` takes back what the person said of the case before.
     """
 
     case_digest: str
@@ -74,7 +74,6 @@ class PersonLabel:
     verification: Literal["confirmed", "rejected"] | None = None
     note: str = ""
     withdrawn: bool = False
-    finished: bool = False
 
 
 def labels_path(output_dir: Path) -> Path:
@@ -179,7 +178,6 @@ def _label(
         line.verification,
         line.note or "",
         line.withdrawn,
-        line.finished,
     )
 
 
@@ -234,7 +232,6 @@ class LabelBook:
     ) -> None:
         self._redact = redact
         self._labels: dict[str, dict[str, KeptLabel]] = {}
-        self._finished: set[str] = set()
         self._folders: dict[tuple[str, str], Path] = {}
         for suite in suites:
             for test in suite.tests:
@@ -254,18 +251,9 @@ class LabelBook:
         labels = self._labels.get(digest, {})
         return frozenset(name for name, label in labels.items() if not label.withdrawn)
 
-    def has_finished(self, reviewer: str) -> bool:
-        """Whether a reviewer has seen the answers of what he or she labelled."""
-        return reviewer in self._finished
-
     def has_blind(self, digest: str) -> bool:
         """Whether anybody has labelled a case blind."""
         return any(label.is_blind for label in self._labels.get(digest, {}).values())
-
-    @property
-    def reviewers(self) -> frozenset[str]:
-        """All who have labelled a case."""
-        return frozenset[str]().union(*self._labels.values())
 
     def keep(self, case: Case, label: PersonLabel) -> None:
         """Keep what a reviewer says of a case; raises `OSError` where that fails, and nothing has
@@ -283,8 +271,6 @@ class LabelBook:
 
     def _count(self, label: PersonLabel) -> None:
         by_reviewer = self._labels.setdefault(label.case_digest, {})
-        if label.finished:
-            self._finished.add(label.reviewer)
         if label.withdrawn:
             after = KeptLabel(withdrawn=True)
         elif label.blind:
@@ -319,8 +305,6 @@ def _line(case: Case, label: PersonLabel) -> bytes:
         line["note"] = label.note
     if label.withdrawn:
         line["withdrawn"] = True
-    if label.finished:
-        line["finished"] = True
     if case.outcome.no_case is not None:
         # No other file that reports read has this case.
         line |= {"expected": case.expected, "verification": "rejected"}

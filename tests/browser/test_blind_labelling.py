@@ -113,37 +113,8 @@ def test_twenty_cases_by_keyboard_alone_without_a_byte_that_tells(
     assert sum(bool(each.note) for each in people) == 7
 
 
-def label(page: Any, key: str) -> None:
-    """Label the case that is open, and see it revealed."""
-    page.wait_for_selector("#case article[data-shows=bare]")
-    case = shown_key(page)
-    page.keyboard.press(key)
-    page.keyboard.press("Enter")
-    wait_shown(page, "revealed", case)
-
-
 def to_go(page: Any) -> int:
     return int(page.inner_text("#counts").split(" · ")[1].split()[0])
-
-
-def test_two_reviewers_share_a_part_and_divide_the_rest(pages: Labelling) -> None:
-    suite = blind_suite(pages.folder, sample=10, overlap=0.3, reveal="each")
-    url = pages.start(labelling(suite, all_kinds(20)))
-    ann, ben = pages.page(url), pages.page(url, name="ben")
-    for page in (ann, ben, ann, ben):
-        label(page, "s")
-        page.keyboard.press("Enter")
-    for page in (ann, ben):
-        page.wait_for_selector("#case article[data-shows=bare]")
-        while to_go(page):
-            label(page, "v")
-            if to_go(page):
-                page.keyboard.press("Enter")
-    by: dict[str, set[str]] = {"ann": set(), "ben": set()}
-    for each in read_people(suite):
-        by[each.reviewer].add(each.case_digest)
-    assert len(by["ann"] | by["ben"]) == 13
-    assert len(by["ann"] & by["ben"]) == 4
 
 
 def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -> None:
@@ -197,7 +168,7 @@ def test_no_label_that_was_answered_is_lost_when_the_process_is_killed_with_one_
 def test_the_reveal_shows_everything_and_a_change_is_kept_beside_the_label(
     pages: Labelling,
 ) -> None:
-    suite = blind_suite(pages.folder, reveal="each")
+    suite = blind_suite(pages.folder)
     board = labelling(suite, [confirmed(0)])
     board.set_verdict(confirmed(0), Judgment((Verdict(0, "I see nothing wrong."),)))
     page = pages.page(pages.start(board))
@@ -208,6 +179,7 @@ def test_the_reveal_shows_everything_and_a_change_is_kept_beside_the_label(
     assert page.is_disabled("#confirm")
     page.keyboard.press("s")
     page.keyboard.press("Enter")
+    page.click("#finish[open] #finish-now")
     wait_shown(page, "revealed", key)
     shown = page.inner_text("#case")
     for text in ("Thesis 0: a late refund.", "Goal 0.", "violated", "confirmed by the"):
@@ -231,7 +203,7 @@ def test_the_reveal_shows_everything_and_a_change_is_kept_beside_the_label(
 
 
 def test_a_scale_has_keys_too_and_a_rejected_case_says_why(pages: Labelling) -> None:
-    suite = blind_suite(pages.folder, reveal="each")
+    suite = blind_suite(pages.folder)
     scaled = made_case(3, target_score=2)
     board = labelling(suite, [scaled, rejected(0)])
     page = pages.page(pages.start(board))
@@ -240,18 +212,21 @@ def test_a_scale_has_keys_too_and_a_rejected_case_says_why(pages: Labelling) -> 
         is_scale = page.locator(".level[title='mentions it']").count() == 1
         page.keyboard.press("1")
         assert page.locator("#meaning").inner_text() == "mentions it" or not is_scale
+        key = shown_key(page)
         page.keyboard.press("Enter")
-        page.wait_for_selector("#case article[data-shows=revealed]")
-        if not is_scale:
-            page.wait_for_selector(".tag:has-text('rejected by the verifier')")
-            assert "not confirmed: the verifier says PASS of 0." in page.inner_text("#case")
-        page.keyboard.press("n")
+        page.wait_for_selector(f"#finish[open], #case article:not([data-key='{key}'])")
+    page.click("#finish[open] #finish-now")
+    page.wait_for_selector("#case article[data-shows=revealed]")
+    if page.locator(".tag:has-text('rejected by the verifier')").count() == 0:
+        page.keyboard.press("j")
+    page.wait_for_selector(".tag:has-text('rejected by the verifier')")
+    assert "not confirmed: the verifier says PASS of 0." in page.inner_text("#case")
     labels = blind_labels(read_people(suite))
     assert labels == {case_digest(scaled): (1,), case_digest(rejected(0)): (1,)}
 
 
 def test_finish_ends_it_by_keyboard_and_help_lists_the_keys(pages: Labelling) -> None:
-    board = labelling(blind_suite(pages.folder, reveal="each"), [confirmed(0)])
+    board = labelling(blind_suite(pages.folder), [confirmed(0)])
     page = pages.page(pages.start(board))
     page.keyboard.press("?")
     page.wait_for_selector("#help[open]")
@@ -259,6 +234,11 @@ def test_finish_ends_it_by_keyboard_and_help_lists_the_keys(pages: Labelling) ->
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     page.wait_for_selector("#finish-text:has-text('1 of your cases are without a label')")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#open-finish:text-is('Done')")
+    page.keyboard.press("f")
+    page.wait_for_selector("#finish[open]")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#open-finish:text-is('Finished')")
@@ -283,7 +263,7 @@ def test_the_page_waits_until_every_case_is_made(pages: Labelling) -> None:
 
 
 def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: Labelling) -> None:
-    board = labelling(blind_suite(pages.folder, reveal="each"), [hostile_case()])
+    board = labelling(blind_suite(pages.folder), [hostile_case()])
     page = pages.page(pages.start(board), name=HOSTILE[:60])
     for what in ("bare", "revealed"):
         page.wait_for_selector(f"#case article[data-shows={what}]")
@@ -297,24 +277,31 @@ def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: Labelli
         page.evaluate("document.activeElement.blur()")
         page.keyboard.press("v")
         page.keyboard.press("Enter")
+        if what == "bare":
+            page.click("#finish[open] #finish-now")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     files = {path.name for path in pages.folder.rglob("*") if path.is_file()}
     assert files == {"labels.jsonl", ".gitattributes"}
 
 
 def test_another_person_at_the_same_browser_labels_under_another_name(pages: Labelling) -> None:
-    suite = blind_suite(pages.folder, overlap=1.0, reveal="each")
+    suite = blind_suite(pages.folder, overlap=1.0)
     page = pages.page(pages.start(labelling(suite, [confirmed(0), confirmed(1)])))
-    label(page, "v")
+    shown_key(page)
+    page.keyboard.press("v")
+    page.keyboard.press("Enter")
+    wait_count(page, "1 labelled · 1 to go")
+    of_ann = shown_key(page)
     page.click("#who")
     page.wait_for_selector("#enter[open]")
     page.keyboard.type("ben")
     page.keyboard.press("Enter")
     wait_count(page, "0 labelled · 2 to go")
     assert page.inner_text("#who") == "ben"
-    page.wait_for_selector("#case article[data-shows=bare]")
-    assert page.locator("#case .revealed").count() == 0
-    label(page, "s")
+    page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{of_ann}'])")
+    page.keyboard.press("s")
+    page.keyboard.press("Enter")
+    wait_count(page, "1 labelled · 1 to go")
     assert sorted((each.reviewer, each.label) for each in read_people(suite)) == [
         ("ann", 1),
         ("ben", 0),
@@ -368,47 +355,6 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
     assert board.finalized
     assert len(read_people(suite)) == 8
     assert all(each.blind for each in read_people(suite))
-
-
-def test_who_labels_in_a_clone_is_told_when_his_or_her_part_is_done(pages: Labelling) -> None:
-    suite = blind_suite(pages.folder, overlap=0.3, reviewers=("ann", "ben"))
-    board = labelling(suite, all_kinds(8))
-    page = pages.page(pages.start(board))
-    [reviewer] = board._reviewers
-    part = sum(not assigned.of_others for assigned in board.assigned(reviewer))
-    assert 0 < part < 8
-    for number in range(part):
-        wait_count(page, f"{number} labelled · {part - number} to go (and {8 - part} of others)")
-        assert not page.is_visible("#banner")
-        key = shown_key(page)
-        page.keyboard.press("v")
-        page.keyboard.press("Enter")
-        page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
-    page.wait_for_selector("#banner:has-text('Your part is labelled.')")
-    page.keyboard.press("f")
-    page.wait_for_selector(
-        "#finish-text:has-text('Every case of yours is labelled. "
-        f"{8 - part} more are in the part of others.')"
-    )
-    page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=revealed]")
-    assert len(blind_labels(read_people(suite))) == part
-    assert not any(label.withdrawn for label in read_people(suite))
-
-
-def test_one_person_under_two_names_is_asked_about_it(pages: Labelling) -> None:
-    suite = blind_suite(pages.folder, overlap=1.0)
-    url = pages.start(labelling(suite, [confirmed(0), confirmed(1)]))
-    pages.page(url)
-    again = pages.page(url, name="")
-    for number, name in enumerate(("ann", "Ann")):
-        again.wait_for_selector("#enter[open]")
-        again.fill("#name", "Ann")
-        again.keyboard.press("Enter")
-        again.wait_for_selector("#enter-problem:has-text('Is Ann another person?')")
-        again.locator("#enter-alike button").nth(number).click()
-        again.wait_for_selector(f"#who:text-is('{name}')")
-        again.click("#who")
 
 
 def test_u_right_after_a_label_takes_that_one_back_and_returns_to_it(pages: Labelling) -> None:

@@ -21,7 +21,7 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import Assigned, BlindDesk, LabelBoard, draw, in_order, shown_to_all
+from pytest_jrh.review.blind import BlindDesk, LabelBoard, draw, in_order, shown_to_all
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import LabelPage
 from pytest_jrh.review.serving import PageRequest, serve
@@ -170,24 +170,6 @@ def test_rejected_cases_are_drawn_beside_so_many_whose_labels_count(tmp_path: Pa
     assert only.progress().sample == 7
 
 
-def test_reviewers_with_names_begin_with_a_part_each_so_that_clones_divide_the_rest(
-    tmp_path: Path,
-) -> None:
-    names = ("ann", "ben", "cleo")
-    firsts = []
-    for name in names:
-        suite = blind_suite(tmp_path / name, sample=60, overlap=0.2, reviewers=names)
-        board = labelling(suite, all_kinds(100))
-        digests = open_for(board, name)
-        shared = board._shared & set(digests)
-        early = [digest for digest in digests if digest not in shared][
-            : (len(digests) - len(shared)) // 6
-        ]
-        firsts.append(set(early))
-        assert shared <= set(digests[: 2 * (len(early) + len(shared))])
-    assert sum(map(len, firsts)) == len(set().union(*firsts))
-
-
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 def test_labels_of_two_clones_merge_without_a_conflict(tmp_path: Path) -> None:
     def git(folder: Path, *arguments: str) -> None:
@@ -268,7 +250,7 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
 def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
     tmp_path: Path,
 ) -> None:
-    suite = blind_suite(tmp_path, reveal="each")
+    suite = blind_suite(tmp_path)
     board = labelling(suite, [confirmed(0)])
     ann, _ = board.enter("ann")
     [one] = board.assigned(ann)
@@ -276,7 +258,7 @@ def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
         board.reveal(ann, one.key)
     board.give(ann, one.key, 0)
     board.give(ann, one.key, None)
-    board.reveal(ann, one.key)
+    board.finish(ann)
     label = board.give(ann, one.key, 1).label
     assert label is not None
     assert (label.is_blind, label.blind, label.label) == (True, None, 1)
@@ -326,40 +308,6 @@ def test_nothing_is_revealed_before_a_reviewer_finishes_and_no_later_label_is_bl
     assert read_people(suite)[-1].blind
 
 
-def test_after_finish_no_label_in_the_part_of_another_is_blind_in_a_later_session(
-    tmp_path: Path,
-) -> None:
-    suite = blind_suite(tmp_path, overlap=0.3, reviewers=("ann", "ben"))
-    cases = all_kinds(8)
-
-    def ann_labels(*, finishes: bool) -> list[Assigned]:
-        board = labelling(suite, cases, read_people(suite))
-        ann, _ = board.enter("ann")
-        for assigned in board.assigned(ann):
-            if assigned.is_open and not assigned.of_others:
-                board.give(ann, assigned.key, 1)
-        if finishes:
-            board.finish(ann)
-            board.finish(ann)
-        later = labelling(suite, cases, read_people(suite))
-        ann, _ = later.enter("ann")
-        return [assigned for assigned in later.assigned(ann) if assigned.of_others]
-
-    assert all(assigned.is_blind and assigned.is_open for assigned in ann_labels(finishes=False))
-    labels_before = blind_labels(read_people(suite))
-    in_others_part = ann_labels(finishes=True)
-    assert in_others_part
-    assert not any(assigned.is_blind or assigned.label for assigned in in_others_part)
-    assert blind_labels(read_people(suite)) == labels_before
-    assert [label.finished for label in read_people(suite)].count(True) == 1
-    # Ben has his part as before.
-    board = labelling(suite, cases, read_people(suite))
-    ben, _ = board.enter("ben")
-    part = [assigned for assigned in board.assigned(ben) if not assigned.of_others]
-    assert part
-    assert all(assigned.is_blind and assigned.is_open for assigned in part)
-
-
 def test_what_had_no_label_at_the_reveal_gets_no_blind_one_in_a_later_session(
     tmp_path: Path,
 ) -> None:
@@ -403,37 +351,8 @@ def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) 
             board.give(ann, key, 1)
 
 
-@pytest.mark.parametrize("name", ["Ann", "ANN", "an n", "änn", "annn", "amn", "Anne", "a-n-n"])
-def test_a_name_that_looks_like_another_is_asked_about(tmp_path: Path, name: str) -> None:
-    suite = blind_suite(tmp_path)
-    board = labelling(suite, [confirmed(0), confirmed(1)])
-    api = LabelPage(board)
-    ann, _ = board.enter("ann")
-    board.give(ann, board.assigned(ann)[0].key, 1)
-    later = LabelPage(labelling(suite, [confirmed(0)], read_people(suite)))
-    for page in (api, later):
-        enter = next(answer for _, path, answer in page.routes() if path == "/reviewers")
-        asked_name = PageRequest(body=json.dumps({"name": name}).encode())
-        assert json.loads(page.answer(enter, asked_name).body) == {"alike": ["ann"]}
-        sure = PageRequest(body=json.dumps({"name": name, "is_another": True}).encode())
-        assert json.loads(page.answer(enter, sure).body)["name"] == name
-        # Who is let in is not asked again, and nor is one whose name the config has.
-        assert "reviewer" in json.loads(page.answer(enter, asked_name).body)
-    listed = labelling(
-        blind_suite(tmp_path, reviewers=("ann", name)), [confirmed(0)], read_people(suite)
-    )
-    assert listed.alike(name) == []
-
-
-def test_names_that_do_not_look_alike_are_let_in(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path), [])
-    board.enter("ann")
-    board.enter("A")
-    assert [board.alike(name) for name in ("ben", "hanna", "B", "ann", " ann ", "nan")] == [[]] * 6
-
-
 def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_path: Path) -> None:
-    suite = blind_suite(tmp_path, reveal="each")
+    suite = blind_suite(tmp_path)
     board = labelling(suite, [natural(0)])
     ann, _ = board.enter("ann")
     [one] = board.assigned(ann)
@@ -447,7 +366,7 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     board.give(ann, one.key, 0)
     # Nothing was revealed, so it is blind as before.
     assert blind_labels(read_people(suite)) == {case_digest(natural(0)): (0,)}
-    board.reveal(ann, one.key)
+    board.finish(ann)
     board.withdraw(ann, one.key)
     board.give(ann, one.key, 1)
     assert blind_labels(read_people(suite)) == {}
@@ -478,11 +397,12 @@ def test_a_line_that_a_killed_process_left_is_ignored_and_goes(tmp_path: Path) -
         ("a" * 61, "at most 60 characters"),
         ("ann\x1b[31m", "no control characters"),
         ("\u202enna", "no control characters"),
-        ("bob", "this suite is labelled by ann, ben"),
+        ("bob", "this session is labelled by ann"),
     ],
 )
-def test_a_reviewer_has_a_name_that_the_suite_knows(tmp_path: Path, name: str, said: str) -> None:
-    board = labelling(blind_suite(tmp_path, reviewers=("ann", "ben")), [])
+def test_a_reviewer_has_a_name_that_can_be_one(tmp_path: Path, name: str, said: str) -> None:
+    board = labelling(blind_suite(tmp_path), [])
+    board.reviewer = "ann"
     with pytest.raises(InputError, match=said):
         board.enter(name)
     assert board.enter(" ann ")[1] == "ann"
@@ -519,12 +439,12 @@ def asked(api: LabelPage, **names: str) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("reveal", ["each", "end"])
+@pytest.mark.parametrize("labels_first", [False, True])
 def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
-    tmp_path: Path, reveal: str
+    tmp_path: Path, *, labels_first: bool
 ) -> None:
     cases = all_kinds(8)
-    board = labelling(blind_suite(tmp_path, reveal=reveal), cases)
+    board = labelling(blind_suite(tmp_path), cases)
     for case in cases:
         board.set_verdict(case, Judgment((Verdict(1, f"Verdict of {case.spec.run_id}."),)))
     api = LabelPage(board)
@@ -534,7 +454,7 @@ def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
     for case in cases:
         hidden += telling(case)
     for assigned in assigned_cases:
-        if reveal == "end":
+        if labels_first:
             # Also what is labelled already tells nothing.
             board.give(ann, assigned.key, 1)
         case = assigned.entry.case
@@ -547,9 +467,8 @@ def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
     # And then it is all there.
     first = next(assigned for assigned in assigned_cases if assigned.entry.case.outcome.edits)
     board.give(ann, first.key, 1)
-    if reveal == "end":
-        finish = next(answer for _, path, answer in api.routes() if path.endswith("/finish"))
-        assert b'"differs": true' in api.answer(finish, PageRequest({"reviewer": ann})).body
+    finish = next(answer for _, path, answer in api.routes() if path.endswith("/finish"))
+    assert b'"differs": ' in api.answer(finish, PageRequest({"reviewer": ann})).body
     revealed = asked(api, reviewer=ann, key=first.key)["/reviewers/{reviewer}/cases/{key}/revealed"]
     case = first.entry.case
     assert case.outcome.plan is not None

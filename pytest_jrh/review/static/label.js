@@ -1,12 +1,11 @@
 // Blind labelling: who labels, which case is open, keys, labels, and what is revealed afterwards.
 
 import {
-  $, banner, complain, finished, finishing, foldIfNarrow, get, isOn, jump, keys, listen, element, pane, place, post,
+  $, banner, complain, finished, finishing, foldIfNarrow, get, jump, keys, listen, element, pane, place, post,
   putCase, remember, remembered, say, switches,
 } from "./page.js";
 
 const fixed = document.body.dataset.reviewer;
-const revealsEach = document.body.dataset.reveals === "each";
 let session = null;
 let progress = null;
 let me = null;
@@ -24,14 +23,13 @@ let others = [];
 let last = null;
 
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
-const PART = "Your part is labelled. What is left is that of the other reviewers: finish, unless you label it for them.";
 listen(heard, () => progress?.finalized && DONE);
 
 async function heard(news) {
   const anew = session !== news.session;
   session = news.session;
   progress = news.progress;
-  banner(notice());
+  banner(progress.finalized ? DONE : "");
   if (progress.finalized) finished("Finished");
   if (anew) {
     me = null;
@@ -41,13 +39,11 @@ async function heard(news) {
 }
 
 // Under which name; asked once.
-async function enter(name, isAnother = false) {
-  $("enter-alike").replaceChildren();
+async function enter(name) {
   $("enter-problem").textContent = "";
   if (name) {
     try {
-      const answer = await post("/reviewers", { name, is_another: isAnother });
-      if (answer.alike) return askWho(name, answer.alike);
+      const answer = await post("/reviewers", { name });
       me = { key: answer.reviewer, name: answer.name };
       if (!fixed) remember("reviewer", me.name);
       $("who").textContent = me.name;
@@ -65,17 +61,6 @@ async function enter(name, isAnother = false) {
   }
   if (!$("enter").open) $("enter").showModal();
 }
-// One person under two names would count as two who agree.
-function askWho(name, others) {
-  $("enter-problem").textContent = `${others.join(", ")} labels here, too. Is ${name} another person?`;
-  $("enter-alike").replaceChildren(
-    ...others.map((other) => element("button", { type: "button", onclick: () => enter(other) }, `I am ${other}`)),
-    element("button", { type: "button", onclick: () => enter(name, true) }, `I am ${name}, another person`),
-  );
-  $("name").value = name;
-  if (!$("enter").open) $("enter").showModal();
-  $("enter-alike").firstElementChild.focus();
-}
 $("enter-form").addEventListener("submit", (event) => {
   event.preventDefault();
   enter($("name").value);
@@ -84,7 +69,6 @@ $("enter").addEventListener("cancel", (event) => me || event.preventDefault());
 $("who").addEventListener("click", () => {
   $("name").value = me.name;
   $("enter-problem").textContent = "";
-  $("enter-alike").replaceChildren();
   $("enter").showModal();
   $("name").select();
 });
@@ -110,7 +94,7 @@ async function load() {
 function take({ cases, finished }) {
   rows = cases;
   revealed = finished;
-  if (!progress.finalized) $("open-finish").textContent = revealed && !revealsEach ? "Done" : "Finish";
+  if (!progress.finalized) $("open-finish").textContent = revealed ? "Done" : "Finish";
 }
 
 const settled = () => current === wanted && !sending;
@@ -132,16 +116,13 @@ async function send(what, body) {
   }
 }
 
-// What the reviewer has still to label: in a clone each, people divide the sample.
-const left = () => rows.filter((one) => one.open && !one.of_others).length;
-const leftOfOthers = () => rows.filter((one) => one.open && one.of_others).length;
-const notice = () => (progress.finalized ? DONE : !revealed && leftOfOthers() && !left() ? PART : "");
+const left = () => rows.filter((one) => one.open).length;
 
-// The next case without a label after the one that is open, around the end; of the reviewer's own part and one that nobody else has open, if there is one.
+// The next case without a label after the one that is open, around the end; one that nobody else has open, if there is one.
 function unlabelled() {
   const at = rows.findIndex((one) => one.key === current);
   const open = [...rows.slice(at + 1), ...rows.slice(0, Math.max(at, 0))].filter((one) => one.open);
-  return open.find((one) => !one.busy && !one.of_others) ?? open.find((one) => !one.busy) ?? open[0];
+  return open.find((one) => !one.busy) ?? open[0];
 }
 
 function draw() {
@@ -161,10 +142,10 @@ function draw() {
       return item;
     }),
   );
-  const rest = leftOfOthers(), total = rows.length - rest, done = total - left();
+  const total = rows.length, done = total - left();
   $("bar").max = total || 1;
   $("bar").value = done;
-  $("counts").textContent = rows.length ? `${done} labelled · ${left()} to go${rest ? ` (and ${rest} of others)` : ""}` : "waiting for the cases";
+  $("counts").textContent = rows.length ? `${done} labelled · ${left()} to go` : "waiting for the cases";
   document.title = `${done}/${total} · Blind labelling`;
 }
 
@@ -182,7 +163,7 @@ function showWaiting() {
 }
 
 // Shows a case: bare, or with all that is known of it where it may be revealed.
-async function open(key, reveals = !revealsEach || isOn("reveals")) {
+async function open(key, reveals = true) {
   loading?.abort();
   loading = new AbortController();
   wanted = key;
@@ -250,12 +231,11 @@ async function confirmLabel() {
   if (!chosen()) return say("choose a label first");
   const wasRevealed = isRevealed();
   const key = current;
-  const reveals = revealsEach ? isOn("reveals") : revealed;
   const label = chosen() === "none" ? null : Number(chosen());
   if (!(await send("label", { label, note: $("note").value }))) return;
   say("labelled");
   draw();
-  if (wasRevealed || reveals) await open(current, true);
+  if (wasRevealed || revealed) await open(current, true);
   else if (unlabelled()) {
     await goOn();
     last = key;
@@ -271,13 +251,12 @@ async function goOn() {
   const following = unlabelled();
   if (following) {
     await open(following.key);
-    banner(notice());
   } else if (finishes()) finish();
   else banner("All your cases are labelled. Finish, or look at them again.");
 }
 
 // Whether what comes next is the reveal.
-const finishes = () => !revealsEach && !revealed && !progress.finalized;
+const finishes = () => !revealed && !progress.finalized;
 
 async function undo() {
   // Right after a label, on the next case: back to the one before.
@@ -301,8 +280,8 @@ function go(step) {
 
 const finish = finishing(
   () => {
-    const number = left(), ofOthers = leftOfOthers();
-    const rest = `${number ? `${number} of your cases are without a label. ` : "Every case of yours is labelled. "}${ofOthers ? `${ofOthers} more are in the part of others. ` : ""}`;
+    const number = left();
+    const rest = number ? `${number} of your cases are without a label. ` : "Every case of yours is labelled. ";
     $("finish-all").hidden = !others.length;
     if (others.length) return `${others.join(", ")} still label. The session goes on when everybody has finished.`;
     if (!finishes()) return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
@@ -353,7 +332,7 @@ keys(action, (event) => {
   event.preventDefault();
   return true;
 });
-switches("reveals", "shortcuts");
+switches("shortcuts");
 
 for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r })) {
   $(id).addEventListener("click", action);
