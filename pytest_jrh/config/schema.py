@@ -485,9 +485,8 @@ class ReviewSection(ConfigSection):
     """Whether --jrh-review, and use_HITL_process, open the page of blind labelling: rubric and
     transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
     sample: Count = 60
-    """How many judged cases are labelled: drawn at random, in proportion over the rubrics and over
-    cases that the verifier confirmed, or was not asked about, and natural runs. The same share of
-    the rejected ones is drawn beside them: no judge is held against these."""
+    """How many judged cases are labelled, drawn at random. The same share of the rejected ones is
+    drawn beside them: no judge is held against these."""
     seed: Whole = DEFAULT_SEED
     """Which cases are drawn, and in which order each reviewer sees them."""
     overlap: Share = 0.3

@@ -121,10 +121,9 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     if session.results or settings.stopped:
         page, reports = named_page(settings.reports), settings.reports
         if page is None and NO_PAGE not in [path.name for path in reports]:
-            page, others = _own_page(runs, session)
-            problems += others
+            page = _own_page(runs, session)
             reports = reports if page is None else [page, *reports]
-        problems += remove_old_pages(page, runs, session)
+        remove_old_pages(page, runs, session)
         written, missing = write_reports(reports, session)
         problems += missing
         unwritten = unwritten or bool(missing)
@@ -334,52 +333,37 @@ def named_page(reports: Iterable[Path]) -> Path | None:
     return next((path for path in reports if path.suffix.lower() == HtmlReport.suffix), None)
 
 
-def _own_page(runs: Iterable[SuiteRun], session: Session) -> tuple[Path | None, list[str]]:
+def _own_page(runs: Iterable[SuiteRun], session: Session) -> Path | None:
     """The HTML report in the folder of the first suite that is not green, where one is to be
-    written that nobody named; and what could not be done, as what no session wrote there stays.
+    written that nobody named.
     """
-    problems: list[str] = []
     for run in runs:
         path = run.suite.results_dir / PAGE
-        if _is_red(run, session):
-            if not _is_of_others(path):
-                return path, problems
-            problems.append(
-                f"{path} is no HTML report of pytest-jrh, and was left as it is: name another "
-                "file with --jrh-report."
-            )
-    return None, problems
+        if _is_red(run, session) and not _is_of_others(path):
+            return path
+    return None
 
 
-def remove_old_pages(
-    page: Path | None, runs: Iterable[SuiteRun], session: Session
-) -> Iterator[str]:
+def remove_old_pages(page: Path | None, runs: Iterable[SuiteRun], session: Session) -> None:
     """Remove what an earlier session left of suites that ran whole, wherever the `page` of this one
-    is, or without one: it shows what is no longer so. Gives what could not be done.
+    is, or without one: it shows what is no longer so.
     """
     new = None if page is None else absolute(page)
     for run in runs:
         path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
         is_whole = extent.cases == extent.of and not extent.interrupted
-        # Where there is none, a folder that cannot be written has nothing to be removed.
-        if is_whole and path.is_file() and absolute(path) != new and not _is_of_others(path):
-            try:
+        if is_whole and absolute(path) != new and not _is_of_others(path):
+            # A folder that cannot be written has been told of.
+            with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-            except OSError as error:
-                yield f"{path}, of an earlier session, was not removed: {error.strerror}."
 
 
 def _is_of_others(path: Path) -> bool:
-    """Whether something stands there that no session wrote, such as a link, or another report."""
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        return True
-    try:
-        with path.open("rb") as file:
-            return file.read(len(PAGE_HEAD)) != PAGE_HEAD
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    """Whether something stands there that no session wrote, such as another tool's report."""
+    if not path.is_file():
+        return path.exists()
+    with path.open("rb") as file:
+        return file.read(len(PAGE_HEAD)) != PAGE_HEAD
 
 
 def _is_red(run: SuiteRun, session: Session) -> bool:

@@ -31,49 +31,29 @@ if TYPE_CHECKING:
 _LATE = "without a label when the others were revealed"
 _LONGEST_NOTE = 2_000
 _MOST_REVIEWERS = 100
-_REJECTED = "rejected"
 
 
 def draw(
-    strata: Mapping[str, tuple[str, str]],
-    size: int,
-    seed: int,
-    labelled: Collection[str] = (),
+    digests: Collection[str], size: int, seed: int, labelled: Collection[str] = ()
 ) -> frozenset[str]:
-    """The digests of `size` cases, or of all where there are no more, out of the strata of cases by
-    digest: the rubric, and what the label rests on.
+    """The digests of `size` cases, or of all where there are no more, each with the same chance, so
+    that the sample stands for all cases without weights.
 
-    Each case has the same chance, and each stratum its share of the sample, rounded up or down: the
-    bounds between strata are where a random start and equal steps put them. So the sample stands
-    for all cases without weights. Of a stratum those are drawn first that are `labelled`: a sample
-    goes on from them where cases were added, and those are next that any sample would have first.
+    Those are drawn first that are `labelled`: a sample goes on from them where cases were added,
+    and those are next that any sample would have first.
     """
-    total = len(strata)
-    if total <= size:
-        return frozenset(strata)
-    digests: dict[tuple[str, str], list[str]] = {}
-    for digest, stratum in strata.items():
-        digests.setdefault(stratum, []).append(digest)
-    start = int(_rank(seed, "start", ""), 16) % total
-    drawn: list[str] = []
-    reached = 0
-    for stratum in sorted(digests):
-        before = (reached * size + start) // total
-        reached += len(digests[stratum])
-        number = (reached * size + start) // total - before
-        ranked = _ranked(digests[stratum], seed, "draw")
-        drawn += sorted(ranked, key=lambda digest: digest not in labelled)[:number]
-    return frozenset(drawn)
+    ranked = _ranked(digests, seed, "draw")
+    return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
 
 
 def draw_judged(
-    strata: Mapping[str, tuple[str, str]], size: int, seed: int, labelled: Collection[str]
+    cases: Mapping[str, Case], size: int, seed: int, labelled: Collection[str]
 ) -> frozenset[str]:
     """Draw `size` cases of those that are judged, as no other label counts for a judge's figures,
     and of the rejected ones the same share.
     """
-    judged = {digest: stratum for digest, stratum in strata.items() if stratum[1] != _REJECTED}
-    rejected = {digest: stratum for digest, stratum in strata.items() if stratum[1] == _REJECTED}
+    rejected = {digest for digest, case in cases.items() if case.outcome.no_case is not None}
+    judged = cases.keys() - rejected
     if not judged:
         return draw(rejected, size, seed, labelled)
     beside = round(len(rejected) * min(1.0, size / len(judged)))
@@ -97,15 +77,6 @@ def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
 def _rank(seed: int, purpose: str, digest: str) -> str:
     text = f"{seed}\n{purpose}\n{digest}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def rests_on(case: Case) -> str:
-    """What a case's label rests on: the verifier's word, in either way, or that of people."""
-    if case.spec.natural:
-        return "natural"
-    if case.outcome.no_case is not None:
-        return _REJECTED
-    return "confirmed" if case.verified else "unverified"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,15 +357,14 @@ class LabelBoard(Board):
             self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
 
     def _draw(self) -> None:
-        strata: dict[str, dict[str, tuple[str, str]]] = {}
+        by_suite: dict[str, dict[str, Case]] = {}
         for digest, entry in self._entries.items():
-            case = entry.case
-            strata.setdefault(case.spec.suite, {})[digest] = (case.rubric.id, rests_on(case))
+            by_suite.setdefault(entry.case.spec.suite, {})[digest] = entry.case
         drawn_digests: set[str] = set()
-        for suite, suite_strata in strata.items():
+        for suite, cases in by_suite.items():
             settings = self._settings[suite]
-            labelled = frozenset(filter(self._book.has_blind, suite_strata))
-            drawn = draw_judged(suite_strata, settings.sample, settings.seed, labelled)
+            labelled = frozenset(filter(self._book.has_blind, cases))
+            drawn = draw_judged(cases, settings.sample, settings.seed, labelled)
             self._shared |= shown_to_all(drawn, settings.overlap, settings.seed)
             drawn_digests |= drawn
         self._drawn = frozenset(drawn_digests)

@@ -549,8 +549,7 @@ def test_a_page_that_no_session_wrote_stays(
             page.write_bytes(kept.read_bytes())
     green = pytester.runpytest(project.suite.option, BASELINE)
     assert green.ret == pytest.ExitCode.OK
-    red = pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
-    assert "is no HTML report of pytest-jrh, and was left as it is" in red.stdout.str()
+    pytester.runpytest(f"--jrh-config={LAX}", BASELINE)
     for page in project.folder.glob("outputs/**/report.html"):
         assert page.read_bytes() == kept.read_bytes()
         assert page.is_symlink() == is_link

@@ -40,49 +40,37 @@ from tests.support.blind import (
     telling,
 )
 
-STRATA = [(rubric, kind) for rubric in "ab" for kind in ("confirmed", "rejected", "natural")]
+
+def digests_of(number: int, name: str = "") -> list[str]:
+    """So many digests of cases."""
+    return [f"{name}{index}" for index in range(number)]
 
 
-def strata_of(sizes: list[int]) -> dict[str, tuple[str, str]]:
-    """So many cases of each stratum, by digest."""
-    strata: dict[str, tuple[str, str]] = {}
-    for stratum, size in zip(STRATA, sizes, strict=False):
-        strata |= {f"{stratum} {number}": stratum for number in range(size)}
-    return strata
+@given(st.integers(0, 80), st.integers(1, 60), st.integers())
+def test_so_many_are_drawn_whatever_the_order(number: int, size: int, seed: int) -> None:
+    digests = digests_of(number)
+    drawn = draw(digests, size, seed)
+    assert len(drawn) == min(size, number)
+    assert drawn == draw(digests[::-1], size, seed)
 
 
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers())
-def test_each_stratum_has_its_share_of_the_sample_to_within_one(
-    sizes: list[int], size: int, seed: int
-) -> None:
-    strata = strata_of(sizes)
-    drawn = draw(strata, size, seed)
-    assert len(drawn) == min(size, len(strata))
-    assert drawn == draw(dict(reversed(strata.items())), size, seed)
-    for stratum, number in Counter(strata.values()).items():
-        drawn_of_it = sum(strata[digest] == stratum for digest in drawn)
-        assert abs(drawn_of_it - number * min(1, size / len(strata))) < 1
-
-
-def test_every_case_has_the_same_chance_whatever_the_size_of_its_stratum() -> None:
-    strata = strata_of([40, 3, 7, 1, 20, 9])
-    drawn = Counter(digest for seed in range(2_000) for digest in draw(strata, 20, seed))
-    # A standard deviation of a count is 21.
-    assert all(abs(drawn[digest] - 500) < 105 for digest in strata)
+def test_every_case_has_the_same_chance() -> None:
+    digests = digests_of(80)
+    drawn = Counter(digest for seed in range(2_000) for digest in draw(digests, 20, seed))
+    # A standard deviation of a count is 19.
+    assert all(abs(drawn[digest] - 500) < 100 for digest in digests)
 
 
 def test_a_case_that_comes_changes_as_little_as_possible() -> None:
-    strata = strata_of([40, 30, 20, 10, 10, 10])
-    before = draw(strata, 40, 8234)
-    after = draw({**strata, "new": STRATA[0]}, 40, 8234)
-    assert len(after - before) <= 6
+    before = draw(digests_of(120), 40, 8234)
+    after = draw([*digests_of(120), "new"], 40, 8234)
+    assert len(after - before) <= 1
 
 
 def test_a_sample_goes_on_from_the_labelled_cases_when_others_come() -> None:
-    earlier = strata_of([20, 20, 20])
+    earlier, new = digests_of(60), digests_of(150, "new ")
     labelled = draw(earlier, 30, 8234)
-    new = {f"new {digest}": stratum for digest, stratum in strata_of([50, 50, 50]).items()}
-    both = earlier | new
+    both = [*earlier, *new]
     assert draw(earlier, 30, 8234, labelled) == labelled
     assert draw(both, 30, 8234, labelled) == labelled
     assert draw(both, 30, 8234) != labelled
@@ -90,11 +78,11 @@ def test_a_sample_goes_on_from_the_labelled_cases_when_others_come() -> None:
     goes_on = draw(both, 60, 8234, labelled)
     assert labelled < goes_on
     assert len(goes_on) == 60
-    assert goes_on - labelled <= new.keys()
+    assert goes_on - labelled <= {*new}
 
 
 def test_what_all_label_is_a_share_of_the_sample_and_each_has_an_order() -> None:
-    drawn = draw(strata_of([30, 30]), 20, 1)
+    drawn = draw(digests_of(60), 20, 1)
     assert len(shown_to_all(drawn, 0.3, 1)) == 6
     assert shown_to_all(drawn, 1.0, 1) == drawn
     assert not shown_to_all(drawn, 0.0, 1)
