@@ -260,8 +260,7 @@ def test_verdicts_of_another_judge_are_refused(
     project.prompt("Overlook nothing.")
     assert merge(BASELINE, *shards) == 4
     assert (
-        "shard-0/lax/tiny/results.jsonl:1: the verdict is of another judge than the config's"
-        in merge.errors
+        "shard-0/lax/tiny/results.jsonl:1: the verdict is of another judge (model" in merge.errors
     )
 
 
