@@ -32,19 +32,18 @@ if TYPE_CHECKING:
         StageModel,
         Verdict,
     )
-    from pytest_jrh.engine.checking import CheckedTable, check_table
     from pytest_jrh.engine.library import (
-        Reliability,
         generate_agent_perturbations,
         judge_cases,
         load_cases,
-        reliability,
     )
     from pytest_jrh.engine.suite import Pipeline
     from pytest_jrh.judges.judge import JudgedCase
     from pytest_jrh.llm.calls import make_complete
     from pytest_jrh.llm.client import LiteLLMExchange
+    from pytest_jrh.reports.checking import CheckedTable, check_table
     from pytest_jrh.sources import load_inspect_eval_runs
+    from pytest_jrh.stats.diagnosis import Reliability, reliability
 
 __version__ = "0.1.0"
 
@@ -52,7 +51,7 @@ _HOMES = {
     "AgentRun": "core.model",
     "Case": "core.model",
     "CaseResult": "core.model",
-    "CheckedTable": "engine.checking",
+    "CheckedTable": "reports.checking",
     "Completion": "core.model",
     "ConversationPerturber": "cases.pipeline",
     "ConversationSummarizer": "cases.pipeline",
@@ -64,14 +63,14 @@ _HOMES = {
     "NoVerdictCase": "core.errors",
     "PerturbationOutcome": "core.model",
     "Pipeline": "engine.suite",
-    "Reliability": "engine.library",
+    "Reliability": "stats.diagnosis",
     "Rubric": "core.model",
     "ScoreLevel": "core.model",
     "StageModel": "core.model",
     "Unscored": "core.errors",
     "Verdict": "core.model",
     "apply_single_edit": "cases.pipeline",
-    "check_table": "engine.checking",
+    "check_table": "reports.checking",
     "generate_agent_perturbations": "engine.library",
     "generate_single_edit": "cases.pipeline",
     "judge_cases": "engine.library",
@@ -81,7 +80,7 @@ _HOMES = {
     "make_complete": "llm.calls",
     "make_llm_planner": "cases.pipeline",
     "make_llm_verifier": "cases.pipeline",
-    "reliability": "engine.library",
+    "reliability": "stats.diagnosis",
 }
 
 __all__ = [

@@ -8,9 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_jrh.engine.checking import CheckedTable, check_table
-from pytest_jrh.engine.library import Reliability
-from pytest_jrh.stats.diagnosis import figure_text
+from pytest_jrh.reports.checking import CheckedTable, check_table
+from pytest_jrh.stats.diagnosis import Reliability, figure_text
 from pytest_jrh.stats.formulas import Estimate
 
 ROOT = Path(__file__).parents[1]

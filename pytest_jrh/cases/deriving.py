@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.acts import decisive_turns
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import Base, Derived
+from pytest_jrh.core.edits import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, PerturbationOutcome

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Label, Objective
 
 
-BinaryFigure: TypeAlias = Literal["recall", "false_positive_rate"]
 Targets: TypeAlias = "tuple[int | None, ...]"
 """The scores that a suite makes cases of a run for, (None,) in binary mode."""
 
@@ -58,11 +57,10 @@ def one_for_each_target(targets: Targets, _label: Label | None) -> Iterable[Plan
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of test: which cases it has, how they are made, and which figures they count in.
+    """A kind of test: which cases it has, and how they are made.
 
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
-    review page. `figures` are the binary figures whose shares its cases are of: violations that
-    were found, or satisfied cases that were not. `objective` gives what its pipeline aims at by
+    review page. `objective` gives what its pipeline aims at by
     what the config says, `folder` the default folder of its cases by the module's name,
     and `targets` the score levels that it makes cases for, of those on the rubric's scale
     (ascending) and those that the config wants (all where none). `cases` are those that it has of a
@@ -72,7 +70,6 @@ class Kind:
     name: str
     marker: str
     label: str
-    figures: tuple[BinaryFigure, ...]
     objective: Callable[[Objective], Objective]
     folder: Callable[[str], str]
     targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
@@ -100,7 +97,6 @@ AGENT_PERTURBATION = Kind(
     name=PERTURBATION,
     marker="a case whose transcript was edited to violate its rubric, or to land on a score",
     label=SHORT_NAMES[PERTURBATION],
-    figures=("recall",),
     objective=lambda configured: configured,
     folder=lambda module: f"outputs/agent_perturbation/{module}",
     targets=_targets,
@@ -111,7 +107,6 @@ AGENT_POSITIVES = Kind(
     name=POSITIVES,
     marker="a case whose transcript satisfies its rubric",
     label=SHORT_NAMES[POSITIVES],
-    figures=("false_positive_rate",),
     objective=lambda _configured: "pass",
     folder=lambda _module: "outputs/agent_positives",
     targets=lambda scale, _wanted: tuple(scale[-1:]),
@@ -134,7 +129,6 @@ AGENT_LABELS = Kind(
     name=NATURAL,
     marker="a run as it is, with the label that people or a program gave it",
     label=SHORT_NAMES[NATURAL],
-    figures=("recall", "false_positive_rate"),
     objective=lambda _configured: "fail",
     folder=lambda module: f"outputs/agent_labels/{module}",
     targets=lambda scale, _wanted: tuple(scale),
@@ -150,7 +144,6 @@ def kind_of(probe: Probe) -> Kind:
         name=probe.name,
         marker=probe.marker,
         label=probe.label,
-        figures=(),
         objective=lambda configured: configured,
         folder=lambda module: f"outputs/{probe.name}/{module}",
         targets=lambda scale, _wanted: tuple(scale),

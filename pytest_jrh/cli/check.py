@@ -21,7 +21,7 @@ from pytest_jrh.core.text import counted, escape_commands, log_line, visible, wr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pytest_jrh.engine.checking import CheckedTable
+    from pytest_jrh.reports.checking import CheckedTable
 
 
 _SUFFIXES = (".html", ".md", ".json")
@@ -144,7 +144,7 @@ def check_file(options: argparse.Namespace) -> int:
 
 
 def _check_file(options: argparse.Namespace) -> int:
-    from pytest_jrh.engine.checking import check_table
+    from pytest_jrh.reports.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.writing import write_reports

@@ -23,6 +23,7 @@ from pytest_jrh.core.model import (
 from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
+    from pytest_jrh.cases.tests import Kind
     from pytest_jrh.config.schema import (
         AgentConfig,
         Config,
@@ -41,6 +42,11 @@ class SuiteTest:
     output_dir: Path
     evaluate: bool
     targets: Mapping[str, tuple[int | None, ...]]
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of test it is."""
+        return KINDS[self.name]
 
 
 @dataclass(frozen=True, slots=True)

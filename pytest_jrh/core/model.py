@@ -435,6 +435,11 @@ class Edit:
     after: tuple[Message, ...] = ()
     follows: str = ""
 
+    @property
+    def is_splice(self) -> bool:
+        """Whether it holds the messages before and after it, as those of `edits: acts` do."""
+        return bool(self.before or self.after)
+
 
 @dataclass(frozen=True, slots=True)
 class Verification:

@@ -17,9 +17,6 @@ from pytest_jrh.core.model import (
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
 from pytest_jrh.judges.own_code import Scale, own_source, said_by
-from pytest_jrh.stats.diagnosis import figure_text, named_figures, section_warnings
-from pytest_jrh.stats.figures import sections
-from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.store.results import case_result
 from pytest_jrh.store.spools import read_jsonl
 
@@ -37,7 +34,6 @@ if TYPE_CHECKING:
         Verdict,
     )
     from pytest_jrh.engine.suite import Pipeline
-    from pytest_jrh.stats.formulas import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,38 +133,6 @@ async def judge_cases(
         return _result(case, fingerprint, Judgment(tuple(verdicts)))
 
     return list(await asyncio.gather(*(result(case) for case in cases)))
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """How well a judge agrees with the labels: `figures` over all cases, and per rubric, by name.
-
-    The names are those of the JSON report: `accuracy`, `recall`, `false_positive_rate`, `kappa` and
-    more for a binary judge, `exact`, `within_one`, `weighted_kappa` and more for an ordinal one.
-    `warnings` say what makes a figure worthless, such as a constant verdict.
-    """
-
-    figures: dict[str, Estimate]
-    rubrics: dict[str, dict[str, Estimate]]
-    warnings: tuple[str, ...]
-
-    def __str__(self) -> str:
-        lines = [f"{name}: {figure_text(name, figure)}" for name, figure in self.figures.items()]
-        return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
-
-
-def reliability(results: Iterable[CaseResult]) -> Reliability:
-    """Compute one judge's figures with 95% intervals, clustered by run; raises `ValueError` for no
-    results, and for those of several judges or suites.
-    """
-    judge_sections = sections(tabulate(results))
-    if len(judge_sections) != 1:
-        raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
-    [section] = judge_sections
-
-    rubrics = {row.name: named_figures(row.statistics, section.mode) for row in section.rubrics}
-    total = named_figures(section.total, section.mode)
-    return Reliability(total, rubrics, tuple(section_warnings(section)))
 
 
 async def _verdict(case: Case, judge: JudgeFunction) -> Verdict:

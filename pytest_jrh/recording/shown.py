@@ -12,7 +12,7 @@ from itertools import chain
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.acts import edited_turns, is_splice
+from pytest_jrh.core.edits import edited_turns
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import has_media, message_text
@@ -98,7 +98,7 @@ def _edited_turns(case: Case) -> dict[int, Sequence[Message]]:
     turns: dict[int, Sequence[Message]] = {}
     for edit in case.outcome.edits:
         before = edit.before
-        if not is_splice(edit):
+        if not edit.is_splice:
             edited = case.messages[edit.message_index]
             before = ({**edited, "content": edit.original_content},)
         for index in edited_turns([edit]):

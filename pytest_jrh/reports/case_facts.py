@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.ids import perturbed_idx
-from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.model import (
+    SHORT_NAMES,
+    UNSCORED,
+)
 from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import render_transcript
@@ -19,7 +21,7 @@ from pytest_jrh.reports.evidence import review_text
 from pytest_jrh.reports.shown import not_shown_line, state_text
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel, TestName
     from pytest_jrh.reports.evidence import WhoSaid
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.tables import TableRow
@@ -112,6 +114,11 @@ def page_columns(session: Session) -> list[Fact]:
     columns = [fact for fact in FACTS if fact.title and not fact.is_line and fact.shown(session)]
     order = _PAGE_ORDER.split()
     return sorted(columns, key=lambda fact: (*order, fact.page_name).index(fact.page_name))
+
+
+def _mode(test: TestName) -> str:
+    """What RAND calls a kind of case; a probe is none of its."""
+    return SHORT_NAMES.get(test, test)
 
 
 def result_facts(*, repeated: bool, derived: bool, shown: bool = False) -> list[Fact]:
@@ -364,7 +371,7 @@ FACTS: tuple[Fact, ...] = (
         filtered=True,
     ),
     Fact("validation_score", lambda reported: reported.of_case(_validation_score)),
-    Fact("agent_mode", lambda reported: KINDS[reported.result.spec.test].label),
+    Fact("agent_mode", lambda reported: _mode(reported.result.test)),
     Fact("plan_thesis", lambda reported: reported.of_case(_thesis)),
     Fact("planned_steps", lambda reported: reported.of_case(_planned)),
     Fact(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.cases.acts import is_splice
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import JUDGED
@@ -139,7 +138,7 @@ def compared_texts(edit: Edit) -> tuple[str, str]:
 
 def edited_role(case: Case, edit: Edit) -> str:
     """Whose turn stands where an edit was made; of a call that was left out, the one behind it."""
-    messages = case.messages if is_splice(edit) else case.run.messages
+    messages = case.messages if edit.is_splice else case.run.messages
     if not 0 <= edit.message_index < len(messages):
         return "the end"
     return one_line(str(messages[edit.message_index].get("role", "unknown")))
@@ -148,7 +147,7 @@ def edited_role(case: Case, edit: Edit) -> str:
 def act_note(edit: Edit) -> str:
     """What an edit did to which call, in a few words; empty for one that changed words."""
     if edit.kind == "say":
-        is_same_text = is_splice(edit) and edit.original_content == edit.edited_content
+        is_same_text = edit.is_splice and edit.original_content == edit.edited_content
         return "reasoning left out" if is_same_text else ""
     earlier, later = edit.before, edit.after
     if edit.kind == "omit":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
-from pytest_jrh.cases.acts import is_splice, turn_pairs
+from pytest_jrh.core.edits import turn_pairs
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import (
     JUDGED,
@@ -221,7 +221,7 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
         if edit.note:
             shown_edit["note"] = edit.note
         edits.append(shown_edit)
-    acts = _acts(case, turns) if any(map(is_splice, case.outcome.edits)) else {}
+    acts = _acts(case, turns) if any(edit.is_splice for edit in case.outcome.edits) else {}
     return {
         **acts,
         "original": None if turns is None else turns.places(case.run.messages),

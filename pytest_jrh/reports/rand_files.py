@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part, inside
 from pytest_jrh.core.ids import artifact_stem
@@ -169,7 +168,7 @@ def judge_report(
     plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
     for test in suite.tests:
-        if test.evaluate and not KINDS[test.name].derived:
+        if test.evaluate and not test.kind.derived:
             of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.metric, of_test)
     reworded = {}
@@ -303,9 +302,9 @@ def case_tables(suite: SuiteMaterial) -> Iterator[CaseTable]:
         _synthetic(editor.temperature if editor is not None else None),
     )
     rubrics = {rubric.id: rubric for rubric in suite.suite.rubrics}
-    evaluated = sorted(test.name for test in suite.suite.tests if test.evaluate)
-    for test in evaluated:
-        derived = KINDS[test].derived
+    evaluated = {test.name: test for test in suite.suite.tests if test.evaluate}
+    for test in sorted(evaluated):
+        derived = evaluated[test].kind.derived
         for judge, name in judge_file_names(suite.suite).items():
             path = folder / f"{test}_results_{name}.{suffix}"
             facts = result_facts(

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.cases.acts import calls_of_turn, is_splice, turn_pairs
+from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.diffs import Piece, differences
+from pytest_jrh.core.edits import turn_pairs
 from pytest_jrh.core.model import equal_verdicts
 from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
@@ -27,7 +28,7 @@ from pytest_jrh.store.records import BY_HAND
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_jrh.cases.acts import TurnPair
+    from pytest_jrh.core.edits import TurnPair
     from pytest_jrh.core.model import Case, Edit, Message
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import ReviewCase
@@ -188,7 +189,7 @@ def _turn(case: Case, made_case: Case, pair: TurnPair, *, editable: bool) -> Tur
         dropped_reasoning=sum(edit.dropped_reasoning for edit in edits),
     )
     # An error, or reasoning that said what an act changed.
-    has_other_changes = before != after and any(map(is_splice, edits))
+    has_other_changes = before != after and any(edit.is_splice for edit in edits)
     if not (has_new_text or has_new_calls or has_other_changes):
         return turn
     why = tuple(_why(case, pair.old, edits))
@@ -220,7 +221,7 @@ def _omitted_turn(case: Case, old: int) -> Turn:
 
 def _covers(edit: Edit, index: int) -> bool:
     """Whether an edit made what stands at a position of the made transcript."""
-    length = len(edit.after) if is_splice(edit) else 1
+    length = len(edit.after) if edit.is_splice else 1
     return edit.message_index <= index < edit.message_index + length
 
 

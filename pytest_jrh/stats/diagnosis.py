@@ -6,7 +6,8 @@ Also the figures of a set of results as a list, for reports that have no table t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pytest_jrh.core.text import counted, one_line
@@ -16,14 +17,15 @@ from pytest_jrh.stats.figures import (
     decimal,
     range_text,
     ranged,
+    sections,
     tie_sentence,
     value_text,
 )
 from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate
-from pytest_jrh.stats.statistics import kappa_of
+from pytest_jrh.stats.statistics import kappa_of, tabulate
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Mode
+    from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.stats.figures import Section
     from pytest_jrh.stats.formulas import ConfusionMatrix
     from pytest_jrh.stats.statistics import Statistics
@@ -160,3 +162,35 @@ def figure_text(name: str, estimate: Estimate) -> str:
     [kind] = [column.kind for column in COLUMNS if column.key == name and column.kind in FIGURES]
     text = ranged(value_text(estimate, kind), estimate, kind)
     return f"{text} ({estimate.why})" if estimate.why else text
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How well a judge agrees with the labels: `figures` over all cases, and per rubric, by name.
+
+    The names are those of the JSON report: `accuracy`, `recall`, `false_positive_rate`, `kappa` and
+    more for a binary judge, `exact`, `within_one`, `weighted_kappa` and more for an ordinal one.
+    `warnings` say what makes a figure worthless, such as a constant verdict.
+    """
+
+    figures: dict[str, Estimate]
+    rubrics: dict[str, dict[str, Estimate]]
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {figure_text(name, figure)}" for name, figure in self.figures.items()]
+        return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
+
+
+def reliability(results: Iterable[CaseResult]) -> Reliability:
+    """Compute one judge's figures with 95% intervals, clustered by run; raises `ValueError` for no
+    results, and for those of several judges or suites.
+    """
+    judge_sections = sections(tabulate(results))
+    if len(judge_sections) != 1:
+        raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
+    [section] = judge_sections
+
+    rubrics = {row.name: named_figures(row.statistics, section.mode) for row in section.rubrics}
+    total = named_figures(section.total, section.mode)
+    return Reliability(total, rubrics, tuple(section_warnings(section)))

@@ -9,9 +9,6 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import ProbeSettings
-from pytest_jrh.cases.tests import TESTS
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.stats.columns import answer_of
@@ -132,10 +129,9 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
         for result in results
         if result.spec.derived and result.outcome != "generated"
     )
-    order = {name: number for number, name in enumerate(TESTS)}
     keys = list(groups)
     first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}
-    keys.sort(key=lambda key: (first[key[:2]], order.get(key[2], len(order))))
+    keys.sort(key=lambda key: first[key[:2]])
     tables = [_table(*key, groups[key]) for key in keys]
     adjusted: dict[int, float] = {}
     for suite in dict.fromkeys(table.suite for table in tables):
@@ -172,14 +168,9 @@ def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:
 def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
     judged = [result for result in results if result.outcome in JUDGED]
     flicker = flicker_of_bases(judged)
-    # As the probe lists them, and after these what a pack of the user's adds.
-    listed = [variant.name for variant in PROBES[probe].variants(ProbeSettings())]
-    variants = dict.fromkeys(result.spec.variant for result in results)
-    names = [name for name in listed if name in variants]
-    names += [name for name in variants if name not in listed]
-    rows = [
-        _row(name, [result for result in results if result.spec.variant == name]) for name in names
-    ]
+    rows = []
+    for variant in sorted({result.spec.variant for result in results}):
+        rows.append(_row(variant, [one for one in results if one.spec.variant == variant]))
     return ProbeTable(
         suite,
         judge,

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import JUDGED
+from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES
 from pytest_jrh.stats.columns import GroupStats, ResultColumns
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
@@ -32,8 +31,7 @@ from pytest_jrh.stats.intervals import (
 )
 
 if TYPE_CHECKING:
-    from pytest_jrh.cases.tests import BinaryFigure
-    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.core.model import CaseResult, Mode, TestName
 
 
 SEE_RECALL = "see the intervals of recall and false-positive rate"
@@ -215,8 +213,8 @@ def _binary_figures(
     `recall` is the share of the violations that were found, `false_positive_rate` the share of the
     satisfied cases that were judged violated, each of the tests that count in it.
     """
-    violated = _counting_in("recall", judged).labelled(1)
-    satisfied = _counting_in("false_positive_rate", judged).labelled(0)
+    violated = _of_tests(judged, PERTURBATION, NATURAL).labelled(1)
+    satisfied = _of_tests(judged, POSITIVES, NATURAL).labelled(0)
     found = estimate_share(
         violated.is_right, violated.clusters, missing="no perturbation was judged"
     )
@@ -231,10 +229,9 @@ def _binary_figures(
     yield "kappa", _of_two_labels(matrix, _kappa(judged))
 
 
-def _counting_in(figure: BinaryFigure, judged: ResultColumns) -> ResultColumns:
+def _of_tests(judged: ResultColumns, *tests: TestName) -> ResultColumns:
     import numpy as np
 
-    tests = [name for name, kind in KINDS.items() if figure in kind.figures]
     return judged.where(np.isin(judged.tests, tests))
 
 

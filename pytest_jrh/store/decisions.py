@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_jrh.cases.acts import acts_text, calls_of_turn, is_splice, with_arguments
+from pytest_jrh.cases.acts import acts_text, calls_of_turn, with_arguments
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError, NoVerdictCase
 from pytest_jrh.core.files import append_line, encoded, lines_of
@@ -244,7 +244,7 @@ def _with_turn(messages: tuple[Message, ...], turn: TurnEdit) -> tuple[tuple[Mes
 
 def holds_acts(case: Case) -> bool:
     """Whether a case was made with edits of acts, so that people may edit its calls, too."""
-    return any(map(is_splice, case.outcome.edits))
+    return any(edit.is_splice for edit in case.outcome.edits)
 
 
 def _edit_by_hand(

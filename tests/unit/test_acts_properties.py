@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from pytest_jrh.cases.acts import acts_of, edited_turns, structure_mistake, tools_of
+from pytest_jrh.cases.acts import acts_of, structure_mistake, tools_of
 from pytest_jrh.cases.pipeline import Goal
+from pytest_jrh.core.edits import edited_turns
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import (
     AgentRun,

@@ -157,6 +157,17 @@ def test_modules_import_from_rooms_before_their_own() -> None:
     assert not wrong
 
 
+# They begin with lines of the ledger, and know nothing of how these were made.
+READERS = ("stats", "reports", "cli.check")
+MAKERS = {"engine", "cases", "llm", "recording", "plugin"}
+
+
+def test_readers_of_the_ledger_know_nothing_of_its_makers() -> None:
+    assert not [
+        str(one) for one in imports() if one.module.startswith(READERS) and room(own(one)) in MAKERS
+    ]
+
+
 def test_examples_import_nothing_but_the_names_at_the_top() -> None:
     # Users copy them, and what lies below the top moves.
     for path in sorted((PACKAGE.parent / "examples").rglob("*.py")):

@@ -13,7 +13,7 @@ import pytest
 
 from pytest_jrh.__main__ import main
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.engine import checking
+from pytest_jrh.reports import checking
 
 STRONG = Path(__file__).parents[2] / "examples" / "strong_judges"
 AGENT_JUDGE = STRONG / "agent-as-a-judge.csv"

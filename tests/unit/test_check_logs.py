@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.__main__ import main
-from pytest_jrh.engine.checking import check_table
+from pytest_jrh.reports.checking import check_table
 from tests.support.suites import built_log, run
 
 VIOLATED = (2, 5)

@@ -55,8 +55,8 @@ def test_turned_verdicts_are_counted_by_variant() -> None:
     table = only(derived(["json_layout"]))
     assert (table.total.n, table.total.turned, table.total.rate.value) == (20, 10, 0.5)
     assert [(row.variant, row.n, row.turned) for row in table.rows] == [
-        ("json_layout", 10, 10),
         ("ids", 10, 0),
+        ("json_layout", 10, 10),
     ]
     assert (table.total.satisfied, table.total.violated) == (10, 0)
     lower, upper = table.total.rate.lower, table.total.rate.upper

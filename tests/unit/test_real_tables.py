@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.engine.checking import CheckedTable, check_table
+from pytest_jrh.reports.checking import CheckedTable, check_table
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.intervals import grouped
 

@@ -38,13 +38,14 @@ from pytest_jrh.sources.verdict_tables import (
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
+from pytest_jrh.stats.diagnosis import reliability
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
-    from pytest_jrh.engine.library import Reliability
     from pytest_jrh.sources.tables import Table
     from pytest_jrh.sources.verdict_tables import CaseKey, Columns
     from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.diagnosis import Reliability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +125,6 @@ class CheckedTable:
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:
         """The figures of each judge, by its name."""
-        # It brings the whole pipeline, which the command has no need of.
-        from pytest_jrh.engine.library import reliability
-
         names = self.judge_names
         by_judge: dict[str, list[CaseResult]] = {name: [] for name in names}
         for result in self.results:
