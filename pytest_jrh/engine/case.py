@@ -52,7 +52,6 @@ from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
-from pytest_jrh.recording.versions import ModelVersions
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.results import case_result
 
@@ -83,7 +82,6 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest, Exchange
     from pytest_jrh.llm.failures import Failure
-    from pytest_jrh.recording.versions import VersionTally
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.store.decisions import Decision
 
@@ -665,18 +663,12 @@ class Calls:
         self._code: CodeRunner | None = None
         self._said: dict[str, None] = {}
         self._pace = Pace(time.monotonic, processes=settings.processes)
-        self._versions: dict[str, ModelVersions] = {}
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user."""
         client = self._client.notices if self._client else ()
         return (*client, *self._said)
-
-    @property
-    def versions(self) -> dict[str, VersionTally]:
-        """Which versions of models have answered, by suite."""
-        return {suite: versions.tally for suite, versions in self._versions.items()}
 
     @property
     def in_flight(self) -> Counter[StageName]:
@@ -705,7 +697,7 @@ class Calls:
         path = cassette_path(folder, attempt.spec, judging=judging)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
         check = partial(self._check, attempt.spec, ready, judging=judging)
-        recording = self._recording(ready, mode, None if runs_code else check)
+        recording = self._recording(ready.suite.name, mode, None if runs_code else check)
         tape = Tape(
             folder,
             path,
@@ -852,7 +844,7 @@ class Calls:
 
     def _recording(
         self,
-        ready: ReadySuite,
+        suite: str,
         mode: RecordMode,
         check: Callable[[], Awaitable[None]] | None,
     ) -> Recording:
@@ -867,20 +859,11 @@ class Calls:
             redactor=settings.redactor,
             live=live,
             http=self._recorder() if asks and not supplied else None,
-            versions=self._versions_of(ready) if asks and not supplied else None,
+            tell=lambda text: self._say(f"suite {suite}: {text}"),
             stopping=self._stopping,
             session=settings.session,
             planning=not settings.ask,
         )
-
-    def _versions_of(self, ready: ReadySuite) -> ModelVersions:
-        """What keeps the model versions of a suite."""
-        from pytest_jrh.recording.versions import ModelVersions
-
-        suite = ready.suite
-        if suite.name not in self._versions:
-            self._versions[suite.name] = ModelVersions(suite.cassette_dir)
-        return self._versions[suite.name]
 
     async def _late_live(self, request: CallRequest) -> Answer:
         """Ask a model for a judge that need not ask any: importing litellm takes seconds."""

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.recording.tapes import Tape
-    from pytest_jrh.recording.versions import VersionTally
     from pytest_jrh.review.board import ReviewDesk
 
 
@@ -446,11 +445,6 @@ class Engine:
     def notices(self) -> tuple[str, ...]:
         """What the client has to tell the user, each sentence once."""
         return self._runner.notices
-
-    @property
-    def versions(self) -> dict[str, VersionTally]:
-        """Which versions of models have answered, by suite."""
-        return self._runner.calls.versions
 
     def start(self, specs: Sequence[CaseSpec]) -> None:
         """Set these specs to work in order; those already announced are left as they are."""

@@ -36,7 +36,6 @@ from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     REFUSAL_KEY,
     SESSION,
-    VERSIONS_KEY,
     SuiteSession,
     TimeLimits,
     file_node,
@@ -319,7 +318,6 @@ class _SuiteHooks:
             self._session.hand_over_unreported()
             output = self._session.config.workeroutput  # type: ignore[attr-defined]
             output[NOTICES_KEY] = list(self._session.notices)
-            output[VERSIONS_KEY] = self._session.versions
             output[REFUSAL_KEY] = self._session.refusal
 
     @pytest.hookimpl(trylast=True)

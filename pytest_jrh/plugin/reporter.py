@@ -33,7 +33,6 @@ from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
     REFUSAL_KEY,
-    VERSIONS_KEY,
     case_ids,
     place_of,
     undecided,
@@ -139,10 +138,9 @@ class Reporter:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Take over a worker's notices and model versions, and end a session that it refused."""
+        """Take over a worker's notices, and end a session that it refused."""
         output = getattr(node, "workeroutput", {})
         self._session.add_notices(output.get(NOTICES_KEY, ()))
-        self._session.add_versions(output.get(VERSIONS_KEY, {}))
         if refusal := output.get(REFUSAL_KEY, ""):
             self._session.refusal = refusal
             xdist_session: Any = self._config.pluginmanager.get_plugin("dsession")
@@ -398,7 +396,6 @@ class Reporter:
             left_out=[spec for case, spec in specs.items() if case in left_out],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
             subset=None if ready.subset is None else (ready.subset_name, ready.subset),
-            model_changes=self._session.model_changes(ready.suite.name),
         )
 
 

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.stats.baseline import Baseline
     from pytest_jrh.store.decisions import Decision
 
@@ -114,7 +113,6 @@ def uncollected() -> Iterator[None]:
 
 SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
-VERSIONS_KEY = "jrh_versions"
 REFUSAL_KEY = "jrh_refusal"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
 # What pytest-timeout raises, and what others do in a handler of SIGALRM.
@@ -155,7 +153,6 @@ class SuiteSession:
         self._engine: Engine | None = None
         self._abandoned = False
         self._workers_notices: list[str] = []
-        self._workers_versions: list[Mapping[str, list[Any]]] = []
         self._makers: frozenset[CaseSpec] = frozenset()
         self._cases: Counter[str] = Counter()
         self.refusal = ""
@@ -196,26 +193,6 @@ class SuiteSession:
     def add_notices(self, notices: Sequence[str]) -> None:
         """Add the notices of an xdist worker."""
         self._workers_notices += notices
-
-    @property
-    def versions(self) -> dict[str, list[Any]]:
-        """Which versions of models have answered in this process, by suite, as JSON values."""
-        tallies = self._engine.versions if self._engine else {}
-        return {suite: tally.data for suite, tally in tallies.items()}
-
-    def add_versions(self, versions: Mapping[str, list[Any]]) -> None:
-        """Add the versions that have answered in an xdist worker."""
-        self._workers_versions.append(versions)
-
-    def model_changes(self, suite: str) -> Sequence[ModelChange]:
-        """The models that answered a suite as what its recordings do not have."""
-        processes = (self.versions, *self._workers_versions)
-        of_suite = [versions[suite] for versions in processes if suite in versions]
-        if not of_suite:
-            return ()
-        from pytest_jrh.recording.versions import VersionTally
-
-        return VersionTally.joined([*map(VersionTally.read, of_suite)]).changes()
 
     @property
     def is_running(self) -> bool:

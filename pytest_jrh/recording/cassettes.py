@@ -34,6 +34,7 @@ from pytest_jrh.core.documents import dotted
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import image_sizes, message_text
 from pytest_jrh.llm.calls import Answer, SchemaSent
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
+_LONGEST_NAME = 80
 _HEAD_ENDS = "\ninteractions:"
 # How a file used to end after an answer that ends in empty lines: a second document, which is none.
 _SECOND_DOCUMENT = f"\n...\nversion: {_VCR_FORMAT}\n"
@@ -524,3 +526,26 @@ def writing(stage: str, content: str) -> Iterator[None]:
             cause=f"{content}: {error.strerror or error}.",
             advice=MAKE_ROOM,
         ) from error
+
+
+def snapshot_change(earlier: RecordedCall, entry: RecordedCall) -> str:
+    """Say that another snapshot of the model answered a call than before; empty where none did, or
+    its server names none.
+    """
+    before, now = _snapshot(earlier), _snapshot(entry)
+    if not before or not now or before == now:
+        return ""
+    return f"{entry.stage}: the model answered as {now}; the recordings have {before}."
+
+
+def _snapshot(entry: RecordedCall) -> str:
+    """What the first answer says of its model: as OpenAI, and most others after it, write it, or as
+    Gemini does.
+    """
+    for interaction in entry.interactions:
+        with contextlib.suppress(ValueError, RecursionError, TypeError):
+            answer = json.loads(interaction["response"]["body"]["string"])
+            if isinstance(answer, dict):
+                name = answer.get("model") or answer.get("modelVersion")
+                return shortened(one_line(name), _LONGEST_NAME) if isinstance(name, str) else ""
+    return ""

@@ -23,13 +23,19 @@ from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.locks import held
-from pytest_jrh.recording.cassettes import Cassette, RecordedCall, room_for, size_of, writing
+from pytest_jrh.recording.cassettes import (
+    Cassette,
+    RecordedCall,
+    room_for,
+    size_of,
+    snapshot_change,
+    writing,
+)
 from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.shown import SentTexts
 
 if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
-    from pytest_jrh.recording.versions import ModelVersions
 
 
 def is_shared(request: CallRequest, sequence: int) -> bool:
@@ -54,8 +60,7 @@ class Recording:
     `live` asks models, and is None where nothing may be asked; `http` is the session's patch, None
     for clients that do not speak HTTP through it. No call is begun once `stopping` answers True.
     `session` is the same for all processes of a session. While `planning` nothing is asked, and
-    what is forgotten to be asked again stays on the disk. `versions` keeps which versions of the
-    models answer.
+    what is forgotten to be asked again stays on the disk. `tell` takes what the user should know.
     """
 
     redactor: Redactor
@@ -64,7 +69,7 @@ class Recording:
     stopping: Callable[[], bool] = bool
     session: str = ""
     planning: bool = False
-    versions: ModelVersions | None = None
+    tell: Callable[[str], None] = lambda _: None
 
 
 class Tape:
@@ -164,8 +169,9 @@ class Tape:
 
     def record(self, entry: RecordedCall) -> None:
         """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
-        if self._recording.versions is not None:
-            self._recording.versions.add(self.path, entry, self._find(entry.fingerprint))
+        earlier = self._cassette.entries.get(entry.fingerprint)
+        if earlier is not None and (change := snapshot_change(earlier, entry)):
+            self._recording.tell(change)
         self._keep(entry)
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False

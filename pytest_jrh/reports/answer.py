@@ -201,7 +201,6 @@ def doubt_blocks(session: Session) -> list[Block]:
     return [
         *finding_blocks(session.probes),
         *trust_blocks(session),
-        *topics.model_change_blocks(session),
         *not_shown_blocks(session),
         *topics.unsettled_blocks(session),
     ]

@@ -466,7 +466,6 @@ def _session(
         tolerated=frozenset(tolerated),
         redactor=settings.redactor,
         folder=settings.folder,
-        model_changes={run.name: run.model_changes for run in runs if run.model_changes},
     )
 
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.errors import InputError
@@ -147,7 +147,6 @@ def _material(
             "of": ran if run.cases is None else len(run.cases.specs),
             "interrupted": interrupted,
             **subset,
-            **_model_changes(run),
         },
     )
 
@@ -586,9 +585,3 @@ def _write_audit(case: Case, path: Path) -> None:
     audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
     audit["edits"] = perturbation["steps"]
     atomic_write(path, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
-
-
-def _model_changes(run: SuiteRun) -> dict[str, Any]:
-    """The models that answered as another version, as a key of the report; empty if none."""
-    changes = [asdict(change) for change in run.model_changes]
-    return {"model_changes": changes} if changes else {}

@@ -29,7 +29,6 @@ from pytest_jrh.store.spools import RecordIndex
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
-    from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.results import SuiteCases
@@ -59,8 +58,7 @@ class SuiteRun:
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
     and what runs it again; `grounds` are what the labels of its cases rest on. `prompts` are those
     of its judges, and `origin` says where its figures come from. `subset` names the subset that the
-    session is of, with the ids of its cases; None where it is of all. `model_changes` are the
-    models that answered as what the suite's recordings do not have.
+    session is of, with the ids of its cases; None where it is of all.
     """
 
     suite: Suite
@@ -78,7 +76,6 @@ class SuiteRun:
     prompts: Sequence[JudgePrompt] = ()
     origin: SuiteOrigin | None = None
     subset: tuple[str, frozenset[str]] | None = None
-    model_changes: Sequence[ModelChange] = ()
 
     @property
     def name(self) -> str:
@@ -99,7 +96,6 @@ class Session:
     fail their item.
 
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
-    `model_changes` are, by suite, the models that answered as what its recordings do not have.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost.
     """
@@ -121,7 +117,6 @@ class Session:
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
     folder: Path | None = None
-    model_changes: Mapping[str, Sequence[ModelChange]] = field(default_factory=dict)
     is_table: bool = False
 
     @cached_property

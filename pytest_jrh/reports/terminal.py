@@ -304,7 +304,6 @@ def _short_blocks(session: Session) -> list[Block]:
     if overall.counts.n and len(left_out(overall)) > bool(overall.counts.no_case):
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
-    blocks += topics.model_change_blocks(session)
     blocks += not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for decision in session.decisions.values():
@@ -349,7 +348,6 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
-    blocks += topics.model_change_blocks(session)
     blocks += not_shown_blocks(session)
     blocks += shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]

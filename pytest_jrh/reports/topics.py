@@ -6,10 +6,9 @@ they should look at again, why figures are missing, and how panels agree.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import MADE, CaseResult
 from pytest_jrh.core.text import counted
 from pytest_jrh.reports.blocks import (
@@ -38,7 +37,6 @@ from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import HumanReview
-    from pytest_jrh.recording.versions import ModelChange
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.evidence import Changes, FigureChange
     from pytest_jrh.reports.session import Session
@@ -81,30 +79,6 @@ def recording_blocks(session: Session) -> list[Block]:
         "missing:"
     )
     return [Command(advice, session.record_command)]
-
-
-def model_change_blocks(session: Session) -> list[Block]:
-    """The models that answered as versions that the recordings do not have, a sentence each."""
-    blocks: list[Block] = []
-    for suite, changes in session.model_changes.items():
-        of = f"{suite}: " if len(session.extents) > 1 else ""
-        blocks += [Sentence(f"{of}{_changed_model(change)}", "warning") for change in changes]
-    return blocks
-
-
-def _changed_model(change: ModelChange) -> str:
-    answered = f"{change.stage}: {change.model} answered as"
-    number = sum(change.new.values())
-    of = "" if number == change.answers else f" in {number:,} of {change.answers:,} answers"
-    recorded = _version_names(change.recorded)
-    return f"{answered} {_version_names(change.new)}{of}; the recordings have {recorded}."
-
-
-def _version_names(answers: Mapping[str, int]) -> str:
-    """The versions; of several how many answers each has given."""
-    if len(answers) == 1:
-        return next(iter(answers))
-    return listed([f"{name} ({number:,})" for name, number in answers.items()], _MOST_VERSIONS)
 
 
 def figures_table(section: figures.Section, changes: Changes) -> Table:

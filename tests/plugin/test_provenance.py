@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
 import pytest
 
 from tests.plugin.gated import BASELINE, LAX, WORKERS, Project
 from tests.support.baselines import case_lines, write_lines
 from tests.support.drifting import Versioned
 from tests.support.model_server import ModelServer
-from tests.unit.test_json_report import SCHEMA
 
 REPORTS = ("--jrh-report=r.html", "--jrh-report=s.md")
 JUDGE = "openai/gpt-4.1-mini, lax/judge.md"
@@ -55,45 +53,17 @@ def test_without_what_was_said_a_changed_prompt_is_another_judge(
     result.stdout.fnmatch_lines([f"jrh: judge {JUDGE}, not the baseline's judge; *"])
 
 
-CHANGED = (
-    "judge: gpt-4.1-mini answered as gpt-4.1-mini-2025-04-14; the recordings have gpt-4.1-mini."
-)
+CHANGED = "judge: the model answered as gpt-4.1-mini-2025-04-14; the recordings have gpt-4.1-mini."
 
 
-@pytest.mark.parametrize(
-    "recording",
-    [
-        ["--jrh-judge-record-mode=all", "-n", "2"],
-        ["--jrh-judge-record-mode=new_episodes"],
-    ],
-    ids=["all, -n 2", "new episodes"],
-)
+@WORKERS
 def test_a_model_that_changed_behind_its_name_is_named(
-    pytester: pytest.Pytester, project: Project, recording: list[str]
+    pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
-    config = project.suite.option
-    if "--jrh-judge-record-mode=new_episodes" in recording:
-        config = f"--jrh-config={LAX}"
-        project.prompt("Overlook what can be overlooked.")
     with ModelServer(Versioned()) as server:
         for name, value in server.environment.items():
             pytester._monkeypatch.setenv(name, value)
-        result = pytester.runpytest(config, *recording, "--jrh-report=s.md")
+        result = pytester.runpytest(project.suite.option, "--jrh-judge-record-mode=all", *workers)
     assert server.count() == server.count("judge") == 8
     assert " ".join(result.outlines).count(CHANGED) == 1
-    assert CHANGED in (pytester.path / "s.md").read_text("utf-8")
-    [path] = pytester.path.glob("outputs/**/*_report.json")
-    report = json.loads(path.read_text("utf-8"))
-    jsonschema.Draft7Validator(SCHEMA).validate(report)
-    [change] = report["session"]["model_changes"]
-    # With two workers, some of what was recorded may have been replaced when it is looked at.
-    assert [*change.pop("recorded")] == ["gpt-4.1-mini"]
-    assert change == {
-        "stage": "judge",
-        "model": "gpt-4.1-mini",
-        "new": {"gpt-4.1-mini-2025-04-14": 8},
-        "answers": 8,
-    }
-    replay = [option for option in recording if "-mode=" not in option]
-    assert "answered as" not in pytester.runpytest(config, *replay).stdout.str()
-    assert "model_changes" not in json.loads(path.read_text("utf-8"))["session"]
+    assert "answered as" not in pytester.runpytest(project.suite.option, *workers).stdout.str()
