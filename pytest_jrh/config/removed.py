@@ -40,7 +40,7 @@ KEYS: dict[str, str] = {
     "gate.min_compared": "what left the comparison is UNCLEAR; set gate.unclear: fail",
     "gate.allow_uncompared": "take the new suite over with --jrh-update-baseline",
     "gate.allow_one_class": "labels of one class are UNCLEAR, which passes",
-    "review.reveal": "all is revealed after Finish",
+    "review.reveal": "the report shows it after Finish",
     "review.reviewers": "everybody labels under the name that he or she gives",
     "realism": "label a blind sample of made cases, with --jrh-review=blind",
     "reasons": "label a blind sample of made cases, with --jrh-review=blind",

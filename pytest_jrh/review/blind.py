@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment
 
-_LATE = "without a label when the others were revealed"
+_LATE = "without a label when the reviewer finished"
 _LONGEST_NOTE = 2_000
 _MOST_REVIEWERS = 100
 
@@ -105,18 +105,12 @@ class LabelProgress(Progress):
         return f"jrh: {counted(self.sample, 'case')} to label blind | {labelled} | {key} goes on"
 
 
-Difference = Literal["label", "verdict", ""]
-"""What a reviewer's label differs from: the suite's label, or else a verdict; or nothing."""
-_DIFFERENCES: tuple[Difference, ...] = ("label", "verdict", "")
-
-
 @dataclass(frozen=True, slots=True)
 class Assigned:
     """A case as a reviewer knows it: its key and number, which are about nothing but chance, and
     the `label` that he or she gave.
 
-    `busy`: another reviewer has it open. `may_reveal`: the reviewer may see how it was made.
-    `is_blind`: a label that is given now is a blind one.
+    `busy`: another reviewer has it open. `is_blind`: a label that is given now is a blind one.
     """
 
     key: str
@@ -124,30 +118,12 @@ class Assigned:
     entry: ReviewCase
     label: KeptLabel | None
     busy: bool
-    may_reveal: bool
     is_blind: bool
 
     @property
     def is_open(self) -> bool:
         """Whether it waits for a label of this reviewer."""
         return self.label is None or self.label.withdrawn
-
-    @property
-    def answer(self) -> int | None:
-        """The reviewer's label: the blind one, where there is one."""
-        if self.label is None:
-            return None
-        return self.label.blind if self.label.is_blind else self.label.label
-
-    @property
-    def difference(self) -> Difference:
-        """What the reviewer's label differs from."""
-        if self.answer is None:
-            return ""
-        if self.answer != self.entry.case.expected:
-            return "label"
-        scores = [judgment.score for judgment in self.entry.judged.values()]
-        return "verdict" if any(score != self.answer for score in scores) else ""
 
 
 class LabelBoard(Board):
@@ -157,8 +133,8 @@ class LabelBoard(Board):
     where the command line names one. Reviewers and cases go by keys that are drawn at random, the
     same case by another one for each reviewer.
 
-    Nothing is revealed to a reviewer before `finish`, and no label that he or she gives after it is
-    blind.
+    Nothing is ever revealed here: who has finished reads the report, so that no label that he or
+    she gives after `finish` is blind.
     """
 
     finish_name = "Finish"
@@ -184,9 +160,7 @@ class LabelBoard(Board):
         self._open: dict[str, str] = {}
         # Digests with the name of a reviewer who labelled them blind in this session.
         self._given: set[tuple[str, str]] = set()
-        # Those to whom all that they labelled is revealed, and those who have left.
         self._finished: set[str] = set()
-        self._left: set[str] = set()
 
     def end(self, case_id: str, case: Case | None = None) -> None:
         super().end(case_id, case)
@@ -233,48 +207,32 @@ class LabelBoard(Board):
                     raise InputError(Problem(f"a session has at most {_MOST_REVIEWERS} reviewers"))
                 keys.append(secrets.token_hex(10))
                 self._reviewers[keys[0]] = name
-            self._left.discard(name)
             return keys[0], name
 
-    def finish(self, reviewer: str) -> None:
-        """Reveal to a reviewer what he or she has labelled; no later label of his or hers is blind,
-        in this session or a later one.
+    def finish(self, reviewer: str) -> tuple[str, ...]:
+        """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
+        No later label of his or hers is blind, in this session or a later one.
 
         Raises `LookupError` for an unknown reviewer, and `OSError` where what has no label yet
-        cannot be noted; then nothing is revealed.
+        cannot be noted; then nothing has ended.
         """
         with self._changing():
             name = self._reviewers[reviewer]
-            # For later sessions: what had no label at the reveal gets no blind one.
             for assigned in self._numbered(name):
                 if assigned.label is None:
-                    late = PersonLabel(
-                        assigned.entry.digest, name, None, note=_LATE, withdrawn=True
-                    )
-                    self._book.keep(assigned.entry.case, late)
+                    digest, case = assigned.entry.digest, assigned.entry.case
+                    late = PersonLabel(digest, name, None, note=_LATE, withdrawn=True)
+                    self._book.keep(case, late)
             self._finished.add(name)
             self._version += 1
-
-    def has_finished(self, reviewer: str) -> bool:
-        """Whether all that a reviewer has labelled is revealed; raises `LookupError`."""
-        return self._reviewers[reviewer] in self._finished
-
-    def leave(self, reviewer: str) -> tuple[str, ...]:
-        """End it for a reviewer, and where nobody else labels, for the session; gives those who do.
-
-        Raises `LookupError` for an unknown reviewer.
-        """
-        with self._lock:
-            self._left.add(self._reviewers[reviewer])
-            others = sorted(set(self._reviewers.values()) - self._left)
+            others = sorted(set(self._reviewers.values()) - self._finished)
         if not others:
             self.finalize()
         return tuple(others)
 
     def assigned(self, reviewer: str) -> list[Assigned]:
         """The cases of a reviewer, in his or her order: those that all label, those that he or she
-        has labelled, and those that nobody else has. After `finish` those come first that the
-        reviewer labelled in another way than the suite, and then those that a judge did.
+        has labelled, and those that nobody else has.
 
         Raises `LookupError` for an unknown reviewer.
         """
@@ -285,13 +243,6 @@ class LabelBoard(Board):
                 is_anyones = digest in self._shared or not self._book.labelled_by(digest)
                 if is_anyones or not assigned.is_open:
                     cases.append(assigned)
-            if self.has_finished(reviewer):
-                cases.sort(
-                    key=lambda assigned: (
-                        not assigned.may_reveal,
-                        _DIFFERENCES.index(assigned.difference),
-                    )
-                )
             return cases
 
     def open(self, reviewer: str, key: str) -> Assigned:
@@ -304,7 +255,7 @@ class LabelBoard(Board):
             return assigned
 
     def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
-        """Label a case: blind, unless it was revealed to the reviewer before.
+        """Label a case: blind, unless the reviewer may have read a report of it.
 
         On the disk first: raises `OSError` where that fails, and nothing has changed then.
         `LookupError` for a case that the reviewer does not have, `InputError` for a label that is
@@ -329,7 +280,7 @@ class LabelBoard(Board):
             return self._find(reviewer, key)[0]
 
     def withdraw(self, reviewer: str, key: str) -> Assigned:
-        """Take a label back; see `give` for errors. What was revealed stays revealed."""
+        """Take a label back; see `give` for errors."""
         with self._changing():
             assigned, name = self._find(reviewer, key)
             if not assigned.is_open:
@@ -337,19 +288,6 @@ class LabelBoard(Board):
                 self._book.keep(assigned.entry.case, withdrawn)
                 self._version += 1
             return self._find(reviewer, key)[0]
-
-    def reveal(self, reviewer: str, key: str) -> Assigned:
-        """A case that the reviewer has labelled, with all that is known of it.
-
-        Raises `InputError` where it has no label yet, and before `finish`.
-        """
-        with self._lock:
-            assigned, _ = self._find(reviewer, key)
-            if assigned.is_open:
-                raise InputError(Problem("label the case first"))
-            if not assigned.may_reveal:
-                raise InputError(Problem("nothing is revealed before you finish"))
-            return assigned
 
     def _add(self, case: Case) -> None:
         digest = case_digest(case)
@@ -381,8 +319,7 @@ class LabelBoard(Board):
         has_finished = name in self._finished
         for number, digest in enumerate(digests, 1):
             label = self._book.of(digest, name)
-            is_labelled = label is not None and not label.withdrawn
-            # What was labelled in an earlier session may have been revealed there.
+            # What was labelled in an earlier session is in a report of it.
             is_unseen = label is None or (digest, name) in self._given
             yield Assigned(
                 key=self._key(name, digest),
@@ -390,7 +327,6 @@ class LabelBoard(Board):
                 entry=self._entries[digest],
                 label=label,
                 busy=digest in opened,
-                may_reveal=is_labelled and has_finished,
                 is_blind=is_unseen and not has_finished,
             )
 

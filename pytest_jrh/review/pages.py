@@ -32,7 +32,6 @@ from pytest_jrh.review.views import (
     call_texts,
     label_row,
     part_of,
-    revealed_values,
     review_row,
     review_values,
 )
@@ -214,10 +213,6 @@ class LabelPage(Page[LabelBoard]):
             ("POST", f"{case}/label", self._give),
             ("POST", f"{case}/withdraw", self._withdraw),
             ("POST", "/reviewers/{reviewer}/finish", self._finish),
-            ("POST", "/reviewers/{reviewer}/leave", self._leave),
-            ("GET", f"{case}/revealed", self._revealed),
-            ("GET", f"{case}/revealed{_PART}", self._revealed_part),
-            ("GET", f"{case}/revealed{_OMITTED}", self._revealed_omitted),
         )
 
     def news(self, _since: int) -> tuple[int, dict[str, object]]:
@@ -236,14 +231,10 @@ class LabelPage(Page[LabelBoard]):
     def _cases(self, request: PageRequest) -> PageReply:
         reviewer = request.names["reviewer"]
         rows = [label_row(case) for case in self.board.assigned(reviewer)]
-        return json_reply({"cases": rows, "finished": self.board.has_finished(reviewer)})
+        return json_reply({"cases": rows})
 
     def _finish(self, request: PageRequest) -> PageReply:
-        self.board.finish(request.names["reviewer"])
-        return self._cases(request)
-
-    def _leave(self, request: PageRequest) -> PageReply:
-        others = self.board.leave(request.names["reviewer"])
+        others = self.board.finish(request.names["reviewer"])
         return json_reply({"others": others, "progress": self.progress()})
 
     def _case(self, request: PageRequest) -> PageReply:
@@ -259,17 +250,6 @@ class LabelPage(Page[LabelBoard]):
 
     def _withdraw(self, request: PageRequest) -> PageReply:
         return _labelled(self.board.withdraw(*self._keys(request)))
-
-    def _revealed(self, request: PageRequest) -> PageReply:
-        assigned = self.board.reveal(*self._keys(request))
-        base = f"{_address(request)}/revealed"
-        return html_reply("case_label.html", revealed_values(assigned, base))
-
-    def _revealed_part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.reveal(*self._keys(request)).entry.case.messages, request)
-
-    def _revealed_omitted(self, request: PageRequest) -> PageReply:
-        return _part(self.board.reveal(*self._keys(request)).entry.case.run.messages, request)
 
 
 def _address(request: PageRequest) -> str:

@@ -133,7 +133,7 @@ def _sign(match: re.Match[str]) -> str:
     return f"\u2039U+{ord(match[0]):04X}\u203a"
 
 
-def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, ...]:
+def folds(case: Case, made_case: Case) -> tuple[Fold, ...]:
     """Lay out a transcript: changed turns with their neighbours in sight, the turns between folded.
 
     `made_case` is the case as the pipeline made it, `case` with a person's edits. Where nothing was
@@ -145,7 +145,7 @@ def folds(case: Case, made_case: Case, *, editable: bool = True) -> tuple[Fold, 
         if pair.new is None and pair.old is not None and holds_acts(case):
             turns.append(_omitted_turn(case, pair.old))
         else:
-            turns.append(_turn(case, made_case, pair, editable=editable))
+            turns.append(_turn(case, made_case, pair))
     changed = [place for place, turn in enumerate(turns) if turn.state]
     if not changed:
         return (Fold(tuple(turns)),)
@@ -167,7 +167,7 @@ def _folded(turns: Sequence[Turn], in_sight: set[int]) -> Iterator[Fold]:
     yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
 
 
-def _turn(case: Case, made_case: Case, pair: TurnPair, *, editable: bool) -> Turn:
+def _turn(case: Case, made_case: Case, pair: TurnPair) -> Turn:
     before, after = _message(case.run.messages, pair.old), _message(case.messages, pair.new)
     # In a record that somebody has changed the transcripts may differ in length.
     index = pair.new if pair.new is not None else pair.old or 0
@@ -185,7 +185,7 @@ def _turn(case: Case, made_case: Case, pair: TurnPair, *, editable: bool) -> Tur
     edits = [edit for edit in case.outcome.edits if _covers(edit, index)]
     turn = replace(
         turn,
-        editable=editable and case.outcome.no_case is None and is_editable(case.messages, index),
+        editable=case.outcome.no_case is None and is_editable(case.messages, index),
         dropped_reasoning=sum(edit.dropped_reasoning for edit in edits),
     )
     # An error, or reasoning that said what an act changed.
@@ -378,17 +378,13 @@ def review_row(reviewed: Reviewed) -> dict[str, Any]:
 
 
 def label_row(assigned: Assigned) -> dict[str, Any]:
-    """A case in the list of a reviewer, without what tells its answers before they are revealed."""
-    row = {
+    """A case in the list of a reviewer, without what tells its answers."""
+    return {
         "key": assigned.key,
         "number": assigned.number,
         "open": assigned.is_open,
         "busy": assigned.busy,
-        "revealed": assigned.may_reveal,
     }
-    if assigned.may_reveal:
-        row["differs"] = bool(assigned.difference)
-    return row
 
 
 def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
@@ -416,23 +412,26 @@ def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object
 
 
 def bare_values(assigned: Assigned, base: str) -> dict[str, object]:
-    """What a case is rendered from before it is labelled: the rubric, and what the judge reads."""
+    """What a case is rendered from to be labelled: the rubric, and what the judge reads."""
     turns = []
     for index, message in enumerate(assigned.entry.case.messages):
         turns.append(_plain_turn(message, index, _bare_parts(message)))
-    return {**_label_values(assigned, base, (Fold(tuple(turns)),)), "revealed": False}
-
-
-def revealed_values(assigned: Assigned, base: str) -> dict[str, object]:
-    """What a case that the reviewer has labelled is rendered from."""
-    case = assigned.entry.case
+    case, label = assigned.entry.case, assigned.label
+    meanings = {}
+    for score, meaning in labels_of(case).items():
+        meanings[score] = visible(meaning)
+        if case.mode == "binary":
+            meanings[score] = meaning.removeprefix("rubric ")
     return {
-        **_label_values(assigned, base, folds(case, case, editable=False)),
-        **_made_values(Reviewed(assigned.entry, None, None), show_verdict=True),
-        "revealed": True,
-        "natural": case.spec.natural,
-        "rejected": visible(str(case.outcome.no_case or "")),
-        "by": case.label.by if case.label else "",
+        **_case_values(case, base, (Fold(tuple(turns)),)),
+        "key": assigned.key,
+        "number": assigned.number,
+        "levels": meanings,
+        "binary": case.mode == "binary",
+        "is_blind": assigned.is_blind,
+        "label": None if assigned.is_open else label,
+        "withdrawn": label is not None and label.withdrawn,
+        "note": label.note if label else "",
     }
 
 
@@ -450,31 +449,6 @@ def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, o
         "long": LONG,
         "long_tool": LONG_TOOL,
     }
-
-
-def _label_values(assigned: Assigned, base: str, laid_out: Sequence[Fold]) -> dict[str, object]:
-    """What the page of blind labelling shows of a case, labelled or not."""
-    case, label = assigned.entry.case, assigned.label
-    return {
-        **_case_values(case, base, laid_out),
-        "key": assigned.key,
-        "number": assigned.number,
-        "levels": {score: visible(meaning) for score, meaning in _meanings(case).items()},
-        "binary": case.mode == "binary",
-        "is_blind": assigned.is_blind,
-        "answer": assigned.answer,
-        "label": None if assigned.is_open else label,
-        "withdrawn": label is not None and label.withdrawn,
-        "note": label.note if label else "",
-    }
-
-
-def _meanings(case: Case) -> dict[int, str]:
-    """What each label of a case means, as a reviewer reads it."""
-    meanings = labels_of(case)
-    if case.mode == "binary":
-        return {score: meaning.removeprefix("rubric ") for score, meaning in meanings.items()}
-    return meanings
 
 
 def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:

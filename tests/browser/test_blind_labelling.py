@@ -33,8 +33,8 @@ def wait_count(page: Any, text: str) -> None:
     page.wait_for_selector(f"#counts:text-is('{text}')")
 
 
-def wait_shown(page: Any, what: str, key: str) -> None:
-    page.wait_for_selector(f"#case article[data-shows={what}][data-key='{key}']")
+def wait_shown(page: Any, key: str) -> None:
+    page.wait_for_selector(f"#case article[data-key='{key}']")
 
 
 def shown_key(page: Any) -> str:
@@ -87,25 +87,17 @@ def test_twenty_cases_by_keyboard_alone_without_a_byte_that_tells(
         page.keyboard.press("Enter")
         wait_count(page, f"{number + 1} labelled · {19 - number} to go")
         if number < 19:
-            page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
+            page.wait_for_selector(f"#case article:not([data-key='{key}'])")
     page.wait_for_selector("#finish-text:has-text('Every case of yours is labelled')")
     hidden = [f"Verdict of {case.spec.run_id}." for case in cases]
     for entry in left.values():
         hidden += telling(entry.case)
     assert not [text for text in hidden if text.encode() in sent]
     page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=revealed]")
-    # First the labels that differ from a verdict: the judge calls all violated.
-    differs = [one.difference for one in board.assigned(ann)]
-    assert differs == sorted(differs, reverse=True)
-    assert page.locator("#rows .differs").count() == sum(map(bool, differs)) > 0
-    for _ in range(19):
-        page.wait_for_selector("#case article[data-shows=revealed]")
-        key = shown_key(page)
-        page.keyboard.press("j")
-        page.wait_for_selector(f"#case article[data-shows=revealed]:not([data-key='{key}'])")
-    # It was looked for in what is sent: files, pages, events, and then all that was hidden.
-    for text in ("javascript", "event-stream", '"labelled": 20', "Thesis", "Idea", "Verdict of"):
+    page.wait_for_selector("#open-finish:text-is('Finished')")
+    assert not [text for text in hidden if text.encode() in sent]
+    # It was looked for in what is sent: files, pages, events.
+    for text in ("javascript", "event-stream", '"labelled": 20'):
         assert text.encode() in sent
     people = read_people(suite)
     assert {each.case_digest: each.label for each in people} == expected
@@ -125,7 +117,7 @@ def test_a_killed_session_loses_nothing_and_the_next_goes_on(pages: Labelling) -
             page.keyboard.press("v")
             page.keyboard.press("Enter")
             wait_count(page, f"{number + 1} labelled · {7 - number} to go")
-            page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
+            page.wait_for_selector(f"#case article:not([data-key='{key}'])")
         running.kill()
         page.wait_for_selector("#banner:has-text('The session has ended')")
         page.close()
@@ -165,62 +157,19 @@ def test_no_label_that_was_answered_is_lost_when_the_process_is_killed_with_one_
         assert sum(not row["open"] for row in ann.rows) == len(kept)
 
 
-def test_the_reveal_shows_everything_and_a_change_is_kept_beside_the_label(
-    pages: Labelling,
-) -> None:
-    suite = blind_suite(pages.folder)
-    board = labelling(suite, [confirmed(0)])
-    board.set_verdict(confirmed(0), Judgment((Verdict(0, "I see nothing wrong."),)))
-    page = pages.page(pages.start(board))
-    key = shown_key(page)
-    assert page.is_disabled("#confirm")
-    page.keyboard.press("s")
-    page.keyboard.press("u")
-    assert page.is_disabled("#confirm")
-    page.keyboard.press("s")
-    page.keyboard.press("Enter")
-    page.click("#finish[open] #finish-now")
-    wait_shown(page, "revealed", key)
-    shown = page.inner_text("#case")
-    for text in ("Thesis 0: a late refund.", "Goal 0.", "violated", "confirmed by the"):
-        assert text in shown
-    for text in ("Finding 0.", "I see nothing wrong.", "agent_perturbation"):
-        assert text in shown
-    assert page.locator(".turn.changed ins").count()
-    assert page.locator(".edit-turn").count() == 0
-    page.keyboard.press("v")
-    assert page.inner_text("#confirm").startswith("Change")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".tag:has-text('changed to: violated')")
-    assert page.inner_text(".tag >> nth=0") == "your blind label: satisfied"
-    assert [(each.label, each.blind) for each in read_people(suite)] == [(0, True), (1, False)]
-    page.keyboard.press("r")
-    wait_shown(page, "bare", key)
-    page.keyboard.press("u")
-    page.wait_for_selector(".tag:has-text('taken back')")
-    wait_count(page, "0 labelled · 1 to go")
-    assert blind_labels(read_people(suite)) == {}
-
-
 def test_a_scale_has_keys_too_and_a_rejected_case_says_why(pages: Labelling) -> None:
     suite = blind_suite(pages.folder)
     scaled = made_case(3, target_score=2)
     board = labelling(suite, [scaled, rejected(0)])
     page = pages.page(pages.start(board))
     for _ in range(2):
-        page.wait_for_selector("#case article[data-shows=bare]")
+        page.wait_for_selector("#case article")
         is_scale = page.locator(".level[title='mentions it']").count() == 1
         page.keyboard.press("1")
         assert page.locator("#meaning").inner_text() == "mentions it" or not is_scale
         key = shown_key(page)
         page.keyboard.press("Enter")
         page.wait_for_selector(f"#finish[open], #case article:not([data-key='{key}'])")
-    page.click("#finish[open] #finish-now")
-    page.wait_for_selector("#case article[data-shows=revealed]")
-    if page.locator(".tag:has-text('rejected by the verifier')").count() == 0:
-        page.keyboard.press("j")
-    page.wait_for_selector(".tag:has-text('rejected by the verifier')")
-    assert "not confirmed: the verifier says PASS of 0." in page.inner_text("#case")
     labels = blind_labels(read_people(suite))
     assert labels == {case_digest(scaled): (1,), case_digest(rejected(0)): (1,)}
 
@@ -234,11 +183,6 @@ def test_finish_ends_it_by_keyboard_and_help_lists_the_keys(pages: Labelling) ->
     page.keyboard.press("Escape")
     page.keyboard.press("f")
     page.wait_for_selector("#finish-text:has-text('1 of your cases are without a label')")
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("#open-finish:text-is('Done')")
-    page.keyboard.press("f")
-    page.wait_for_selector("#finish[open]")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_selector("#open-finish:text-is('Finished')")
@@ -258,15 +202,15 @@ def test_the_page_waits_until_every_case_is_made(pages: Labelling) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("#wait-text:has-text('1 of 2')")
     board.end("one", confirmed(0))
-    page.wait_for_selector("#case article[data-shows=bare]")
+    page.wait_for_selector("#case article")
     pages.complaints[:] = [each for each in pages.complaints if "409" not in each]
 
 
 def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: Labelling) -> None:
     board = labelling(blind_suite(pages.folder), [hostile_case()])
     page = pages.page(pages.start(board), name=HOSTILE[:60])
-    for what in ("bare", "revealed"):
-        page.wait_for_selector(f"#case article[data-shows={what}]")
+    for _ in range(2):
+        page.wait_for_selector("#case article")
         for details in page.query_selector_all("#case details:not([open]) > summary"):
             details.click()
         assert page.evaluate("window.ran") is None
@@ -277,8 +221,8 @@ def test_nothing_of_a_hostile_case_runs_before_or_after_its_label(pages: Labelli
         page.evaluate("document.activeElement.blur()")
         page.keyboard.press("v")
         page.keyboard.press("Enter")
-        if what == "bare":
-            page.click("#finish[open] #finish-now")
+        page.wait_for_selector("#finish[open]")
+        page.keyboard.press("Escape")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     files = {path.name for path in pages.folder.rglob("*") if path.is_file()}
     assert files == {"labels.jsonl", ".gitattributes"}
@@ -298,7 +242,7 @@ def test_another_person_at_the_same_browser_labels_under_another_name(pages: Lab
     page.keyboard.press("Enter")
     wait_count(page, "0 labelled · 2 to go")
     assert page.inner_text("#who") == "ben"
-    page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{of_ann}'])")
+    page.wait_for_selector(f"#case article:not([data-key='{of_ann}'])")
     page.keyboard.press("s")
     page.keyboard.press("Enter")
     wait_count(page, "1 labelled · 1 to go")
@@ -332,24 +276,18 @@ def test_two_people_at_once_by_mouse_alone_and_neither_ends_it_for_the_other(
 
     label_all(ann)
     ann.click("#finish-now")
-    ann.wait_for_selector("#case article[data-shows=revealed]")
-    ann.click("#open-finish:text-is('Done')")
-    ann.click("#finish-now")
     ann.wait_for_selector("#banner:has-text('goes on when ben have finished')")
     has_ended_early = board.finalized
     assert not has_ended_early
-    assert ben.locator("#case article[data-shows=bare]").count() == 1
+    assert ben.locator("#case article").count() == 1
     label_all(ben)
-    # What ann has revealed is not sent to ben, who still labels.
-    hidden = ['"differs"', '"revealed":true', '"revealed": true']
+    # That ann has finished gives nothing away to ben, who still labels.
+    hidden: list[str] = []
     for case in all_kinds(4):
         hidden += telling(case)
     bodies = [answer.text() for answer in answers if "/reviewers/" in answer.url]
     assert len(bodies) >= 8
     assert not [text for text in hidden for body in bodies if text in body]
-    ben.click("#finish-now")
-    ben.wait_for_selector("#case article[data-shows=revealed]")
-    ben.click("#open-finish:text-is('Done')")
     ben.click("#finish-now")
     ann.wait_for_selector("#open-finish:text-is('Finished')")
     assert board.finalized
@@ -387,34 +325,31 @@ def test_by_mouse_alone_a_label_is_taken_back_and_any_case_is_opened(pages: Labe
     page = pages.page(pages.start(labelling(suite, [confirmed(0), confirmed(1), confirmed(2)])))
     rows = page.locator("#rows li")
     first, second, third = (rows.nth(index).get_attribute("data-key") for index in range(3))
-    wait_shown(page, "bare", first)
+    wait_shown(page, first)
     page.click(".level:has(input[value='1'])")
     page.click("#undo")
     page.wait_for_selector("#levels:not(:has(input:checked))")
     page.click(".level:has(input[value='1'])")
     page.click("#confirm")
-    wait_shown(page, "bare", second)
+    wait_shown(page, second)
     page.click("#undo")
     page.wait_for_selector(f"#case article[data-key='{first}']:has(.tag:text-is('taken back'))")
     wait_count(page, "0 labelled · 3 to go")
     page.click("#next")
-    wait_shown(page, "bare", second)
+    wait_shown(page, second)
     page.click("#previous")
-    wait_shown(page, "bare", first)
+    wait_shown(page, first)
     for number, key in enumerate((third, second, first), 1):
         if key != first:
             page.click(f"#rows li[data-key='{key}'] button")
-        wait_shown(page, "bare", key)
+        wait_shown(page, key)
         page.click(".level:has(input[value='0'])")
         page.click("#confirm")
         wait_count(page, f"{number} labelled · {3 - number} to go")
         # The first one is what comes next without a label.
-        wait_shown(page, "bare", first)
+        wait_shown(page, first)
     page.click("#finish[open] #finish-now")
-    page.wait_for_selector("#case article[data-shows=revealed]")
-    for shows in ("bare", "revealed"):
-        page.click("#reveal")
-        page.wait_for_selector(f"#case article[data-shows={shows}]")
+    page.wait_for_selector("#open-finish:text-is('Finished')")
     labels = blind_labels(read_people(suite))
     assert len(labels) == 3
     assert set(labels.values()) == {(0,)}
@@ -437,11 +372,9 @@ def test_one_who_has_left_can_end_it_for_everybody(pages: Labelling) -> None:
     board = labelling(blind_suite(pages.folder, overlap=1.0), [confirmed(0), confirmed(1)])
     url = pages.start(board)
     ann, _ben = pages.page(url), pages.page(url, name="ben")
-    for _ in range(2):
-        ann.click("#open-finish")
-        assert not ann.is_visible("#finish-all")
-        ann.click("#finish-now")
-        ann.wait_for_selector("#open-finish:text-is('Done')")
+    ann.click("#open-finish")
+    assert not ann.is_visible("#finish-all")
+    ann.click("#finish-now")
     ann.wait_for_selector("#banner:has-text('goes on when')")
     ann.click("#open-finish")
     ann.wait_for_selector("#finish-text:has-text('ben still label')")
@@ -475,7 +408,7 @@ def test_the_page_of_labels_fits_the_screen(pages: Labelling, width: int, scheme
         key = shown_key(page)
         page.keyboard.press("s" if number % 2 else "v")
         page.keyboard.press("Enter")
-        page.wait_for_selector(f"#case article[data-shows=bare]:not([data-key='{key}'])")
+        page.wait_for_selector(f"#case article:not([data-key='{key}'])")
     page.keyboard.press("v")
     shoot("case")
     page.keyboard.press("?")
@@ -484,8 +417,6 @@ def test_the_page_of_labels_fits_the_screen(pages: Labelling, width: int, scheme
     page.keyboard.press("f")
     shoot("finish")
     page.click("#finish-now")
-    page.wait_for_selector("#case article[data-shows=revealed]")
-    shoot("revealed")
     scale = replace(
         made_case(50, target_score=2),
         levels=tuple(

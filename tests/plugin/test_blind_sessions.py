@@ -46,17 +46,13 @@ def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
         assert len(ann.rows) == 54 + 2
         for row in ann.rows[:25]:
             assert ann.give(row["key"], 1).json()["open"] is False
-            assert "nothing is revealed" in ann.page(row["key"], revealed=True)
-        ann.reveal()
-        for row in ann.rows[:25]:
-            assert "Judge</span> <span" in ann.page(row["key"], revealed=True)
-        ann.leave()
+        ann.finish()
         said, _ = process.communicate(timeout=60)
     assert process.returncode == pytest.ExitCode.TESTS_FAILED
     assert "54 errors" in said
     assert "Traceback" not in said
     labels = lines(outputs / "review" / "labels.jsonl")
-    # What had no label at the reveal is noted as such.
+    # What had no label then is noted as such.
     assert [bool(label.get("withdrawn")) for label in labels] == [False] * 25 + [True] * 31
     # The next session goes on, and another one with the judge's recordings uses the labels.
     with (
@@ -94,8 +90,7 @@ def test_finish_in_one_clone_says_nothing_of_the_part_of_the_other(tmp_path: Pat
             # Ann leaves one without a label.
             for row in reviewer.rows[name == "ann" :]:
                 assert reviewer.give(row["key"], 1).status_code == 200
-            reviewer.reveal()
-            reviewer.leave()
+            reviewer.finish()
             process.communicate(timeout=60)
         git(clone, "add", "-f", "outputs/refund_agent/review")
         git(clone, "commit", "-qm", f"labels of {name}")
@@ -128,7 +123,7 @@ def test_the_reports_of_a_session_know_the_labels_that_were_given_in_it(
         for row in ann.rows:
             assert ann.give(row["key"], 2, note="as it should be").status_code == 200
         assert ann.client.post("/reviewers", json={"name": "ben"}).status_code == 409
-        ann.leave()
+        ann.finish()
         said, _ = process.communicate(timeout=60)
     assert "4 passed" in said
     # One of the texts may be that of two cases.

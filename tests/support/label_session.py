@@ -29,20 +29,13 @@ class Reviewer:
         rows: list[dict[str, Any]] = self.client.get(self.base).json()["cases"]
         return rows
 
-    def page(self, key: str, *, revealed: bool = False) -> str:
-        return self.client.get(f"{self.base}/{key}{'/revealed' if revealed else ''}").text
-
     def give(self, key: str, label: object, **more: object) -> httpx.Response:
         return self.client.post(f"{self.base}/{key}/label", json={"label": label, **more})
 
-    def reveal(self) -> None:
-        """Finish, so that all that was labelled is revealed."""
+    def finish(self) -> None:
+        """End it, as the last one who labels."""
         finish = self.base.replace("/cases", "/finish")
-        assert self.client.post(finish, json={}).status_code == 200
-
-    def leave(self) -> None:
-        leave = self.base.replace("/cases", "/leave")
-        assert self.client.post(leave, json={}).json()["others"] == []
+        assert self.client.post(finish, json={}).json()["others"] == []
 
 
 @contextmanager

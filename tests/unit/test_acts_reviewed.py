@@ -230,7 +230,7 @@ def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
 
     def bare(case: Case) -> dict[str, object]:
         entry = ReviewCase("id", "digest", case)
-        assigned = Assigned("k", 1, entry, None, busy=False, may_reveal=False, is_blind=True)
+        assigned = Assigned("k", 1, entry, None, busy=False, is_blind=True)
         return bare_values(assigned, "/base")
 
     others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]

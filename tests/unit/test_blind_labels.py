@@ -235,68 +235,42 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
     assert len(open_for(again, "ben")) == 1
 
 
-def test_a_label_after_the_reveal_is_kept_beside_the_blind_one_and_is_not_blind(
-    tmp_path: Path,
-) -> None:
-    suite = blind_suite(tmp_path)
-    board = labelling(suite, [confirmed(0)])
-    ann, _ = board.enter("ann")
-    [one] = board.assigned(ann)
-    with pytest.raises(InputError, match="label the case first"):
-        board.reveal(ann, one.key)
-    board.give(ann, one.key, 0)
-    board.give(ann, one.key, None)
-    board.finish(ann)
-    label = board.give(ann, one.key, 1).label
-    assert label is not None
-    assert (label.is_blind, label.blind, label.label) == (True, None, 1)
-    assert [(each.label, each.blind) for each in read_people(suite)] == [
-        (0, True),
-        (None, True),
-        (1, False),
-    ]
-    # Nor in a later session, which cannot know what was revealed.
-    again = labelling(suite, [confirmed(0)], read_people(suite))
-    ann, _ = again.enter("ann")
-    [one] = again.assigned(ann)
-    again.give(ann, one.key, 0)
-    assert read_people(suite)[-1].blind is False
-
-
-def test_nothing_is_revealed_before_a_reviewer_finishes_and_no_later_label_is_blind(
+def test_a_label_after_finish_is_kept_beside_the_blind_one_and_is_not_blind(
     tmp_path: Path,
 ) -> None:
     suite = blind_suite(tmp_path, overlap=1.0)
-    board = labelling(suite, [confirmed(number) for number in range(3)])
-    for number in range(2):
-        board.set_verdict(confirmed(number), Judgment((Verdict(1, "so"),)))
+    cases = [confirmed(0), confirmed(1)]
+    board = labelling(suite, cases)
     ann, _ = board.enter("ann")
     ben, _ = board.enter("ben")
-    first, second, third = board.assigned(ann)
-    for assigned in (first, second):
-        label = assigned.entry.case.expected if assigned is first else None
-        board.give(ann, assigned.key, label)
-        with pytest.raises(InputError, match="nothing is revealed before you finish"):
-            board.reveal(ann, assigned.key)
-    # Nothing was seen of it, so the label may be changed.
-    board.give(ann, second.key, 1 - (second.entry.case.expected or 0))
-    board.finish(ann)
-    numbers = [assigned.number for assigned in board.assigned(ann)]
-    assert numbers == [second.number, first.number, third.number]
-    assert [assigned.difference for assigned in board.assigned(ann)] == ["label", "", ""]
-    assert board.reveal(ann, first.key).entry.case.expected == first.entry.case.expected
-    with pytest.raises(InputError, match="label the case first"):
-        board.reveal(ann, third.key)
-    board.give(ann, third.key, 1)
-    board.give(ann, second.key, 0)
-    labels = [(label.blind, label.withdrawn) for label in read_people(suite)]
-    assert labels == [(True, False)] * 3 + [(False, True)] + [(False, False)] * 2
+    one, other = board.assigned(ann)
+    board.give(ann, one.key, 0)
+    board.give(ann, one.key, None)
+    assert board.finish(ann) == ("ben",)
+    label = board.give(ann, one.key, 1).label
+    assert label is not None
+    assert (label.is_blind, label.blind, label.label) == (True, None, 1)
+    board.give(ann, other.key, 1)
+    labels = [(label.label, label.blind, label.withdrawn) for label in read_people(suite)]
+    late = (None, False, True)
+    assert labels == [
+        (0, True, False),
+        (None, True, False),
+        late,
+        (1, False, False),
+        (1, False, False),
+    ]
     # Another reviewer goes on as before.
     board.give(ben, board.assigned(ben)[0].key, 1)
     assert read_people(suite)[-1].blind
+    # Nor is one in a later session, which follows a report.
+    again = labelling(suite, cases, read_people(suite))
+    ann, _ = again.enter("ann")
+    again.give(ann, again.assigned(ann)[0].key, 0)
+    assert read_people(suite)[-1].blind is False
 
 
-def test_what_had_no_label_at_the_reveal_gets_no_blind_one_in_a_later_session(
+def test_what_had_no_label_at_the_finish_gets_no_blind_one_in_a_later_session(
     tmp_path: Path,
 ) -> None:
     suite, cases = blind_suite(tmp_path, overlap=1.0), [confirmed(0), confirmed(1)]
@@ -320,12 +294,11 @@ def test_the_session_goes_on_when_everybody_has_left(tmp_path: Path) -> None:
     board = labelling(blind_suite(tmp_path), all_kinds(8))
     ann, _ = board.enter("ann")
     ben, _ = board.enter("ben")
-    assert (board.leave(ann), board.finalized) == (("ben",), False)
+    assert (board.finish(ann), board.finalized) == (("ben",), False)
     board.give(ben, board.assigned(ben)[0].key, 1)
     again, _ = board.enter("ann")
     assert again == ann
-    assert (board.leave(ben), board.finalized) == (("ann",), False)
-    assert (board.leave(ann), board.finalized) == ((), True)
+    assert (board.finish(ben), board.finalized) == ((), True)
 
 
 def test_two_people_cannot_compare_the_addresses_of_their_cases(tmp_path: Path) -> None:
@@ -352,7 +325,7 @@ def test_a_label_that_is_taken_back_counts_nowhere_and_is_asked_for_again(tmp_pa
     path = labels_path(tmp_path / "cases" / "agent_labels").with_name(RUN_LABELS)
     assert path.read_text("utf-8") == ""
     board.give(ann, one.key, 0)
-    # Nothing was revealed, so it is blind as before.
+    # No report was made, so it is blind as before.
     assert blind_labels(read_people(suite)) == {case_digest(natural(0)): (0,)}
     board.finish(ann)
     board.withdraw(ann, one.key)
@@ -428,9 +401,7 @@ def asked(api: LabelPage, **names: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("labels_first", [False, True])
-def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
-    tmp_path: Path, *, labels_first: bool
-) -> None:
+def test_nothing_that_is_sent_gives_an_answer_away(tmp_path: Path, *, labels_first: bool) -> None:
     cases = all_kinds(8)
     board = labelling(blind_suite(tmp_path), cases)
     for case in cases:
@@ -451,17 +422,6 @@ def test_nothing_that_is_sent_before_the_reveal_gives_an_answer_away(
         common = [text for text in COMMON if text not in kept]
         for address, body in asked(api, reviewer=ann, key=assigned.key).items():
             assert not [text for text in [*hidden, *common] if text.encode() in body], address
-            assert b'"differs"' not in body, address
-    # And then it is all there.
-    first = next(assigned for assigned in assigned_cases if assigned.entry.case.outcome.edits)
-    board.give(ann, first.key, 1)
-    finish = next(answer for _, path, answer in api.routes() if path.endswith("/finish"))
-    assert b'"differs": ' in api.answer(finish, PageRequest({"reviewer": ann})).body
-    revealed = asked(api, reviewer=ann, key=first.key)["/reviewers/{reviewer}/cases/{key}/revealed"]
-    case = first.entry.case
-    assert case.outcome.plan is not None
-    for text in (case.outcome.plan.thesis, case.spec.test, case.spec.run_id, "cannot refund it"):
-        assert text.encode() in revealed
 
 
 def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Blind labelling: who labels, which case is open, keys, labels, and what is revealed afterwards.
+// Blind labelling: who labels, which case is open, keys and labels.
 
 import {
   $, banner, complain, finished, finishing, foldIfNarrow, get, jump, keys, listen, element, pane, place, post,
@@ -16,8 +16,7 @@ let wanted = null;
 let sending = false;
 let loading = null;
 let asked = 0;
-// Whether the reviewer has finished, so that all is revealed; who labels on, once he or she has left.
-let revealed = false;
+// Who labels on, once the reviewer has finished.
 let others = [];
 // The case that was labelled just before the next one was opened.
 let last = null;
@@ -82,19 +81,13 @@ async function load() {
     const answer = await get(mine());
     // What was asked for before a label, or before another answer, is out of date.
     if (turn !== asked) return;
-    take(answer);
+    rows = answer.cases;
   } catch (error) {
     return complain(error);
   }
   draw();
   if (!row(wanted) && rows.length) await open((unlabelled() ?? rows[0]).key);
   buttons();
-}
-
-function take({ cases, finished }) {
-  rows = cases;
-  revealed = finished;
-  if (!progress.finalized) $("open-finish").textContent = revealed ? "Done" : "Finish";
 }
 
 const settled = () => current === wanted && !sending;
@@ -127,7 +120,6 @@ function unlabelled() {
 
 function draw() {
   $("legend").hidden = !rows.length;
-  $("legend-differs").hidden = !revealed;
   const there = new Map([...$("rows").children].map((item) => [item.dataset.key, item]));
   $("rows").replaceChildren(
     ...rows.map((one) => {
@@ -135,8 +127,8 @@ function draw() {
       item.dataset.key = one.key;
       const button = item.firstChild;
       button.textContent = one.number;
-      button.ariaLabel = `Case ${one.number}, ${one.open ? "to label" : "labelled"}${one.differs ? ", differs" : ""}`;
-      button.className = one.open ? "" : one.differs && revealed ? "done differs" : "done";
+      button.ariaLabel = `Case ${one.number}, ${one.open ? "to label" : "labelled"}`;
+      button.className = one.open ? "" : "done";
       if (one.key === current) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
       return item;
@@ -162,16 +154,15 @@ function showWaiting() {
   }
 }
 
-// Shows a case: bare, or with all that is known of it where it may be revealed.
-async function open(key, reveals = true) {
+// Shows a case.
+async function open(key) {
   loading?.abort();
   loading = new AbortController();
   wanted = key;
   last = null;
-  const shown = row(key)?.revealed && reveals;
   let text;
   try {
-    text = await get(mine(key) + (shown ? "/revealed" : ""), "text", loading.signal);
+    text = await get(mine(key), "text", loading.signal);
   } catch (error) {
     if (error.name === "AbortError") return;
     wanted = current;
@@ -191,7 +182,6 @@ async function open(key, reveals = true) {
   document.querySelector("#rows [aria-current]")?.scrollIntoView({ block: "nearest" });
 }
 
-const isRevealed = () => place.querySelector("article")?.dataset.shows === "revealed";
 const chosen = () => $("levels").querySelector("input:checked")?.value ?? "";
 const answer = () => place.querySelector("template.answers")?.dataset.label ?? "";
 const isChanged = () => chosen() !== answer() || $("note").value.trim() !== $("note").defaultValue;
@@ -214,12 +204,10 @@ function buttons() {
   $("previous").disabled = at === 0;
   $("next").disabled = at === rows.length - 1;
   $("undo").disabled = one.open && !chosen() && !last;
-  $("reveal").hidden = !one.revealed;
-  $("reveal").textContent = isRevealed() ? "Hide" : "Reveal";
   const goesOn = !one.open && !isChanged();
-  const isLast = goesOn && (revealed ? at === rows.length - 1 : !unlabelled());
-  $("confirm").firstChild.textContent = isLast && finishes() ? "Finish " : goesOn ? "Next " : one.open ? "Confirm " : "Change ";
-  $("confirm").disabled = isLast ? !finishes() : !goesOn && !chosen();
+  const isLast = goesOn && !unlabelled();
+  $("confirm").firstChild.textContent = isLast ? "Finish " : goesOn ? "Next " : one.open ? "Confirm " : "Change ";
+  $("confirm").disabled = isLast ? progress.finalized : !goesOn && !chosen();
 }
 $("levels").addEventListener("change", buttons);
 $("note").addEventListener("input", buttons);
@@ -229,14 +217,12 @@ async function confirmLabel() {
   if (!one || !settled()) return;
   if (!one.open && !isChanged()) return goOn();
   if (!chosen()) return say("choose a label first");
-  const wasRevealed = isRevealed();
   const key = current;
   const label = chosen() === "none" ? null : Number(chosen());
   if (!(await send("label", { label, note: $("note").value }))) return;
   say("labelled");
   draw();
-  if (wasRevealed || revealed) await open(current, true);
-  else if (unlabelled()) {
+  if (unlabelled()) {
     await goOn();
     last = key;
     buttons();
@@ -247,16 +233,11 @@ async function confirmLabel() {
 }
 
 async function goOn() {
-  if (revealed) return go(1);
   const following = unlabelled();
   if (following) {
     await open(following.key);
-  } else if (finishes()) finish();
-  else banner("All your cases are labelled. Finish, or look at them again.");
+  } else if (!progress.finalized) finish();
 }
-
-// Whether what comes next is the reveal.
-const finishes = () => !revealed && !progress.finalized;
 
 async function undo() {
   // Right after a label, on the next case: back to the one before.
@@ -284,18 +265,13 @@ const finish = finishing(
     const rest = number ? `${number} of your cases are without a label. ` : "Every case of yours is labelled. ";
     $("finish-all").hidden = !others.length;
     if (others.length) return `${others.join(", ")} still label. The session goes on when everybody has finished.`;
-    if (!finishes()) return `${rest}The session then goes on. All labels are on the disk; the same command goes on where you stopped.`;
     const late = number ? "What you label after that does not count as blind: to label the rest another day, close this page instead." : "";
-    return `${rest}You then see what the cases were made for, beside your labels. ${late}`;
+    return `${rest}The session then goes on, and its report shows your labels beside what the cases were made for. ${late}`;
   },
   async (choice) => {
     if (choice === "all") progress = await post("/finalize");
-    else if (finishes()) {
-      take(await post(`/reviewers/${me.key}/finish`));
-      banner("");
-      if (rows.length) await open(rows[0].key);
-    } else {
-      const left = await post(`/reviewers/${me.key}/leave`);
+    else {
+      const left = await post(`/reviewers/${me.key}/finish`);
       others = left.others;
       progress = left.progress;
       if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
@@ -314,7 +290,6 @@ const actions = {
   l: () => ($("levels").querySelector("input:checked") ?? $("levels").querySelector("input"))?.focus(),
   t: () => $("note").focus(),
   u: undo,
-  r: () => row(current)?.revealed && open(current, !isRevealed()),
   f: () => me && finish(),
 };
 
@@ -334,7 +309,7 @@ keys(action, (event) => {
 });
 switches("shortcuts");
 
-for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo, reveal: actions.r })) {
+for (const [id, action] of Object.entries({ next: actions.j, previous: actions.k, undo })) {
   $(id).addEventListener("click", action);
 }
 $("form").addEventListener("submit", (event) => {
