@@ -371,7 +371,8 @@ def test_a_rubric_is_never_cut_without_a_sign(pages: Labelling) -> None:
 def test_one_who_has_left_can_end_it_for_everybody(pages: Labelling) -> None:
     board = labelling(blind_suite(pages.folder, overlap=1.0), [confirmed(0), confirmed(1)])
     url = pages.start(board)
-    ann, _ben = pages.page(url), pages.page(url, name="ben")
+    ann, ben = pages.page(url), pages.page(url, name="ben")
+    ben.wait_for_selector("#case article")
     ann.click("#open-finish")
     assert not ann.is_visible("#finish-all")
     ann.click("#finish-now")
