@@ -17,7 +17,7 @@ import pytest
 
 from pytest_jrh.core.model import Progress, Spending
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
-from pytest_jrh.reports.spending import progress_line
+from pytest_jrh.reports.session import progress_line
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Set

@@ -18,7 +18,7 @@ from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import dollars
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.evidence import review_text
-from pytest_jrh.reports.shown import not_shown_line, state_text
+from pytest_jrh.reports.topics import not_shown_line, state_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, Edit, Rubric, ScoreLevel, TestName

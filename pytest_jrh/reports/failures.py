@@ -39,7 +39,7 @@ from pytest_jrh.reports.evidence import (
     label_votes,
     meant,
 )
-from pytest_jrh.reports.shown import turns_text
+from pytest_jrh.reports.topics import turns_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Edit, Judgment, Message, ShownTurns, Verdict

@@ -21,6 +21,7 @@ from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
     cards_by_suite,
     doubt_blocks,
+    lowest_share,
     next_blocks,
     session_title,
     suite_blocks,
@@ -28,7 +29,6 @@ from pytest_jrh.reports.answer import (
     worst_cases,
 )
 from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
-from pytest_jrh.reports.card import lowest_share
 from pytest_jrh.reports.evidence import (
     CHANGE_TITLE,
     Changes,
@@ -54,9 +54,7 @@ from pytest_jrh.reports.html_cases import (
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import subtitle, suite_names
-from pytest_jrh.reports.shown import shown_folds
-from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.reports.session import spending_lines, subtitle, suite_names
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
@@ -291,7 +289,7 @@ def _remarks(session: Session) -> list[Block]:
         *topics.left_out_blocks(session),
         *topics.review_blocks(session),
         *map(Sentence, label_sentences(session)),
-        *shown_folds(session),
+        *topics.shown_folds(session),
     ]
 
 

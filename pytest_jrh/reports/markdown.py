@@ -60,9 +60,7 @@ from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import subtitle
-from pytest_jrh.reports.shown import shown_folds
-from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.panels import made_case_id
@@ -265,7 +263,7 @@ def _folds(session: Session) -> list[Block]:
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
     if labels:
         blocks.append(Fold("Labels", tuple(labels)))
-    blocks += shown_folds(session)
+    blocks += topics.shown_folds(session)
     for title, folded in (
         ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
         ("Panels", topics.panel_blocks(session)),

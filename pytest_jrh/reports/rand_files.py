@@ -37,10 +37,14 @@ from pytest_jrh.reports.json_values import (
 )
 from pytest_jrh.reports.probes import probe_data
 from pytest_jrh.reports.provenance import origin_data
-from pytest_jrh.reports.session import scales
-from pytest_jrh.reports.shown import shown_count, shown_data
-from pytest_jrh.reports.spending import total_spending
-from pytest_jrh.reports.topics import altered_cases, contradicting_cases, reworded_rubrics
+from pytest_jrh.reports.session import scales, total_spending
+from pytest_jrh.reports.topics import (
+    altered_cases,
+    contradicting_cases,
+    reworded_rubrics,
+    shown_count,
+    shown_data,
+)
 from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels

@@ -49,8 +49,7 @@ from pytest_jrh.reports.gate import (
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.shown import not_shown_blocks, shown_folds
-from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.reports.session import spending_lines
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import (
     NONE,
@@ -304,7 +303,7 @@ def _short_blocks(session: Session) -> list[Block]:
     if overall.counts.n and len(left_out(overall)) > bool(overall.counts.no_case):
         blocks += topics.left_out_blocks(session)
     blocks += map(Sentence, violated_sentences(session))
-    blocks += not_shown_blocks(session)
+    blocks += topics.not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for decision in session.decisions.values():
         blocks += _decided_blocks(decision, session)
@@ -348,8 +347,8 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
-    blocks += not_shown_blocks(session)
-    blocks += shown_folds(session)
+    blocks += topics.not_shown_blocks(session)
+    blocks += topics.shown_folds(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for name, decision in session.decisions.items():
         title = f"suite {name}" if len(session.decisions) > 1 else ""

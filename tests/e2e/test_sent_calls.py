@@ -8,7 +8,7 @@ import pytest
 
 from pytest_jrh.core.model import Spending
 from pytest_jrh.engine import case
-from pytest_jrh.reports.spending import spending_lines
+from pytest_jrh.reports.session import spending_lines
 from tests.e2e.bench import Bench, reachable
 from tests.support.model_server import Fault, ModelServer
 

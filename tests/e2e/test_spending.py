@@ -16,7 +16,7 @@ import pytest
 from pytest_jrh.core.model import Completion
 from pytest_jrh.engine import case
 from pytest_jrh.llm.budget import Ledger
-from pytest_jrh.reports.spending import total_spending
+from pytest_jrh.reports.session import total_spending
 from tests.e2e.bench import Bench, reachable
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python

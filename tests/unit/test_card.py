@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from pytest_jrh.reports.answer import (
     agreement_sentence,
     answer_blocks,
+    judge_cards,
     next_blocks,
     session_title,
     worst_results,
 )
 from pytest_jrh.reports.blocks import Cases, Sentence, Table
-from pytest_jrh.reports.card import judge_cards
 from pytest_jrh.stats.figures import range_text
 from pytest_jrh.stats.formulas import Estimate
 from tests.support.judged_sessions import (

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_jrh.core.model import Progress, Spending, Usage
 from pytest_jrh.plugin.progress import INTERVAL, ControllerProgress, ProgressLine
-from pytest_jrh.reports.spending import progress_line
+from pytest_jrh.reports.session import progress_line
 
 
 def test_the_line_says_how_far_the_session_is_and_when_it_may_be_done() -> None:

@@ -21,7 +21,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import columns, shortened, visible
 from pytest_jrh.reports.failures import disagreement_text, edit_diff, unscored_text
-from pytest_jrh.reports.spending import spending_lines, total_spending
+from pytest_jrh.reports.session import spending_lines, total_spending
 from tests.support.made_cases import MESSAGES, RUBRIC, make_case, make_edit, make_spec
 
 BASE = Path("/repo")
