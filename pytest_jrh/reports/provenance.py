@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.reports.blocks import Fold, Points, Sentence
@@ -137,101 +137,69 @@ def origin_data(origin: SuiteOrigin, judge: str) -> dict[str, Any]:
 _LONGEST = 500
 
 
-class Named(NamedTuple):
-    """One line of the table: what it is, and the value; both are one line each."""
-
-    title: str
-    value: str
+_MOST_POINTS = 100
+_MOST_JUDGES = 10
+_CHANGES: Mapping[Change, str] = {
+    "": "",
+    "same": ", as in the baseline",
+    "prompt": ", not the baseline's prompt",
+    "judge": ", not the baseline's judge",
+}
 
 
 def header_line(origin: SuiteOrigin) -> str:
     """The judges of a suite, their prompts, and who made its cases, for the head of a session."""
-    judges = "; ".join(_short(judge) for judge in origin.judges)
+    judges = []
+    for judge in origin.judges:
+        name = f"{judge.name}: " if judge.name else ""
+        judges.append(f"{name}{judge.label}{_prompt(judge)}{_CHANGES[judge.change]}")
     cases = _cases(origin)
-    return _value(f"judge {judges}" + (f"; cases {cases}" if cases else ""))
+    return _line(f"judge {'; '.join(judges)}" + (f"; cases {cases}" if cases else ""))
 
 
-def provenance_rows(origin: SessionOrigin) -> Iterator[Named]:
+def origin_lines(origin: SessionOrigin) -> Iterator[str]:
     """All that is known, suite by suite, and last the run itself."""
+    versions: dict[str, str] = {}
     for suite in origin.suites:
+        yield from _judge_lines(suite, origin)
         of = _of(suite, origin)
-        for title, value in _of_suite(suite):
-            yield Named(f"{title}{of}", _value(value))
-    for title, value in _of_run(origin):
-        yield Named(title, _value(value))
+        if cases := _cases(suite):
+            yield _line(f"cases{of}: {cases}")
+        yield _line(f"config{of}: {suite.config} ({suite.config_digest})")
+        if suite.recorded:
+            yield _line(f"recordings{of}: committed {suite.recorded}")
+        if suite.baseline:
+            yield _line(f"baseline{of}: {suite.baseline} ({suite.baseline_digest or 'new'})")
+        versions.update(suite.versions)
+    run = ", ".join(filter(None, [origin.date, origin.commit and f"commit {origin.commit}"]))
+    if run:
+        yield _line(f"run: {run}")
+    if versions:
+        numbers = [f"{name} {number}" for name, number in versions.items()]
+        yield _line(f"versions: {', '.join(numbers)}")
 
 
-def judge_rows(origin: SessionOrigin) -> Iterator[Named]:
-    """The judges of all suites."""
-    for suite in origin.suites:
-        for title, value in _judges(suite):
-            yield Named(f"{title}{_of(suite, origin)}", _value(value))
+def _judge_lines(suite: SuiteOrigin, origin: SessionOrigin) -> Iterator[str]:
+    for judge in suite.judges:
+        title = f"judge {judge.name}" if judge.name else "judge"
+        kind = "" if judge.kind == judge.label else f" ({judge.kind})"
+        digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
+        text = f"{judge.label}{kind}{_prompt(judge)}{digest}{_CHANGES[judge.change]}"
+        yield _line(f"{title}{_of(suite, origin)}: {text}")
 
 
 def _of(suite: SuiteOrigin, origin: SessionOrigin) -> str:
-    return f" of {one_line(suite.suite)}" if len(origin.suites) > 1 else ""
+    return f" of {suite.suite}" if len(origin.suites) > 1 else ""
 
 
-def _of_suite(suite: SuiteOrigin) -> Iterator[Named]:
-    yield from _judges(suite)
-    if cases := _cases(suite):
-        yield Named("cases", cases)
-    yield Named("config", f"{suite.config} ({suite.config_digest})")
-    if suite.recorded:
-        yield Named("recordings", f"committed {suite.recorded}")
-    if suite.baseline:
-        yield Named("baseline", f"{suite.baseline} ({suite.baseline_digest or 'new'})")
-
-
-def _value(text: str) -> str:
+def _line(text: str) -> str:
     return shortened(one_line(text), _LONGEST)
-
-
-def _judges(suite: SuiteOrigin) -> Iterator[Named]:
-    for judge in suite.judges:
-        title = one_line(f"judge {judge.name}") if judge.name else "judge"
-        yield Named(title, _judge(judge))
-
-
-def _of_run(origin: SessionOrigin) -> Iterator[Named]:
-    run = ", ".join(filter(None, [origin.date, origin.commit and f"commit {origin.commit}"]))
-    if run:
-        yield Named("run", run)
-    versions: dict[str, str] = {}
-    for suite in origin.suites:
-        versions.update(suite.versions)
-    if versions:
-        numbers = [f"{name} {number}" for name, number in versions.items()]
-        yield Named("versions", ", ".join(numbers))
-
-
-def _short(judge: JudgeOrigin) -> str:
-    name = f"{judge.name}: " if judge.name else ""
-    return f"{name}{judge.label}{_prompt(judge)}{_change(judge)}"
-
-
-def _judge(judge: JudgeOrigin) -> str:
-    kind = "" if judge.kind == judge.label else f" ({judge.kind})"
-    digest = f" {judge.prompt_digest}" if judge.prompt_digest else ""
-    return f"{judge.label}{kind}{_prompt(judge)}{digest}{_change(judge)}"
 
 
 def _prompt(judge: JudgeOrigin) -> str:
     if not judge.prompt:
         return ""
     return ", built-in prompt" if judge.prompt == BUILT_IN else f", {judge.prompt}"
-
-
-def _change(judge: JudgeOrigin) -> str:
-    match judge.change:
-        case "same":
-            return ", as in the baseline"
-        case "prompt":
-            return ", not the baseline's prompt"
-        case "judge":
-            return ", not the baseline's judge"
-        case _:
-            return ""
 
 
 def _cases(suite: SuiteOrigin) -> str:
@@ -243,14 +211,10 @@ def _cases(suite: SuiteOrigin) -> str:
     return ", ".join(parts)
 
 
-_MOST_ROWS = 100
-_MOST_JUDGES = 10
-
-
 def provenance_points(origin: SessionOrigin) -> list[Points]:
     """Where the figures come from; nothing where it is not known."""
-    points = tuple(f"{title}: {value}" for title, value in provenance_rows(origin))
-    return [Points(points[:_MOST_ROWS])] if points else []
+    points = tuple(islice(origin_lines(origin), _MOST_POINTS))
+    return [Points(points)] if points else []
 
 
 def provenance_blocks(origin: SessionOrigin) -> list[Block]:
@@ -258,7 +222,10 @@ def provenance_blocks(origin: SessionOrigin) -> list[Block]:
     points = provenance_points(origin)
     if not points:
         return []
+    judges: list[str] = []
+    for suite in origin.suites:
+        judges += _judge_lines(suite, origin)
     blocks: list[Block] = []
-    for title, value in islice(judge_rows(origin), _MOST_JUDGES):
-        blocks.append(Sentence(f"{title[:1].upper()}{title[1:]}: {value}"))
+    for line in judges[:_MOST_JUDGES]:
+        blocks.append(Sentence(f"{line[:1].upper()}{line[1:]}"))
     return [*blocks, Fold("Where these figures come from", tuple(points))]

@@ -18,11 +18,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from http import HTTPStatus
-from http.cookies import CookieError, SimpleCookie
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
-from urllib.parse import parse_qs
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -165,70 +163,54 @@ class Guard:
         self._cookie = f"jrh_review_{port}"
 
     async def __call__(self, scope: Event, receive: Receive, send: Send) -> None:
+        from starlette.requests import Request
+        from starlette.responses import HTMLResponse, PlainTextResponse
+
         if scope["type"] != "http":
             return
-        safe = _with_headers(send)
-        headers = _headers(scope)
-        refused = self._refused(scope, headers)
-        if refused is not None:
-            await _reply(safe, HTTPStatus.FORBIDDEN, refused)
-        elif self._enters(scope):
-            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
+        request, safe = Request(scope), _with_headers(send)
+        body = None
+        answer: Response | None = None
+        if refused := self._refused(request):
+            answer = PlainTextResponse(refused, HTTPStatus.FORBIDDEN)
+        elif self._enters(request):
             # Not a redirect: after a click in another page, a browser would follow it without the
             # strict cookie.
-            await _reply(safe, HTTPStatus.OK, _ENTRY, kind="text/html", cookie=cookie)
-        elif not self._is_token(_cookie(headers, self._cookie)):
-            await _reply(safe, HTTPStatus.FORBIDDEN, _STRANGER)
-        else:
-            body = None
-            if _announced(headers) <= MAX_BODY:
-                body = await _body(receive)
-            if body is None:
-                limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
-                await _reply(safe, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-            else:
-                await self._app(scope, _replayed(body, receive), safe)
+            answer = HTMLResponse(_ENTRY)
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+        elif not self._is_token(request.cookies.get(self._cookie, "")):
+            answer = PlainTextResponse(_STRANGER, HTTPStatus.FORBIDDEN)
+        elif _announced(request) <= MAX_BODY:
+            body = await _body(receive)
+        if answer is None and body is None:
+            limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
+            answer = PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if answer is not None:
+            await answer(scope, receive, safe)
+        elif body is not None:
+            await self._app(scope, _replayed(body, receive), safe)
 
-    def _refused(self, scope: Event, headers: dict[str, str]) -> str | None:
-        if headers.get("host", "") not in self._hosts:
+    def _refused(self, request: Request) -> str:
+        if request.headers.get("host", "") not in self._hosts:
             return "This host is not served here."
-        origin = headers.get("origin")
+        origin = request.headers.get("origin")
         if origin is not None and origin not in self._origins:
             return "Requests from other sites are refused."
-        if origin is None and scope["method"] not in _READING:
+        if origin is None and request.method not in _READING:
             return "A request that changes something has to name its origin."
-        return None
+        return ""
 
-    def _enters(self, scope: Event) -> bool:
-        if scope["method"] != "GET" or scope["path"] != "/":
-            return False
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        return "token" in query and self._is_token(query["token"][0])
+    def _enters(self, request: Request) -> bool:
+        is_page = request.method == "GET" and request.scope["path"] == "/"
+        return is_page and self._is_token(request.query_params.get("token", ""))
 
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._token.encode())
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
 
 
-def _cookie(headers: dict[str, str], name: str) -> str:
-    """The value of a cookie; empty without it."""
-    try:
-        cookies = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return ""
-    return cookies[name].value if name in cookies else ""
-
-
-def _headers(scope: Event) -> dict[str, str]:
-    return {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-    }
-
-
-def _announced(headers: dict[str, str]) -> int:
-    length = headers.get("content-length", "")
-    if not (length.isascii() and length.isdigit()):
-        return 0
-    return int(length)
+def _announced(request: Request) -> int:
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else 0
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -263,25 +245,6 @@ def _with_headers(send: Send) -> Send:
         await send(event)
 
     return sending
-
-
-async def _reply(
-    send: Send,
-    status: HTTPStatus,
-    text: str,
-    *,
-    kind: str = "text/plain",
-    cookie: str = "",
-) -> None:
-    body = text.encode()
-    pairs = [
-        (b"content-type", f"{kind}; charset=utf-8".encode()),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    if cookie:
-        pairs.append((b"set-cookie", cookie.encode()))
-    await send({"type": "http.response.start", "status": int(status), "headers": pairs})
-    await send({"type": "http.response.body", "body": body})
 
 
 _REVIEW = Path(__file__).parent
