@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part, inside
@@ -55,57 +55,17 @@ from pytest_jrh.store.records import to_record
 from pytest_jrh.store.tables import Sink, table_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseSpec, Message, Rubric, Spending
-    from pytest_jrh.judges.judge import JudgeSettings
+    from pytest_jrh.core.model import Case, CaseSpec, Message, Spending
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.reports.suite_files import Assembler, Item
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.outputs import Outputs
     from pytest_jrh.store.spools import ReadCase, RecordIndex
-    from pytest_jrh.store.tables import Columns, TableRow
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteMaterial:
-    """What a report may use of one suite, beside the session's other suites.
-
-    `results` are in the suite's order, with those of earlier sessions that still hold; `session`
-    says how many of them this session ran. `panel` is all judges taken together.
-    """
-
-    run: SuiteRun
-    results: Sequence[CaseResult]
-    decision: Decision | None
-    panel: Panel | None
-    session: Mapping[str, Any]
-
-    @property
-    def suite(self) -> Suite:
-        """The suite itself."""
-        return self.run.suite
-
-
-@dataclass(frozen=True, slots=True)
-class MadeCase:
-    """A case as it is on the disk, its transcript where it was made, and its results."""
-
-    spec: CaseSpec
-    case: Case | None
-    transcript: str | None
-    results: Sequence[CaseResult]
-
-
-class CaseTable(NamedTuple):
-    """A CSV or XLSX file with rows of cases: `rows` are what one case adds to it."""
-
-    path: Path
-    columns: Columns
-    rows: Callable[[MadeCase], Iterable[TableRow]]
+    from pytest_jrh.store.tables import Columns
 
 
 def write_rand_files(
@@ -120,45 +80,35 @@ def write_rand_files(
     """Write all of them; what cannot be written is a sentence, and the others are written."""
     suite = run.suite
     write_summaries(suite, items, assembled, outputs)
-    material = _material(run, items, decision, interrupted=interrupted)
-    CaseFiles(suite, assembled, outputs).write(items, material)
-    names = judge_file_names(suite)
-    for judge in suite.judges:
-        results = []
-        for result in material.results:
-            if result.judge == (judge.name or "") and result.outcome != "generated":
-                results.append(result)
-        report = judge_report(material, judge, results)
-        outputs.write_json(suite.results_dir / f"{names[judge.name]}_report.json", report)
-
-
-def _material(
-    run: SuiteRun, items: Sequence[Item], decision: Decision | None, *, interrupted: bool
-) -> SuiteMaterial:
     results = [item.result for item in items if item.result is not None]
+    _write_tables(suite, items, results, assembled, outputs)
+    panel = next(iter(panels(results)), None)
     earlier = sum(item.kept for item in items)
     ran = len(results) - earlier
-    subset = {} if run.subset is None else {"subset": run.subset[0]}
-    return SuiteMaterial(
-        run,
-        results,
-        decision,
-        next(iter(panels(results)), None),
-        # The gate decided about the cases of this session alone.
-        {
-            "cases": ran,
-            "kept": earlier,
-            "of": ran if run.cases is None else len(run.cases.specs),
-            "interrupted": interrupted,
-            **subset,
-        },
-    )
+    # The gate decided about the cases of this session alone.
+    session: dict[str, Any] = {
+        "cases": ran,
+        "kept": earlier,
+        "of": ran if run.cases is None else len(run.cases.specs),
+        "interrupted": interrupted,
+    }
+    if run.subset is not None:
+        session["subset"] = run.subset[0]
+    for judge, name in judge_file_names(suite).items():
+        of_judge = []
+        for result in results:
+            if result.judge == (judge or "") and result.outcome != "generated":
+                of_judge.append(result)
+        report = judge_report(run, judge, of_judge, decision, panel) | {"session": session}
+        outputs.write_json(suite.results_dir / f"{name}_report.json", report)
 
 
 def judge_report(
-    material: SuiteMaterial,
-    judge: JudgeSettings,
+    run: SuiteRun,
+    name: str | None,
     results: Sequence[CaseResult],
+    decision: Decision | None,
+    panel: Panel | None,
 ) -> dict[str, Any]:
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
@@ -166,7 +116,8 @@ def judge_report(
     Figures that cannot be computed are null, with the reason. `schema/report.schema.json` describes
     the file.
     """
-    suite, run = material.suite, material.run
+    suite = run.suite
+    [judge] = (judge for judge in suite.judges if judge.name == name)
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
@@ -195,13 +146,12 @@ def judge_report(
         "repeats": judge.repeats,
         "flickering": flickering_data(plain),
         "labels": label_data(judge.name or "", plain, run.grounds),
-        "gate": None if material.decision is None else decision_data(material.decision),
-        "panel": None if material.panel is None else panel_data(material.panel),
+        "gate": None if decision is None else decision_data(decision),
+        "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
         "altered": _ids(altered_cases(results)),
         "contradicting": list(map(_ids, contradicting_cases(results))),
         **shown_data(plain),
-        "session": material.session,
     }
 
 
@@ -294,64 +244,115 @@ def _figures(group: GroupStats) -> dict[str, Any]:
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
-def case_tables(suite: SuiteMaterial) -> Iterator[CaseTable]:
-    """The tables of a suite: CSV or XLSX, as the config's `output_file_format` says."""
-    folder = suite.suite.results_dir
-    suffix, _ = table_format(suite.suite.table_format)
-    editor = suite.suite.stages.get(EDITOR.name)
-    yield CaseTable(
-        folder / f"{SYNTHETIC_NAME}.{suffix}",
-        SYNTHETIC_COLUMNS,
-        _synthetic(editor.temperature if editor is not None else None),
-    )
-    rubrics = {rubric.id: rubric for rubric in suite.suite.rubrics}
-    evaluated = {test.name: test for test in suite.suite.tests if test.evaluate}
-    for test in sorted(evaluated):
-        derived = evaluated[test].kind.derived
-        for judge, name in judge_file_names(suite.suite).items():
-            path = folder / f"{test}_results_{name}.{suffix}"
+def _write_tables(
+    suite: Suite,
+    items: Sequence[Item],
+    results: Sequence[CaseResult],
+    assembled: Assembler,
+    outputs: Outputs,
+) -> None:
+    """Write the tables, as CSV or XLSX, and the debug bundles."""
+    suffix, notice = table_format(suite.table_format)
+    if notice:
+        outputs.problems.append(notice)
+    editor = suite.stages.get(EDITOR.name)
+    temperature = editor.temperature if editor is not None else None
+    rubrics = {rubric.id: rubric for rubric in suite.rubrics}
+    folders = {test.name: test.output_dir for test in suite.tests}
+    by_case: dict[str, list[Item]] = {}
+    for item in items:
+        by_case.setdefault(item.made_id, []).append(item)
+    unwritten: list[str] = []
+    with contextlib.ExitStack() as stack:
+        path = suite.results_dir / f"{SYNTHETIC_NAME}.{suffix}"
+        synthetic = stack.enter_context(Sink(path, SYNTHETIC_COLUMNS, outputs))
+        sinks = {}
+        for (test, judge), (path, columns) in _result_tables(suite, results, suffix).items():
+            sinks[test, judge] = stack.enter_context(Sink(path, columns, outputs))
+        readers = assembled.readers(stack)
+        for made_id, case_items in by_case.items():
+            spec = case_items[0].spec
+            folder = folders[spec.test]
+            case = _read(made_id, case_items, readers[folder], assembled, outputs)
+            of_case = [item.result for item in case_items if item.result is not None]
+            transcript = None
+            if case is not None:
+                transcript = render_transcript(case.messages)
+                is_altered = any(result.extra.altered for result in of_case)
+                made = replace(case, verified=False) if is_altered else case
+                synthetic(synthetic_row(made, temperature=temperature, transcript=transcript))
+                unwritten += _write_bundle(case, case_items, folder, outputs)
+            for result in of_case:
+                rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
+                if (spec.test, result.judge) in sinks:
+                    row = result_row(result, case, transcript=transcript, rubric=rubric)
+                    sinks[spec.test, result.judge](row)
+    if unwritten:
+        bundles = counted(len(unwritten), "debug bundle")
+        outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")
+
+
+def _result_tables(
+    suite: Suite, results: Sequence[CaseResult], suffix: str
+) -> dict[tuple[str, str], tuple[Path, Columns]]:
+    """The path and the columns of each table of results, by test and judge."""
+    tables: dict[tuple[str, str], tuple[Path, Columns]] = {}
+    for test in sorted(suite.tests, key=lambda test: test.name):
+        for judge, name in judge_file_names(suite).items() if test.evaluate else ():
+            of_table = []
+            for result in results:
+                if (result.spec.test, result.judge) == (test.name, judge or ""):
+                    of_table.append(result)
             facts = result_facts(
-                repeated=suite.suite.repeats_of(judge) > 1,
-                derived=derived,
-                shown=_is_shown_known(suite.results, test, judge or ""),
+                repeated=suite.repeats_of(judge) > 1,
+                derived=test.kind.derived,
+                shown=any(shown_count(of_table, whole=whole).known for whole in (False, True)),
             )
-            columns = [fact.name for fact in facts]
-            yield CaseTable(path, columns, _results(test, judge, rubrics))
+            path = suite.results_dir / f"{test.name}_results_{name}.{suffix}"
+            tables[test.name, judge or ""] = path, [fact.name for fact in facts]
+    return tables
 
 
-def _is_shown_known(results: Iterable[CaseResult], test: str, judge: str) -> bool:
-    """Whether it is known of a case what its judge was shown."""
-    of_test = [result for result in results if (result.spec.test, result.judge) == (test, judge)]
-    return any(shown_count(of_test, whole=whole).known for whole in (False, True))
+def _read(
+    made_id: str,
+    items: Sequence[Item],
+    read: ReadCase,
+    assembled: Assembler,
+    outputs: Outputs,
+) -> Case | None:
+    """Read the record of a case of this run, where there is one."""
+    if not assembled.is_of_run(made_id, items):
+        return None
+    try:
+        case = read(made_id)
+    except OSError as error:
+        outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
+        return None
+    except InputError as error:
+        outputs.problem(f"The record of {made_id} cannot be used: {error}")
+        return None
+    # Spools hold no secrets; a record of another session may hold one that is a secret here.
+    cleaned: Case | None = case if made_id in assembled.made else outputs.redactor.value(case)
+    return cleaned
 
 
-def _synthetic(temperature: float | None) -> Callable[[MadeCase], Iterator[TableRow]]:
-    def rows(made: MadeCase) -> Iterator[TableRow]:
-        if made.case is not None:
-            case = made.case
-            if any(result.extra.altered for result in made.results):
-                case = replace(case, verified=False)
-            yield synthetic_row(case, temperature=temperature, transcript=made.transcript)
-
-    return rows
-
-
-def _results(
-    test: str, judge: str | None, rubrics: Mapping[str, Rubric]
-) -> Callable[[MadeCase], Iterator[TableRow]]:
-    def rows(made: MadeCase) -> Iterator[TableRow]:
-        if made.spec.test != test:
-            return
-        for result in made.results:
-            if result.judge == (judge or ""):
-                yield result_row(
-                    result,
-                    made.case,
-                    transcript=made.transcript,
-                    rubric=rubrics.get(result.spec.rubric_id) if result.extra.reworded else None,
-                )
-
-    return rows
+def _write_bundle(
+    case: Case, items: Sequence[Item], folder: Path, outputs: Outputs
+) -> Iterator[str]:
+    """Write the debug bundle of a case in which this session has anything to look at: an edit, or a
+    wrong verdict. Gives why it could not be written.
+    """
+    is_looked_at = False
+    for item in items:
+        is_wrong = item.result is not None and item.result.outcome == "disagree"
+        is_looked_at = is_looked_at or (not item.kept and bool(case.outcome.edits or is_wrong))
+    if not is_looked_at:
+        return
+    paths = debug_paths(folder, items[0].spec)
+    try:
+        outputs.paths += write_debug(case, paths)
+    except OSError as error:
+        yield f"{paths.of(case)[0]}: {cause(error)}"
 
 
 _LONGEST_REASON = 200
@@ -450,88 +451,6 @@ def _previous(path: Path) -> Mapping[str, Any]:
         if isinstance(previous, dict) and previous.get("format") == 1:
             return previous
     return {}
-
-
-class CaseFiles:
-    """Writes tables and debug bundles, without keeping a record."""
-
-    def __init__(self, suite: Suite, assembled: Assembler, outputs: Outputs) -> None:
-        self._suite = suite
-        self._assembled = assembled
-        self._outputs = outputs
-        self._folders = {test.name: test.output_dir for test in suite.tests}
-        # The bundles that could not be written.
-        self._unwritten: list[str] = []
-
-    def write(self, items: Sequence[Item], material: SuiteMaterial) -> None:
-        """Write them; what cannot be read or written is a sentence."""
-        if notice := table_format(self._suite.table_format)[1]:
-            self._outputs.problems.append(notice)
-        by_case: dict[str, list[Item]] = {}
-        for item in items:
-            by_case.setdefault(item.made_id, []).append(item)
-        with contextlib.ExitStack() as stack:
-            sinks = []
-            for table in case_tables(material):
-                sink = stack.enter_context(Sink(table.path, table.columns, self._outputs))
-                sinks.append((table, sink))
-            readers = self._assembled.readers(stack)
-            for made_id, case_items in by_case.items():
-                spec = case_items[0].spec
-                folder = self._folders[spec.test]
-                case = self._read(made_id, case_items, readers[folder])
-                if case is not None:
-                    self._write_bundle(case_items, folder, case)
-                made = MadeCase(
-                    spec=spec,
-                    case=case,
-                    transcript=None if case is None else render_transcript(case.messages),
-                    results=[item.result for item in case_items if item.result is not None],
-                )
-                for table, sink in sinks:
-                    for row in table.rows(made):
-                        sink(row)
-        if self._unwritten:
-            bundles = counted(len(self._unwritten), "debug bundle")
-            self._outputs.problem(
-                f"{bundles} could not be written, the first of them {self._unwritten[0]}."
-            )
-
-    def _write_bundle(self, items: Sequence[Item], folder: Path, case: Case) -> None:
-        """Write the debug bundle of a case, where there is anything to look at."""
-        if not _is_looked_at(case, items):
-            return
-        paths = debug_paths(folder, items[0].spec)
-        try:
-            self._outputs.paths += write_debug(case, paths)
-        except OSError as error:
-            self._unwritten.append(f"{paths.of(case)[0]}: {cause(error)}")
-
-    def _read(self, made_id: str, items: Sequence[Item], read: ReadCase) -> Case | None:
-        """Read the record of a case of this run, where there is one."""
-        if not self._assembled.is_of_run(made_id, items):
-            return None
-        try:
-            case = read(made_id)
-        except OSError as error:
-            self._outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
-            return None
-        except InputError as error:
-            self._outputs.problem(f"The record of {made_id} cannot be used: {error}")
-            return None
-        # Spools hold no secrets; a record of another session may hold one that is a secret here.
-        made_now = made_id in self._assembled.made
-        cleaned: Case | None = case if made_now else self._outputs.redactor.value(case)
-        return cleaned
-
-
-def _is_looked_at(case: Case, items: Iterable[Item]) -> bool:
-    """Whether this session has anything to look at in a case: an edit, or a wrong verdict."""
-    for item in items:
-        is_wrong = item.result is not None and item.result.outcome == "disagree"
-        if not item.kept and (case.outcome.edits or is_wrong):
-            return True
-    return False
 
 
 # RAND's keys, and ours beside them.

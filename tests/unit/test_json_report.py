@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.judges.judge import JudgeSettings
-from pytest_jrh.reports.rand_files import SuiteMaterial, judge_report
+from pytest_jrh.reports.rand_files import judge_report
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.store.records import json_value
@@ -44,14 +44,14 @@ def report_of(
     suite = make_suite(folder, **changes)
     session = session_of(results, before)
     ran = len(results)
-    material = SuiteMaterial(
+    report = judge_report(
         SuiteRun(suite, results, specs=()),
+        suite.judges[0].name,
         results,
         next(iter(session.decisions.values()), None),
         next(iter(panels(results)), None),
-        {"cases": ran, "kept": 0, "of": ran, "interrupted": False},
     )
-    report = judge_report(material, suite.judges[0], results)
+    report["session"] = {"cases": ran, "kept": 0, "of": ran, "interrupted": False}
     read = json.loads(json.dumps(json_value(report), allow_nan=False))
     jsonschema.Draft7Validator(SCHEMA).validate(read)
     return read
