@@ -362,7 +362,7 @@ class CaseList:
     def _row_texts(self, reported: ReportedCase) -> list[str]:
         # The page compares them with the choices of its filters, in which white space does not
         # count.
-        return [one_line(column.shown_text(reported)) for column in self._columns]
+        return [one_line(column.text(reported)) for column in self._columns]
 
     def columns(self) -> list[dict[str, Any]]:
         """What heads the table, and each column's longest text, which sets its width."""

@@ -16,17 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part, inside
-from pytest_jrh.core.ids import artifact_stem
-from pytest_jrh.core.model import JUDGED, UNSCORED, CaseResult
+from pytest_jrh.core.ids import artifact_stem, perturbed_idx
+from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED, CaseResult
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, one_line, shortened, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.case_facts import (
-    SYNTHETIC_COLUMNS,
-    result_facts,
-    result_row,
-    synthetic_row,
-)
 from pytest_jrh.reports.json_values import (
     decision_data,
     flickering_data,
@@ -44,6 +38,7 @@ from pytest_jrh.reports.topics import (
     reworded_rubrics,
     shown_count,
     shown_data,
+    state_text,
 )
 from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
 from pytest_jrh.stats.metrics import metric
@@ -55,17 +50,26 @@ from pytest_jrh.store.records import to_record
 from pytest_jrh.store.tables import Sink, table_format
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseSpec, Message, Spending
+    from pytest_jrh.core.model import (
+        Case,
+        CaseSpec,
+        Edit,
+        Message,
+        Rubric,
+        ScoreLevel,
+        Spending,
+    )
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.reports.suite_files import Assembler, Item
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.outputs import Outputs
     from pytest_jrh.store.spools import ReadCase, RecordIndex
-    from pytest_jrh.store.tables import Columns
+    from pytest_jrh.store.tables import Columns, TableRow
 
 
 def write_rand_files(
@@ -303,13 +307,13 @@ def _result_tables(
             for result in results:
                 if (result.spec.test, result.judge) == (test.name, judge or ""):
                     of_table.append(result)
-            facts = result_facts(
+            columns = result_columns(
                 repeated=suite.repeats_of(judge) > 1,
                 derived=test.kind.derived,
                 shown=any(shown_count(of_table, whole=whole).known for whole in (False, True)),
             )
             path = suite.results_dir / f"{test.name}_results_{name}.{suffix}"
-            tables[test.name, judge or ""] = path, [fact.name for fact in facts]
+            tables[test.name, judge or ""] = path, columns
     return tables
 
 
@@ -353,6 +357,176 @@ def _write_bundle(
         outputs.paths += write_debug(case, paths)
     except OSError as error:
         yield f"{paths.of(case)[0]}: {cause(error)}"
+
+
+SYNTHETIC_COLUMNS = (
+    # What a reader looks for first; the others in RAND's order, and then ours.
+    *("perturbed_idx", "rubric_id", "expected", "test_name", "original_request"),
+    *("original_response", "original_idx", "original_expected", "generation_prompt"),
+    *("generation_response", "generation_completion", "generation_reasoning", "generation_temp"),
+    *("generation_mode", "validation_score", "validation_reasoning", "validated_bucket"),
+    *("rubric_text", "score_levels_table", "transcript", "prompted_bucket", "human_reviewed"),
+    *("run_id", "epoch", "target_score", "verified", "human_decision"),
+)
+
+
+def synthetic_row(
+    case: Case, *, temperature: float | None, transcript: str | None = None
+) -> TableRow:
+    """Describe a made case in RAND's columns, and ours.
+
+    `original_response` and `generation_response` are the edited turns before and after;
+    `validation_score` is the verifier's verdict on the scale of `expected`; `transcript` is what
+    the judge sees, and `temperature` that of the editor. There is no label for the untouched run,
+    so `original_expected` is empty.
+    """
+    spec, verification = case.spec, case.outcome.verification
+    answers = (edit.editor_raw_response for edit in case.outcome.edits)
+    return {
+        "perturbed_idx": perturbed_idx(spec),
+        "rubric_id": case.rubric.id,
+        "expected": case.expected,
+        "test_name": spec.test,
+        "original_request": _request(case),
+        "original_response": _turns(case, lambda edit: edit.original_content),
+        "original_idx": case.run.run_id,
+        "generation_prompt": _planned(case),
+        "generation_response": _turns(case, lambda edit: edit.edited_content),
+        "generation_completion": "\n".join(answers),
+        "generation_reasoning": _turns(case, lambda edit: edit.editor_reason),
+        "generation_temp": temperature,
+        "generation_mode": case.mode,
+        "validation_score": _validation_score(case),
+        "validation_reasoning": None if verification is None else verification.rationale,
+        "validated_bucket": case.expected if case.verified else None,
+        "rubric_text": case.rubric.instructions,
+        "score_levels_table": _scale(case.levels),
+        "transcript": render_transcript(case.messages) if transcript is None else transcript,
+        "prompted_bucket": case.expected,
+        "human_reviewed": case.review is not None,
+        "run_id": case.run.run_id,
+        "epoch": case.run.epoch,
+        "target_score": spec.target_score,
+        "verified": case.verified,
+        "human_decision": _decision(case),
+    }
+
+
+_RESULT_COLUMNS = (
+    # What a reader looks for first; the others in RAND's order, and then ours.
+    *("idx", "rubric_id", "expected", "autograder_score", "outcome", "perturbed_idx", "rubric"),
+    *("transcript", "generation_response", "original_request", "original_idx"),
+    *("validation_score", "agent_mode", "plan_thesis", "planned_steps", "test_name"),
+    *("score_levels_table", "autograder_reasoning", "judge", "tokens", "cost"),
+    *("human_reviewed", "human_decision"),
+)
+_OF_REPEATS = ("repeats", "scores", "flickers", "minority_reasoning")
+_OF_PROBES = ("variant", "base_test", "base_score")
+
+
+def result_columns(*, repeated: bool, derived: bool, shown: bool = False) -> tuple[str, ...]:
+    """The columns of a table of results: some only of judges that judge each case more than once,
+    of probes, and where it is known what a judge was shown.
+    """
+    columns: tuple[str, ...] = _RESULT_COLUMNS
+    columns += _OF_REPEATS if repeated else ()
+    columns += _OF_PROBES if derived else ()
+    return (*columns, "shown") if shown else columns
+
+
+def result_row(
+    result: CaseResult,
+    case: Case | None,
+    *,
+    transcript: str | None = None,
+    rubric: Rubric | None = None,
+) -> TableRow:
+    """Describe a result in RAND's columns, and ours; a case that was not made has no transcript.
+
+    `rubric` is what the judge had, where its text is another than the case was made for.
+
+    `autograder_reasoning` holds the judge's reasoning, else the reason of the outcome; `cost` is
+    empty where a call has no known price.
+    """
+    spec, spending, minority = result.spec, result.spending.all, result.minority
+    reason = None if result.outcome == "agree" else result.why.text
+    row = {
+        "idx": result.case_id,
+        "rubric_id": spec.rubric_id,
+        "expected": result.label,
+        "autograder_score": result.score,
+        "outcome": result.outcome,
+        "perturbed_idx": perturbed_idx(spec),
+        "original_idx": spec.run_id,
+        # What RAND calls a kind of case; a probe is none of its.
+        "agent_mode": SHORT_NAMES.get(result.test, result.test),
+        "test_name": spec.test,
+        "autograder_reasoning": result.reasoning or reason,
+        "judge": result.judge,
+        "tokens": spending.usage.total,
+        "cost": None if spending.unpriced else spending.cost,
+        "human_reviewed": result.extra.review in ("accepted", "edited", "rejected"),
+        "human_decision": result.extra.review or None,
+        "repeats": len(result.all_scores),
+        "scores": " ".join(map(str, result.all_scores)),
+        "flickers": result.flickers,
+        "minority_reasoning": None if minority is None else minority.reasoning,
+        "variant": spec.variant,
+        "base_test": spec.base,
+        "base_score": result.base_score,
+        "shown": state_text(result) or None,
+    }
+    if case is not None:
+        plan = case.outcome.plan
+        row |= {
+            "expected": case.expected,
+            "rubric": case.rubric.instructions,
+            "transcript": render_transcript(case.messages) if transcript is None else transcript,
+            "generation_response": _turns(case, lambda edit: edit.edited_content),
+            "original_request": _request(case),
+            "validation_score": _validation_score(case),
+            "plan_thesis": None if plan is None else plan.thesis,
+            "planned_steps": _planned(case),
+            "score_levels_table": _scale(case.levels),
+            "human_reviewed": row["human_reviewed"] or case.review is not None,
+            "human_decision": row["human_decision"] or _decision(case),
+        }
+    if rubric is not None:
+        row |= {"rubric": rubric.instructions, "score_levels_table": _scale(rubric.score_levels)}
+    return row
+
+
+def _request(case: Case) -> str:
+    return f"{case.rubric.id}: {case.rubric.instructions}"
+
+
+def _scale(levels: Iterable[ScoreLevel]) -> str:
+    return "\n".join(f"{level.score}: {level.label}" for level in levels)
+
+
+def _turns(case: Case, text: Callable[[Edit], str]) -> str:
+    return "\n\n".join(f"[{edit.message_index}] {text(edit)}" for edit in case.outcome.edits)
+
+
+def _decision(case: Case) -> str | None:
+    return None if case.review is None else case.review.action or None
+
+
+def _planned(case: Case) -> str:
+    steps = () if case.outcome.plan is None else case.outcome.plan.steps
+    lines = []
+    for step in steps:
+        act = "" if step.kind == "say" else f"{step.kind}: "
+        lines.append(f"[{step.message_index}] {act}{step.goal} ({step.rationale})")
+    return "\n".join(lines)
+
+
+def _validation_score(case: Case) -> int | None:
+    verification = case.outcome.verification
+    if verification is None:
+        return None
+    failed = int(verification.verdict == "FAIL")
+    return failed if verification.score is None else verification.score
 
 
 _LONGEST_REASON = 200

@@ -15,10 +15,10 @@ from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
-from pytest_jrh.reports.case_facts import synthetic_row
 from pytest_jrh.reports.evidence import act_note, shown_edits
 from pytest_jrh.reports.failures import disagreement_text, edit_diff
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
+from pytest_jrh.reports.rand_files import synthetic_row
 from pytest_jrh.store.records import case_digest, read_case, record_line, to_record
 from tests.support.judged_sessions import session_about
 from tests.support.made_cases import (

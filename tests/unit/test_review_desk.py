@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import CaseResult, HumanReview, Judgment, Skip, Verdict
-from pytest_jrh.reports.case_facts import result_row
+from pytest_jrh.reports.rand_files import result_row
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import block_lines
 from pytest_jrh.reports.topics import review_blocks
