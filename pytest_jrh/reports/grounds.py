@@ -112,36 +112,32 @@ def _sentences(session: Session) -> Iterator[str]:
         annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
         if annotators.units:
             yield f"{of}Annotators agree in {_agreement_text(annotators, 'run')}."
-        for judge, of_judge in _by_judge(results).items():
-            by = f"{of}judge {judge}: " if judge else of
-            yield from (by + sentence for sentence in rate_sentences(of_judge, grounds))
+        yield from _violated(session, suite)
         for sentence in people_sentences(results, grounds):
             yield of + sentence
 
 
 def violated_sentences(session: Session) -> Iterator[str]:
     """How often the runs are violated, judge by judge, where not all of them have a label."""
-    for suite, grounds in session.grounds.items():
-        of = f"{suite}: " if len(session.grounds) > 1 else ""
-        for judge, of_judge in _by_judge(_made_results(session, suite)).items():
-            by = f"{of}judge {judge}: " if judge else of
-            yield from (by + sentence for sentence in rate_sentences(of_judge, grounds))
+    for suite in session.grounds:
+        yield from _violated(session, suite)
+
+
+def _violated(session: Session, suite: str) -> Iterator[str]:
+    of = f"{suite}: " if len(session.grounds) > 1 else ""
+    for (of_suite, judge), results in session.by_judge.items():
+        by = f"{of}judge {judge}: " if judge else of
+        if of_suite == suite:
+            for sentence in rate_sentences(results, session.grounds[suite]):
+                yield by + sentence
 
 
 def _made_results(session: Session, suite: str) -> list[CaseResult]:
     """The results of a suite but for those of probes, which say nothing of labels."""
-    results = []
-    for result in session.results:
-        if result.spec.suite == suite and not result.spec.derived:
-            results.append(result)
+    results: list[CaseResult] = []
+    for (of_suite, _), of_judge in session.by_judge.items():
+        results += of_judge if of_suite == suite else ()
     return results
-
-
-def _by_judge(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
-    by_judge: dict[str, list[CaseResult]] = {}
-    for result in results:
-        by_judge.setdefault(result.judge, []).append(result)
-    return by_judge
 
 
 def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, int]:

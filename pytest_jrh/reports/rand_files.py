@@ -47,7 +47,7 @@ from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import accuracy_of, tabulate
 from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.records import to_record
-from pytest_jrh.store.tables import Sink, table_format
+from pytest_jrh.store.tables import Sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -256,9 +256,6 @@ def _write_tables(
     outputs: Outputs,
 ) -> None:
     """Write the tables, as CSV or XLSX, and the debug bundles."""
-    suffix, notice = table_format(suite.table_format)
-    if notice:
-        outputs.problems.append(notice)
     editor = suite.stages.get(EDITOR.name)
     temperature = editor.temperature if editor is not None else None
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
@@ -268,10 +265,10 @@ def _write_tables(
         by_case.setdefault(item.made_id, []).append(item)
     unwritten: list[str] = []
     with contextlib.ExitStack() as stack:
-        path = suite.results_dir / f"{SYNTHETIC_NAME}.{suffix}"
+        path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
         synthetic = stack.enter_context(Sink(path, SYNTHETIC_COLUMNS, outputs))
         sinks = {}
-        for (test, judge), (path, columns) in _result_tables(suite, results, suffix).items():
+        for (test, judge), (path, columns) in _result_tables(suite, results).items():
             sinks[test, judge] = stack.enter_context(Sink(path, columns, outputs))
         readers = assembled.readers(stack)
         for made_id, case_items in by_case.items():
@@ -297,7 +294,7 @@ def _write_tables(
 
 
 def _result_tables(
-    suite: Suite, results: Sequence[CaseResult], suffix: str
+    suite: Suite, results: Sequence[CaseResult]
 ) -> dict[tuple[str, str], tuple[Path, Columns]]:
     """The path and the columns of each table of results, by test and judge."""
     tables: dict[tuple[str, str], tuple[Path, Columns]] = {}
@@ -312,7 +309,7 @@ def _result_tables(
                 derived=test.kind.derived,
                 shown=any(shown_count(of_table, whole=whole).known for whole in (False, True)),
             )
-            path = suite.results_dir / f"{test.name}_results_{name}.{suffix}"
+            path = suite.results_dir / f"{test.name}_results_{name}.{suite.table_format}"
             tables[test.name, judge or ""] = path, columns
     return tables
 

@@ -248,6 +248,17 @@ class Session:
         return tabulate(self.results, scales(self.rubrics))
 
     @cached_property
+    def by_judge(self) -> Mapping[tuple[str, str], Sequence[CaseResult]]:
+        """The results of each suite's judges, but for those of probes, which say nothing of labels
+        and figures.
+        """
+        by_judge: dict[tuple[str, str], list[CaseResult]] = {}
+        for result in self.results:
+            if not result.spec.derived:
+                by_judge.setdefault((result.spec.suite, result.judge), []).append(result)
+        return by_judge
+
+    @cached_property
     def panels(self) -> tuple[Panel, ...]:
         """How the judges of suites with several agree."""
         return tuple(panels(self.results))

@@ -63,7 +63,6 @@ from pytest_jrh.stats.figures import (
 from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
@@ -431,23 +430,13 @@ def _section(
     yield from block_lines(blocks, width, verbose=True)
 
 
-def _results_of(section: figures.Section, session: Session) -> list[CaseResult]:
-    """The results of the section's judge."""
-    results = []
-    for result in session.results:
-        is_of_judge = (result.spec.suite, result.judge) == (section.suite, section.judge)
-        if is_of_judge and not result.spec.derived:
-            results.append(result)
-    return results
-
-
 def _flickering(section: figures.Section, session: Session) -> list[Block]:
     """How often the judge contradicts itself, and the cases in which it does."""
     sentence = flicker_sentence(section.total)
     if not sentence:
         return []
     cases = []
-    for result in flickering(_results_of(section, session)):
+    for result in flickering(session.by_judge.get((section.suite, section.judge), ())):
         cases.append(session.named(result.case_id, score_counts(result.all_scores)))
     return [Cases(sentence, tuple(cases))]
 
@@ -455,7 +444,9 @@ def _flickering(section: figures.Section, session: Session) -> list[Block]:
 def _contradicted(section: figures.Section, session: Session) -> list[Block]:
     """The cases whose reasoning ends in another verdict than the score."""
     cases = []
-    for result in filter(reasoning_disagrees, _results_of(section, session)):
+    for result in filter(
+        reasoning_disagrees, session.by_judge.get((section.suite, section.judge), ())
+    ):
         cases.append(session.named(result.case_id, f"gave {result.scores_text}"))
     return [Cases(REASONING_DISAGREES, tuple(cases), most=MOST_NAMED)] if cases else []
 

@@ -36,20 +36,6 @@ _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
-def table_format(configured: TableFormat) -> tuple[TableFormat, str | None]:
-    """Give the format that can be written here, and a sentence where it is not the one wanted."""
-    if configured == "xlsx":
-        try:
-            import openpyxl  # noqa: F401
-        except ImportError:
-            return (
-                "csv",
-                "output_file_format is xlsx, but openpyxl is not installed (extra `xlsx`): CSV "
-                "was written.",
-            )
-    return configured, None
-
-
 @contextlib.contextmanager
 def open_table(path: Path, columns: Columns) -> Iterator[AddRow]:
     """Open a table in the format of the path's suffix; it replaces an older one when the block ends

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from pytest_jrh.reports.rand_files import (
     result_row,
     synthetic_row,
 )
-from pytest_jrh.store.tables import XLSX_CELL, cell, fitted, open_table, table_format
+from pytest_jrh.store.tables import XLSX_CELL, cell, fitted, open_table
 from tests.support.made_cases import RUBRIC, make_case, make_result, make_spec
 
 if TYPE_CHECKING:
@@ -110,15 +109,6 @@ def test_failed_table_leaves_the_old_one_and_no_temporary_file(tmp_path: Path) -
             fail_in(path)
         assert path.read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.csv", "t.xlsx"]
-
-
-def test_xlsx_without_openpyxl_becomes_csv_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "openpyxl", None)
-    suffix, notice = table_format("xlsx")
-    assert suffix == "csv"
-    assert notice is not None
-    assert "openpyxl" in notice
-    assert table_format("csv") == ("csv", None)
 
 
 def test_synthetic_row_fills_rands_columns() -> None:
