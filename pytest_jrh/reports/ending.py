@@ -193,32 +193,13 @@ def _plain(line: Styled) -> Styled:
     return line._replace(text=escape_commands(line.text))
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What `write_suite_outputs` did: files that are there now, and what went wrong, as sentences.
-
-    `keep_spools` says that some made cases are in the spools alone, which must then not be deleted.
-    `records` says where the cases of this session lie, rejected ones too, for reports to read;
-    without a JSONL that is in the spools. `record_files` has all records of each file that was
-    written, those of other suites too. `failed` says that something is missing on the disk that
-    should be there.
-    """
-
-    paths: tuple[Path, ...] = ()
-    problems: tuple[str, ...] = ()
-    keep_spools: bool = False
-    records: RecordIndex = field(default_factory=RecordIndex)
-    record_files: Mapping[Path, RecordIndex] = field(default_factory=dict)
-    failed: bool = False
-
-
 def write_suite_outputs(
     run: SuiteRun,
     redactor: Redactor,
     decision: Decision | None = None,
     *,
     interrupted: bool = False,
-) -> Written:
+) -> Outputs:
     """Write the cases and the results of one suite, and what RAND's harness writes where that is
     asked for.
 
@@ -241,14 +222,8 @@ def write_suite_outputs(
 
         write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
     _write_results(suite, items, outputs)
-    return Written(
-        tuple(outputs.paths),
-        tuple(outputs.problems),
-        assembled.keep_spools,
-        RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)]),
-        assembled.written,
-        outputs.failed,
-    )
+    outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
+    return outputs
 
 
 def _entries(
@@ -314,7 +289,7 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
     outputs.write(ledger_path(suite), b"".join(lines))
 
 
-def _records(ends: Sequence[Written]) -> RecordIndex:
+def _records(ends: Sequence[Outputs]) -> RecordIndex:
     """Where the records of the cases lie, once all suites are written: one that was written later
     has moved those of others in a file that both write to.
     """

@@ -11,8 +11,9 @@ from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
-from pytest_jrh.reports.blocks import Diff, Fold, Sentence
+from pytest_jrh.reports.blocks import Cell, Diff, Fold, Sentence
 from pytest_jrh.reports.gate import signed_points
+from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.diffs import Piece
     from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel
-    from pytest_jrh.reports.blocks import Block
+    from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.columns import GroupStats
@@ -239,28 +240,6 @@ PLACE = 3
 """Where it stands in the table: behind the number of cases, the accuracy and its interval."""
 
 
-class FigureChange(NamedTuple):
-    """The share of right verdicts before and now, over the `n` cases of `of` that are compared."""
-
-    before: float
-    now: float
-    n: int
-    of: int
-
-    @property
-    def text(self) -> str:
-        """The difference in points, with its sign."""
-        return signed_points(self.now - self.before)
-
-    @property
-    def sentence(self) -> str:
-        """What the difference is of."""
-        return (
-            f"accuracy {self.before:.1%} before, {self.now:.1%} now, in {self.n:,} of "
-            f"{counted(self.of, 'case')}"
-        )
-
-
 class Changes:
     """The changes of a session's figures since the baseline, for each row of its table."""
 
@@ -282,16 +261,28 @@ class Changes:
 
     def about(self, total: GroupStats) -> Changes:
         """The changes of one judge; none where none of its cases is compared."""
-        return self if self.of(total) is not None else Changes(())
+        return self if self._of(total) else Changes(())
 
-    def of(self, counts: GroupStats) -> FigureChange | None:
-        """The change of a row; None where none of its cases is compared."""
-        pairs = self._pairs.get((counts.suite, counts.judge, counts.rubric))
-        if pairs is None:
-            return None
-        before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs)
-        now = sum(_right(pair.now.all_scores, pair.now) for pair in pairs)
-        return FigureChange(before / len(pairs), now / len(pairs), len(pairs), counts.n)
+    def cell(self, counts: GroupStats) -> Cell:
+        """The difference of a row in points of accuracy; of how many cases, where not of all."""
+        pairs = self._of(counts)
+        if not pairs:
+            return Cell(NONE, reason="no case is compared")
+        number = len(pairs)
+        before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs) / number
+        now = sum(_right(pair.now.all_scores, pair.now) for pair in pairs) / number
+        weight: Weight = ""
+        if now != before:
+            weight = "good" if now > before else "bad"
+        sentence = (
+            f"accuracy {before:.1%} before, {now:.1%} now, in {number:,} of "
+            f"{counted(counts.n, 'case')}"
+        )
+        of = "" if number == counts.n else f"n {number:,}"
+        return Cell(signed_points(now - before), of, sentence, weight)
+
+    def _of(self, counts: GroupStats) -> Sequence[Pair]:
+        return self._pairs.get((counts.suite, counts.judge, counts.rubric), ())
 
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> float:

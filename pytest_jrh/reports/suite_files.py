@@ -49,9 +49,7 @@ class Assembler:
     session of all of them drops the records of cases that are gone.
 
     `indexes` are then the records of each folder, and `made` the ids of the cases that were made in
-    this session; `keep_spools` says that some of them are in the spools alone. `rejected` are the
-    cases without a result because the verifier rejected them. `written` has all records of each
-    file that was written, those of other suites too.
+    this session. `rejected` are the cases without a result because the verifier rejected them.
     """
 
     def __init__(
@@ -72,8 +70,6 @@ class Assembler:
         self.indexes: dict[Path, RecordIndex] = {}
         self.made: set[str] = set()
         self.rejected: dict[str, RecordEntry] = {}
-        self.written: dict[Path, RecordIndex] = {}
-        self.keep_spools = False
 
     def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> None:
         """Merge the session's spools into the folders that its items belong to."""
@@ -158,7 +154,7 @@ class Assembler:
             self._outputs.problem(
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
-            self.keep_spools = self.keep_spools or bool(made.entries)
+            self._outputs.keep_spools |= bool(made.entries)
             return None
 
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
@@ -169,7 +165,7 @@ class Assembler:
             spooled = read_spools(spools, made_ids)
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
-            self.keep_spools = True
+            self._outputs.keep_spools = True
         if spooled.made.torn:
             self._outputs.problems.append(
                 f"Skipped {spooled.made.torn} unfinished line(s) of a killed process in a spool."
@@ -196,9 +192,9 @@ class Assembler:
             index = write_jsonl(target, index)
         except OSError as error:
             self._outputs.problem(f"{target} was not written: {cause(error)}.")
-            self.keep_spools = self.keep_spools or bool(made.entries)
+            self._outputs.keep_spools |= bool(made.entries)
             return index
-        self.written[target] = index
+        self._outputs.record_files[target] = index
         if target.exists():
             self._outputs.paths.append(target)
         return index

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult, HumanReview, ShownTurns
     from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.evidence import Changes, FigureChange
+    from pytest_jrh.reports.evidence import Changes
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.panels import Panel
@@ -99,20 +99,9 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
             interval = "" if cell.range == NONE else cell.range
             cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
         if changes:
-            cells.insert(PLACE, _change_cell(changes.of(row.statistics.counts)))
+            cells.insert(PLACE, changes.cell(row.statistics.counts))
         rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
     return Table("rubric", tuple(titles), tuple(rows), meanings=tuple(meanings))
-
-
-def _change_cell(change: FigureChange | None) -> Cell:
-    """The difference in points; of how many cases, where that is not all."""
-    if change is None:
-        return Cell(NONE, reason="no case is compared")
-    weight: Weight = ""
-    if change.now != change.before:
-        weight = "good" if change.now > change.before else "bad"
-    of = "" if change.n == change.of else f"n {change.n:,}"
-    return Cell(change.text, of, change.sentence, weight)
 
 
 def left_out_blocks(session: Session) -> list[Block]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.store.records import json_value
+from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 
 
 class Outputs:
-    """`paths` are the files that are there now, `problems` sentences about those that are not.
+    """What a suite leaves: `paths` are the files that are there now, `problems` sentences about
+    those that are not.
 
-    `failed` says that something is missing on the disk that should be there.
+    `failed` says that something is missing on the disk that should be there. `keep_spools` says
+    that some made cases are in the spools alone, which must then not be deleted. `records` says
+    where the cases of this session lie, rejected ones too; without a JSONL that is in the spools.
+    `record_files` has all records of each file that was written, those of other suites too.
     """
 
     def __init__(self, redactor: Redactor) -> None:
@@ -29,6 +34,9 @@ class Outputs:
         self.paths: list[Path] = []
         self.problems: list[str] = []
         self.failed = False
+        self.keep_spools = False
+        self.records = RecordIndex()
+        self.record_files: dict[Path, RecordIndex] = {}
 
     def problem(self, sentence: str) -> None:
         """Report what is missing on the disk."""

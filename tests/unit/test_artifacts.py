@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec
-    from pytest_jrh.reports.ending import Written
+    from pytest_jrh.store.outputs import Outputs
 
 A, B, C = make_spec("a"), make_spec("b"), make_spec("c")
 P = make_spec("a", test="agent_positives")
@@ -55,7 +55,7 @@ def write(
     results: Iterable[CaseResult] = RESULTS,
     cases: Iterable[Case] | None = None,
     redactor: Redactor | None = None,
-) -> Written:
+) -> Outputs:
     redactor = redactor or Redactor()
     spool = Spool(suite.config_file.parent / ".spool", redactor)
     for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
@@ -85,7 +85,7 @@ def names(folder: Path) -> set[str]:
 
 def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> None:
     done = write(make_suite(tmp_path))
-    assert done.problems == ()
+    assert done.problems == []
     assert names(tmp_path) == {
         f"{TEST_FOLDER}/agent_perturbations.jsonl",
         "cases/agent_positives/agent_perturbations.jsonl",
@@ -98,7 +98,7 @@ def test_cases_and_ledger_are_all_that_is_written_of_a_suite(tmp_path: Path) -> 
 def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     done = write(suite)
-    assert done.problems == ()
+    assert done.problems == []
     assert not done.keep_spools
     stem = "agent_perturbation__a_e1__refund_policy"
     assert names(tmp_path) == {
@@ -229,7 +229,7 @@ def test_foreign_summary_is_replaced(tmp_path: Path, previous: str) -> None:
     path = tmp_path / TEST_FOLDER / "agent_perturbations_summary.json"
     path.parent.mkdir(parents=True)
     path.write_text(previous)
-    assert write(rand_suite(tmp_path)).problems == ()
+    assert write(rand_suite(tmp_path)).problems == []
     assert load(path)["suites"].keys() == {"refunds"}
 
 
@@ -262,7 +262,7 @@ def test_two_tests_may_share_a_folder(tmp_path: Path) -> None:
     shared = replace(
         suite, tests=tuple(replace(test, output_dir=tmp_path / "shared") for test in suite.tests)
     )
-    assert write(shared).problems == ()
+    assert write(shared).problems == []
     lines = (tmp_path / "shared/agent_perturbations.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["test"] for line in lines] == ["agent_perturbation", "agent_positives"]
 
@@ -406,7 +406,7 @@ def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
         A, messages=(*MESSAGES[:3], {"role": "assistant", "content": text}), new_text=text + "\x07"
     )
     done = write(suite, [A], [make_result(A, "disagree", reasoning=text)], [case])
-    assert done.problems == ()
+    assert done.problems == []
     openpyxl = pytest.importorskip("openpyxl")
     for path in suite.results_dir.glob("*.xlsx"):
         assert openpyxl.load_workbook(path).active.max_row >= 1

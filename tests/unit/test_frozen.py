@@ -198,7 +198,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
     done = write_suite_outputs(
         SuiteRun(suite, [make_result(spec)], [spec], frozen=index), Redactor()
     )
-    assert done.problems == ()
+    assert done.problems == []
 
 
 @pytest.fixture

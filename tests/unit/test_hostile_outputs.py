@@ -60,7 +60,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE, **DIGESTS))
     spool.close()
     written = write_suite_outputs(SuiteRun(suite, results, specs, [spool.path]), Redactor())
-    assert written.problems == ()
+    assert written.problems == []
     session = session_of(results)
     session = replace(session, records=written.records)
     write_html(folder / "report.html", session)
