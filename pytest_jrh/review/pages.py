@@ -115,8 +115,7 @@ class DecidePage(Page[ReviewBoard]):
 
     def _case(self, request: PageRequest) -> PageReply:
         reviewed = self.board.get(request.names["key"])
-        show_verdict = request.query.get("verdict") == "1"
-        return html_reply("case_decide.html", review_values(reviewed, show_verdict=show_verdict))
+        return html_reply("case_decide.html", review_values(reviewed))
 
     def _turn(self, request: PageRequest) -> PageReply:
         reviewed, index = self.board.get(request.names["key"]), request.number("index")

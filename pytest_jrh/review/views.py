@@ -387,14 +387,12 @@ def label_row(assigned: Assigned) -> dict[str, Any]:
     }
 
 
-def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
-    """What a case to decide about is rendered from, without a verdict that is to stay hidden."""
+def review_values(reviewed: Reviewed) -> dict[str, object]:
+    """What a case to decide about is rendered from: how it was made, and what judges say of it."""
     entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
-    verification = case.outcome.verification
-    is_hidden = decision is None and not show_verdict
+    plan, verification = case.outcome.plan, case.outcome.verification
     return {
         **_case_values(case, f"/cases/{entry.key}", folds(case, entry.case)),
-        **_made_values(reviewed, show_verdict=not is_hidden),
         "key": entry.key,
         "digest": entry.digest,
         "levels": {score: visible(label) for score, label in labels_of(case).items()},
@@ -406,8 +404,17 @@ def review_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object
         "action": decision.action if decision else "",
         "has_edits": bool(decision and decision.has_edits),
         "void": reviewed.void.action if reviewed.void else "",
-        "hidden": bool(entry.judged) and is_hidden,
-        "show_verdict": show_verdict,
+        "title": visible(case.spec.run_id),
+        "epoch": case.spec.epoch,
+        "suite": case.spec.suite,
+        "expected": case.expected,
+        "thesis": visible(plan.thesis) if plan else "",
+        "steps": list(_steps(case)),
+        "verification": verification,
+        "rationale": visible(verification.rationale) if verification else "",
+        "verified": case.verified,
+        "votes": [visible(vote) for vote in label_votes(case)],
+        "judged": list(_verdicts(entry, case.expected)),
     }
 
 
@@ -451,38 +458,18 @@ def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, o
     }
 
 
-def _made_values(reviewed: Reviewed, *, show_verdict: bool) -> dict[str, object]:
-    """How a case was made, and what judges say of it."""
-    case, plan = reviewed.case, reviewed.case.outcome.plan
-    verification = case.outcome.verification
-    steps = []
-    if plan is not None:
-        anchors = _anchors(case)
-        for step in plan.steps:
-            anchor = anchors.get(step.message_index, str(step.message_index))
-            steps.append(
-                {
-                    "anchor": anchor,
-                    "index": anchor.removeprefix("was-"),
-                    "act": "" if step.kind == "say" else step.kind,
-                    "goal": visible(step.goal),
-                    "rationale": visible(step.rationale),
-                }
-            )
-    return {
-        "title": visible(case.spec.run_id),
-        "epoch": case.spec.epoch,
-        "suite": case.spec.suite,
-        "test": case.spec.test,
-        "expected": case.expected,
-        "thesis": visible(plan.thesis) if plan else "",
-        "steps": steps,
-        "verification": verification,
-        "rationale": visible(verification.rationale) if verification else "",
-        "verified": case.verified,
-        "votes": [visible(vote) for vote in label_votes(case)],
-        "judged": list(_verdicts(reviewed.entry, case.expected)) if show_verdict else [],
-    }
+def _steps(case: Case) -> Iterator[dict[str, str]]:
+    """The steps of the plan, each with the turn that it is about."""
+    anchors = _anchors(case)
+    for step in case.outcome.plan.steps if case.outcome.plan is not None else ():
+        anchor = anchors.get(step.message_index, str(step.message_index))
+        yield {
+            "anchor": anchor,
+            "index": anchor.removeprefix("was-"),
+            "act": "" if step.kind == "say" else step.kind,
+            "goal": visible(step.goal),
+            "rationale": visible(step.rationale),
+        }
 
 
 def _anchors(case: Case) -> dict[int, str]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.model import Judgment, Verdict
 from tests.browser.material import made_case
 from tests.browser.opened import page_process
 from tests.browser.steps import NEW_TEXT, filled, opened, wait_open, wait_statuses
@@ -44,23 +43,6 @@ def test_u_right_after_a_decision_takes_that_one_back_and_returns_to_it(
     # It is no longer right after the decision.
     assert page.is_disabled("#undo")
     wait_statuses(page, "accepted", "undecided", "undecided", "undecided")
-
-
-def test_the_verdict_is_hidden_until_the_reviewer_has_decided(sessions: Sessions) -> None:
-    session = filled(sessions, 2)
-    session.board.set_verdict(made_case(0), Judgment((Verdict(0, "my opinion"),)))
-    page = opened(sessions, session)
-    page.wait_for_selector("text=hidden until you have decided")
-    assert "my opinion" not in page.content()
-    page.uncheck("#advance")
-    page.keyboard.press("a")
-    page.wait_for_selector("#case :text('my opinion')")
-    page.keyboard.press("u")
-    page.click("#show-verdict")
-    page.wait_for_selector("#case :text('my opinion')")
-    page.click("#hide-verdict")
-    page.wait_for_selector("text=hidden until you have decided")
-    assert "my opinion" not in page.content()
 
 
 def test_a_decision_about_another_version_of_a_case_is_shown_as_void(sessions: Sessions) -> None:

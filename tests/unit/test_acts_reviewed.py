@@ -102,7 +102,7 @@ def test_every_kind_of_edit_is_shown_where_it_is() -> None:
 
 def test_the_plan_leads_to_the_turns_as_they_stand_now() -> None:
     reviewed = Reviewed(ReviewCase("id", "digest", CASE), None, None)
-    steps: Any = review_values(reviewed, show_verdict=False)["steps"]
+    steps: Any = review_values(reviewed)["steps"]
     assert [(step["anchor"], step["index"], step["act"]) for step in steps] == [
         ("was-1", "1", "omit"),
         ("1", "1", "call"),
@@ -291,7 +291,7 @@ def test_a_case_that_contradicts_itself_says_where() -> None:
     why = Skip("contradiction", "the transcript contradicts itself")
     outcome = replace(CASE.outcome, verification=said, no_case=why)
     entry = ReviewCase("id", "digest", replace(CASE, outcome=outcome))
-    values = review_values(Reviewed(entry, None, None), show_verdict=False)
+    values = review_values(Reviewed(entry, None, None))
     page = html_reply("case_decide.html", values).body.decode()
     assert "contradicts itself (" in page
     assert "[5] names &lt;b&gt;56.00&lt;/b&gt;" in page

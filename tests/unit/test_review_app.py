@@ -285,17 +285,6 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
     assert page.rows[0]["action"] is None
 
 
-def test_a_verdict_is_sent_only_after_the_decision_or_when_asked_for(page: Page) -> None:
-    page.board.set_verdict(made_case(), Judgment((Verdict(0, "my secret opinion"),)))
-    one = page.rows[0]
-    address = f"/cases/{one['key']}"
-    assert "my secret opinion" not in page.client.get(address).text
-    assert "my secret opinion" not in repr(page.rows)
-    assert "my secret opinion" in page.client.get(f"{address}?verdict=1").text
-    page.post(f"{address}/decision", digest=one["digest"], action="accepted")
-    assert "my secret opinion" in page.client.get(address).text
-
-
 def test_of_repeats_each_verdict_that_differs_is_shown(page: Page) -> None:
     verdicts = (
         Verdict(0, "the first"),
@@ -304,7 +293,7 @@ def test_of_repeats_each_verdict_that_differs_is_shown(page: Page) -> None:
         Verdict(0, "the first"),
     )
     page.board.set_verdict(made_case(), Judgment(verdicts))
-    text = page.client.get(f"/cases/{page.rows[0]['key']}?verdict=1").text
+    text = page.client.get(f"/cases/{page.rows[0]['key']}").text
     assert "0 (3 of 4 said 0, 1 of 4 said 1) · disagrees" in text
     assert text.count("the first") == 1
     assert "Repeat 2 gave 1" in text

@@ -64,7 +64,7 @@ def test_turns_far_from_an_edit_are_folded_and_those_near_it_are_not() -> None:
 def test_a_label_is_shown_with_who_gave_it_where_it_is_decided() -> None:
     sources = (VoteSource("labels.csv:7", "ann", "no\x1b refund"), VoteSource("labels.csv:8"))
     case = replace(make_case(edited=False), label=Label((1, 0), "people", sources=sources))
-    shown = review_values(reviewed(case), show_verdict=False)
+    shown = review_values(reviewed(case))
     assert shown["votes"] == [
         "1 (violated) by ann, labels.csv:7: no\u2039U+001B\u203a refund",
         "0 (satisfied), labels.csv:8",

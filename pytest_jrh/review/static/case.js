@@ -37,12 +37,11 @@ export async function show(key, { keep = false, focus = false } = {}) {
     last = decided;
     decided = null;
   }
-  const verdict = remembered("verdicts", "hidden") === "shown" ? "?verdict=1" : "";
   let text;
   // While the first one is on its way, that there is none yet is no longer true.
   place.querySelector(".empty")?.remove();
   try {
-    text = await get(`/cases/${key}${verdict}`, "text", loading.signal);
+    text = await get(`/cases/${key}`, "text", loading.signal);
   } catch (error) {
     if (error.name !== "AbortError") complain(error);
     return;
@@ -267,15 +266,12 @@ function editor(turn, address, text) {
 }
 
 place.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-edit], [data-jump], #show-verdict, #hide-verdict");
+  const target = event.target.closest("[data-edit], [data-jump]");
   if (!target) return;
   if (target.dataset.edit) edit(target.dataset.edit);
-  else if (target.dataset.jump) {
+  else {
     event.preventDefault();
     jump(target.dataset.jump);
-  } else {
-    remember("verdicts", target.id === "show-verdict" ? "shown" : "hidden");
-    show(loaded, { keep: true });
   }
 });
 
