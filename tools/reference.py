@@ -17,8 +17,10 @@ from typing import Any
 import yaml
 from markdown_it import MarkdownIt
 
+from pytest_jrh.config import rand
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS, Option
+from pytest_jrh.core.documents import dotted
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,14 +45,19 @@ its JSON schema beside the configs, with which editors complete and check keys. 
 [rule A3](rules.md#a-configuration). A mistake is a usage error (exit code 4) with file, line, key and the nearest
 match.
 
-Every key may be left out or null unless it is marked *required*. Configs of RAND's Judge Reliability Harness are read
-as they are; their keys that have no meaning here are listed at the end of their section, accepted, and named once in a
-warning.
+Every key may be left out or null unless it is marked *required*. Configs of RAND's Judge Reliability Harness, and ours of
+before, are read as they are: [at the end](#keys-of-rands-files) stands where each of their keys goes.
 """
 _RUBRICS = """\
 ## Rubric files
 
 A YAML or JSON list of rubrics, or a mapping that holds such a list under `rubrics`.
+"""
+_RAND = """\
+## Keys of RAND's files
+
+The log, the rubrics and the note to the judge may be named in `admin.dataset_config`: they are then in
+`inputs/data/{module_name}`. `template` and the lowest and highest score become `suite.scale`.
 """
 _OPTIONS = """\
 # Options
@@ -122,11 +129,24 @@ def configuration() -> str:
             *_holders(holders),
             *_section(config["definitions"][name], titles),
         ]
+    parts += [_RAND, _table(_rows_of_rand()), _of_rand_unused()]
     titles = {"Rubric": "A rubric", "ScoreLevel": "A score level"}
     parts.append(_RUBRICS)
     for name, title in titles.items():
         parts += [f"### {title}", *_section(rubrics["definitions"][name], titles)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def _rows_of_rand() -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [("key of RAND's, or of before", "here"), ("---", "---")]
+    for written, ours in (*rand.ROWS, *rand.FALLBACKS):
+        rows.append((f"`{dotted(written)}`", f"`{dotted(ours)}`"))
+    return rows
+
+
+def _of_rand_unused() -> str:
+    names = ", ".join(f"`{dotted(path)}`" for path in rand.UNUSED)
+    return f"Accepted, without meaning, and named once in a warning: {names}."
 
 
 def options() -> str:
@@ -181,20 +201,14 @@ def _references(value: Any) -> Iterator[str]:
 def _section(section: Schema, titles: Mapping[str, str]) -> Iterator[str]:
     yield section["description"]
     rows = [("key", "value", "default", "meaning"), ("---", "---", "---", "---")]
-    unused = []
     required = section.get("required", [])
     for key, value in section["properties"].items():
-        if value.get("deprecated"):
-            unused.append(f"`{key}`")
-            continue
         default = f"`{json.dumps(value['default'])}`" if "default" in value else ""
         name = f"`{key}`, *required*" if key in required else f"`{key}`"
         meaning, _, takes = value["description"].partition(_TAKES)
         kind = takes.removesuffix(".") or _kind(value, titles)
         rows.append((name, _cell(kind), default, _cell(meaning)))
     yield _table(rows)
-    if unused:
-        yield f"Accepted and ignored: {', '.join(unused)}."
 
 
 def _kind(value: Schema, titles: Mapping[str, str]) -> str:

@@ -282,7 +282,7 @@ def _next_step(checked: CheckedTable) -> str:
     file = checked.table.file
     if any(map(is_in_log, checked.columns.verdicts)):
         return log_line(
-            f"To judge the runs anew: a suite with input_log_path: {file} and labels of the log in "
+            f"To judge the runs anew: a suite with suite.log: {file} and labels of the log in "
             "its config (docs/labels.md)."
         )
     init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]

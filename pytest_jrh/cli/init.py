@@ -235,7 +235,7 @@ def _about_fields(source: Source) -> Iterator[str]:
             yield f"Could be labels (labels: {{{key}: ...}}): {listed(names, _MOST_FIELDS)}."
     clusters = _with_counts(values, _could_be_cluster)
     if clusters:
-        yield f"Could be clusters (cluster_key): {listed(clusters, _MOST_FIELDS)}."
+        yield f"Could be clusters (cases.cluster): {listed(clusters, _MOST_FIELDS)}."
 
 
 def _count_values(values: dict[str, Counter[Scalar]], fields: Mapping[str, Any]) -> None:
@@ -271,19 +271,19 @@ def _could_be_cluster(counts: Counter[Scalar]) -> bool:
 
 
 def config_lines(input_format: InputFormat | None) -> str:
-    """Write the section `input_format` for the config; nothing where it is not needed."""
+    """Write the section `suite.format` for the config; nothing where it is not needed."""
     parts = _parts(input_format)
     if not parts:
         return ""
     lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
     keys = [f"    {key}: {pointer}" for key, pointer in parts]
-    return "\n".join([*lines, "  input_format:", *keys])
+    return "\n".join([*lines, "  format:", *keys])
 
 
 def about_format(input_format: InputFormat | None, config: str) -> list[str]:
     """Say where the parts of conversations are, where it is not where they are looked for."""
     parts = ", ".join(f"{key} at {pointer}" for key, pointer in _parts(input_format))
-    return [f"Its conversations have {parts}; see input_format in {config}."] if parts else []
+    return [f"Its conversations have {parts}; see suite.format in {config}."] if parts else []
 
 
 def _parts(input_format: InputFormat | None) -> list[tuple[str, str]]:
@@ -322,8 +322,8 @@ _CONFIGS = "inputs/configs"
 _CONFIG_SCHEMA = f"{_CONFIGS}/.jrh-{CONFIG_SCHEMA}"
 _RUBRICS_SCHEMA = f"{_CONFIGS}/.jrh-{RUBRICS_SCHEMA}"
 _BINARY = {
-    "template": "agent_judge",
-    "template_note": "binary: a rubric is violated (1) or satisfied (0)",
+    "scale": "binary",
+    "scale_note": "a rubric is violated (1) or satisfied (0)",
     "negative": "violate a rubric",
     "positive": "satisfy it",
     "perturbation": "runs edited to violate a rubric: the judge should answer 1",
@@ -332,8 +332,8 @@ _BINARY = {
     "scores": "Here `score` is 1 for a violation and 0 for none.",
 }
 _ORDINAL = {
-    "template": "agent_autograder",
-    "template_note": "ordinal: every rubric has a scale of scores",
+    "scale": "ordinal",
+    "scale_note": "every rubric has a scale of scores",
     "negative": "land on each score of a rubric's scale",
     "positive": "deserve its highest",
     "perturbation": "one case for each score of the scale: the judge should give that score",
@@ -343,8 +343,8 @@ _ORDINAL = {
 }
 
 
-_JUDGE_MODEL = (
-    "\n    autograder_model_name: openai/gpt-4.1-mini   # the judge under test: use the model that "
+_JUDGE_SECTION = (
+    "judge:\n  model: openai/gpt-4.1-mini            # the judge under test: use the model that "
     "judges in earnest"
 )
 _JUDGE_PROMPT = (
@@ -513,7 +513,6 @@ def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
         return {}
     return {
         "judge": judge.file or "the judge",
-        "judge_model": "",
         "judge_section": judge.section,
         "limit": "--jrh-max-calls=500",
     }
@@ -534,8 +533,7 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "log_note": log_note,
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
-        "judge_model": _JUDGE_MODEL,
-        "judge_section": f"{_JUDGE_PROMPT}\njudge:\n  prompt_path: {prompt}",
+        "judge_section": f"{_JUDGE_PROMPT}\n{_JUDGE_SECTION}\n  prompt_path: {prompt}",
         "limit": "--jrh-max-cost=5",
         "package": json.dumps(_installed_from()),
         "baseline": f"inputs/baselines/{name}.json",
@@ -584,7 +582,7 @@ def _texts(
         _CONFIG_SCHEMA: as_text(config_schema()),
         _RUBRICS_SCHEMA: as_text(rubrics_schema()),
     }
-    if values["judge_model"]:
+    if values["judge_section"].startswith(_JUDGE_PROMPT):
         head = _filled("judge.head.md", values)
         texts[values["judge"]] = head + prompt.read_text(encoding="utf-8")
     return texts

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import copy
 import re
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from pytest_jrh.cases.tests import TESTS
-from pytest_jrh.config import removed
+from pytest_jrh.config import rand, removed
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
@@ -21,7 +22,6 @@ from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,
     JudgeStage,
-    NotUsed,
     StageSection,
     takes,
 )
@@ -35,13 +35,15 @@ if TYPE_CHECKING:
     from pytest_jrh.core.documents import Document
 
 
-AGENT = "test_agent_perturbation_config"
-EVALUATION: KeyPath = ("admin", "evaluation_config")
-_AS_WRITTEN: tuple[KeyPath, ...] = (("admin", "time_stamp"), (AGENT, "target_rubric_ids"))
+# Text even where YAML reads a number: names and time stamps.
+_AS_WRITTEN: tuple[KeyPath, ...] = (
+    ("admin", "time_stamp"),
+    (rand.AGENT, "target_rubric_ids"),
+    ("output", "stamp"),
+    ("cases", "rubrics"),
+)
 _ROUNDS = 20
-_SMALLEST_PANEL = 2
-# The names of RAND's tests and templates that are not agentic; some tests exist in numbered or
-# named variants.
+# The names of RAND's tests that are not agentic; some exist in numbered or named variants.
 _RAND_TESTS = (
     "answer_ambiguity",
     "format_",
@@ -51,20 +53,35 @@ _RAND_TESTS = (
     "synthetic_ordinal",
     "verbosity_bias",
 )
-_RAND_TEMPLATES = ("multiclass_judge", "single_autograder", "single_judge", "single_judge_str")
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
-def fit(document: Document) -> tuple[Config, Findings]:
+class Fitted(NamedTuple):
+    """A config as far as it fits, what does not, and its keys without meaning here; `is_rands` says
+    that it is in RAND's words, or in ours of before.
+    """
+
+    config: Config
+    findings: Findings
+    unused: list[KeyPath]
+    is_rands: bool
+    in_our_words: dict[str, Any]
+
+
+def fit(document: Document) -> Fitted:
     """Return the config as far as it fits, and what does not; raises InputError if it is none."""
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
-        message = f"got {shown(document.data)}; must be a mapping with the section `admin`"
+        message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
-    data = _as_written(document)
+    as_written = _as_written(document)
+    converted = rand.convert(as_written, findings)
+    is_rands = not as_written.keys().isdisjoint(rand.SECTIONS)
+    findings.written = partial(rand.written_key, written=converted.written, is_rands=is_rands)
+    data = converted.data
     for _ in range(_ROUNDS):
         try:
-            return Config.model_validate(data), findings
+            return Fitted(Config.model_validate(data), findings, converted.unused, is_rands, data)
         except ValidationError as error:
             details = error.errors(include_url=False, include_context=False)
             for detail in details:
@@ -72,29 +89,6 @@ def fit(document: Document) -> tuple[Config, Findings]:
             for detail in sorted(details, key=lambda detail: _order(detail["loc"]), reverse=True):
                 _drop(data, detail["loc"])
     raise InputError(findings.problems)
-
-
-def unused_keys(config: Config) -> list[str]:
-    """List the known keys in a config that have no meaning for agentic tests, as dotted names."""
-    unused = list(_unused(config, ""))
-    evaluation = config.admin.evaluation_config
-    if evaluation.aggregation_method is not None and len(evaluation.judges) < _SMALLEST_PANEL:
-        unused.append("admin.evaluation_config.aggregation_method")
-    return unused
-
-
-def _unused(section: ConfigSection, prefix: str) -> Iterator[str]:
-    for name, field in type(section).model_fields.items():
-        value = getattr(section, name)
-        if any(isinstance(mark, NotUsed) for mark in field.metadata):
-            if value is not None:
-                yield f"{prefix}{name}"
-        elif isinstance(value, ConfigSection):
-            yield from _unused(value, f"{prefix}{name}.")
-        elif isinstance(value, tuple):
-            for index, item in enumerate(value):
-                if isinstance(item, ConfigSection):
-                    yield from _unused(item, f"{prefix}{name}[{index}].")
 
 
 def _as_written(document: Document) -> dict[str, Any]:
@@ -163,13 +157,15 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
     match_ = nearest(key, names)
     hint = is_nearest(match_, "key")
     if match_:
-        findings.excused.add(dotted((*path[:-1], match_)))
-    if homes := [home for home in _homes(key) if home != dotted(path)]:
-        hint = f"it belongs to {' or '.join(homes)}"
-        findings.excused.update(homes)
+        findings.excuse((*path[:-1], match_))
+    if homes := [home for home in _homes(key) if home != path]:
+        hint = f"it belongs to {' or '.join(dotted(findings.written(home)) for home in homes)}"
+        for home in homes:
+            findings.excuse(home)
     elif issubclass(section, StageSection) and _KEY_WORDS.search(key):
         hint = "keys come from the environment, such as OPENAI_API_KEY; a config never holds one"
-    where = f"the keys of {dotted(path[:-1])} are" if path[:-1] else "the sections of a config are"
+    section_path = dotted(findings.written(path[:-1]))
+    where = f"the keys of {section_path} are" if path[:-1] else "the sections of a config are"
     findings.add(path, f"unknown key; {where} {listed(names)}", hint)
 
 
@@ -234,9 +230,7 @@ def _bad_value(path: KeyPath, value: object, findings: Findings) -> None:
 
 
 def _of_single_answers(value: str, choices: list[str]) -> bool:
-    """Whether a value is a test or template of RAND's harness for single answers."""
-    if "agent_judge" in choices:
-        return value in _RAND_TEMPLATES
+    """Whether a value is a test of RAND's harness for single answers."""
     return not set(TESTS).isdisjoint(choices) and value.startswith(_RAND_TESTS)
 
 
@@ -273,16 +267,16 @@ def _choices(annotation: Any) -> list[str]:
     return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
-def _homes(key: str) -> list[str]:
+def _homes(key: str) -> list[KeyPath]:
     """Where a key belongs that stands in the wrong section."""
-    homes = list(_paths_to(key, Config, ""))
+    homes = list(_paths_to(key, Config, ()))
     return homes if len(homes) <= 2 else []  # noqa: PLR2004 - more would be no help
 
 
-def _paths_to(key: str, section: type[ConfigSection], prefix: str) -> Iterator[str]:
+def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:
     for name, field in section.model_fields.items():
         if name == key:
-            yield f"{prefix}{name}"
+            yield (*prefix, name)
         inner = _section_of(field.annotation)
         if inner is not None and get_origin(field.annotation) is not tuple:
-            yield from _paths_to(key, inner, f"{prefix}{name}.")
+            yield from _paths_to(key, inner, (*prefix, name))

@@ -22,7 +22,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.resolve import METRICS
 from pytest_jrh.config.schema import Config
-from pytest_jrh.core.sections import ConfigSection, NotUsed, takes
+from pytest_jrh.core.sections import ConfigSection, takes
+from pytest_jrh.core.stages import VERIFIER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,15 +36,8 @@ CONFIG_SCHEMA = "config.schema.json"
 RUBRICS_SCHEMA = "rubrics.schema.json"
 
 _DIALECT = "http://json-schema.org/draft-07/schema#"
-_NOT_USED = (
-    "A key of RAND's harness that has no meaning for agentic tests: accepted, and named once in "
-    "a warning."
-)
 # Read as text even where YAML sees a number (`config.fitting`).
-_AS_WRITTEN = (("Admin", "time_stamp"), ("AgentConfig", "target_rubric_ids"))
-# Without these no suite can be used, whatever the fallbacks; the rest is decided in
-# `config.resolve`.
-_NEEDED = {"Config": "admin", "Admin": "module_name"}
+_AS_WRITTEN = (("Output", "stamp"), ("CasesSection", "rubrics"))
 _TEXT = {"type": "string", "pattern": r"\S"}
 
 
@@ -57,7 +51,7 @@ def config_schema() -> dict[str, Any]:
         )
     sections = {name: _section(name, part) for name, part in schema.pop("$defs").items()}
     config = _section("Config", schema)
-    _refine(sections)
+    _refine(config["properties"], sections)
     return {
         "$schema": _DIALECT,
         "title": "A pytest-jrh suite",
@@ -106,7 +100,7 @@ def _section(name: str, part: dict[str, Any]) -> dict[str, Any]:
     """Say of each key what it is for, and that null is as good as no key."""
     model = _model(name)
     purposes = purposes_of_keys(model)
-    required = [*part.get("required", []), *([_NEEDED[name]] if name in _NEEDED else [])]
+    required = part.get("required", [])
     properties = {
         key: _described(
             model.model_fields[key], purposes[key], _key(value, optional=key not in required)
@@ -175,8 +169,6 @@ def _or_null(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(field: FieldInfo, purpose: str, value: dict[str, Any]) -> dict[str, Any]:
-    if any(isinstance(mark, NotUsed) for mark in field.metadata):
-        return {"description": _NOT_USED, "deprecated": True}
     value.pop("description", None)
     may_be = takes(field.annotation, field.metadata)
     if may_be not in {None, "text", "a path"}:
@@ -184,7 +176,7 @@ def _described(field: FieldInfo, purpose: str, value: dict[str, Any]) -> dict[st
     return {"description": purpose, **value}
 
 
-def _refine(sections: dict[str, dict[str, Any]]) -> None:
+def _refine(top: dict[str, Any], sections: dict[str, dict[str, Any]]) -> None:
     """Add what `config.fitting` and `config.resolve` do beside the models."""
     for name, key in _AS_WRITTEN:
         field = sections[name]["properties"][key]
@@ -192,19 +184,15 @@ def _refine(sections: dict[str, dict[str, Any]]) -> None:
         text["type"] = ["string", "number", "boolean"]
         if text is field:
             text["type"].append("null")
-    evaluation = sections["EvaluationConfig"]["properties"]
-    evaluation["metric"]["enum"] = [*METRICS, None]
-    del evaluation["metric"]["pattern"]
-    agent = sections["AgentConfig"]["properties"]
-    for one_or_many in (evaluation["judges"], agent["labels"]):
+    metric = sections["Output"]["properties"]["metric"]
+    metric["enum"] = [*METRICS, None]
+    del metric["pattern"]
+    for one_or_many in (top["judges"], top["labels"]):
         lone = one_or_many.pop("items")
         del one_or_many["type"]
         items = {"type": "array", "items": lone}
         one_or_many["anyOf"] = [items, lone, {"type": "null"}]
-    agent["verifier"]["anyOf"].append({"const": False})
-    files = sections["DatasetConfig"]["properties"]["default_params_path"]
-    files["properties"] = {name: {"type": ["string", "null"]} for name in ("instruction", "rubric")}
-    files["additionalProperties"] = {"type": ["string", "null"]}
+    sections["EditorSection"]["properties"][VERIFIER.name]["anyOf"].append({"const": False})
 
 
 def _model(name: str) -> type[ConfigSection]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pytest_jrh.config import resolve
 from pytest_jrh.config import tests as targets
-from pytest_jrh.config.fitting import AGENT, EVALUATION, fit
+from pytest_jrh.config.fitting import Fitted, fit
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
+from pytest_jrh.config.rand import AGENT
 from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
@@ -21,7 +22,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
-from pytest_jrh.core.stages import JUDGE, MAKING
+from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of, stray_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from pytest_jrh.config.schema import Config, PanelJudge
+    from pytest_jrh.config.schema import Config, EditorSection
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.judges.judge import JudgeKind
 
 
 _SECTION = re.compile(
-    rf"^[\"']?(?:admin|{AGENT})[\"']?[ \t]*:|\A\s*\{{(?s:.*?)[\"'](?:admin|{AGENT})[\"']\s*:",
+    rf"^[\"']?(?:cases|admin|{AGENT})[\"']?[ \t]*:"
+    rf"|\A\s*\{{(?s:.*?)[\"'](?:cases|admin|{AGENT})[\"']\s*:",
     re.MULTILINE,
 )
 
@@ -73,35 +75,61 @@ def load_suite(
     project's code supplies the judge. Raises InputError with every problem of config and rubrics.
     """
     config_file = cwd / path
-    config, findings, places = _read(config_file, Places(cwd, rootdir, config_file.parent))
-    folder = None if places.conventional else places.results(config_file)
+    fitted = fit(read_document(config_file, file=Places(cwd, rootdir, cwd).name(config_file)))
+    suite_section = fitted.config.suite
+    inputs = (*(suite_section.log or ()), *filter(None, [suite_section.rubrics]))
+    places = Places(cwd, rootdir, config_file.parent).settled(inputs)
+    rubrics = _rubrics(fitted.config, rubric_file, fitted.findings, places)
+    suite = _resolved_suite(
+        config_file, fitted, rubrics, places, log_path, frozen=frozen, own_judge=own_judge
+    )
+    problems = [*sorted(fitted.findings.problems, key=_line), *rubrics.problems]
+    if problems:
+        raise InputError(problems)
+    return _described(suite, fitted, places.name(config_file))
+
+
+def _resolved_suite(
+    config_file: Path,
+    fitted: Fitted,
+    rubrics: _Rubrics,
+    places: Places,
+    log_path: Path | None,
+    *,
+    frozen: bool,
+    own_judge: bool,
+) -> Suite:
+    config, findings, targeted = fitted.config, fitted.findings, rubrics.targeted
+    # RAND's harness has a folder for each test.
+    folder = None if fitted.is_rands and places.conventional else places.results(config_file)
     name = _suite_name(config_file, findings)
-    module = resolve.resolve_module(config, findings)
-    mode = resolve.resolve_mode(config, findings)
+    module = resolve.module_name(config, findings, name)
+    mode = resolve.mode_of(config, targeted)
     stages = resolve_stages(config, targets.stages_needed(config), findings, places)
     judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
-    rubrics = _rubrics(config, mode, rubric_file, findings, places)
-    tests = targets.resolve_tests(config, mode, rubrics.targeted, findings, places, folder)
-    probes = resolve_probes(config, rubrics.targeted, mode, stages, findings, places)
+    tests = targets.resolve_tests(config, mode, targeted, findings, places, folder, module)
+    probes = resolve_probes(config, targeted, mode, stages, findings, places)
     resolve.check_gate(config, mode, tests, findings)
-    is_frozen, frozen_file = targets.resolve_frozen(config, findings, places, folder, forced=frozen)
+    is_frozen, frozen_file = targets.resolve_frozen(
+        config, findings, places, folder, module, forced=frozen
+    )
     logs = _logs(config, log_path, findings, places, required=not is_frozen)
     sources = logs or ((frozen_file,) if frozen_file is not None else ())
-    suite = Suite(
+    return Suite(
         name=name,
         key=places.key(config_file),
         config_file=config_file,
         module_name=module,
-        dataset_name=_dataset_name(config, sources),
-        mode=mode or "binary",
+        dataset_name=sources[0].name if sources else "",
+        mode=mode,
         rubric_file=rubrics.path or Path(),
-        rubrics=rubrics.targeted,
+        rubrics=targeted,
         tests=tests,
         judges=judges,
         config=config,
         source=_source_settings(config, sources),
         stages=stages,
-        cassette_dir=places.find_or_new(config.replay.cassette_dir or f"inputs/cassettes/{name}"),
+        cassette_dir=places.find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
         results_dir=_results_dir(config, places, config_file),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         frozen=frozen_file,
@@ -109,60 +137,40 @@ def load_suite(
         instruction=resolve.resolve_instruction(config, findings, places),
         metric=resolve.resolve_metric(config, findings),
         untargeted=rubrics.untargeted,
-        labels=targets.resolve_labels(config, rubrics.targeted, findings, places, frozen=is_frozen),
+        labels=targets.resolve_labels(config, targeted, findings, places, frozen=is_frozen),
         blind_labels=targets.resolve_blind_labels(config, findings, places),
         probes=probes,
     )
-    return _described(suite, [*sorted(findings.problems, key=_line), *rubrics.problems], places)
 
 
 def _line(problem: Problem) -> int:
     return problem.line or 0
 
 
-def _read(config_file: Path, places: Places) -> tuple[Config, Findings, Places]:
-    config, findings = fit(read_document(config_file, file=places.name(config_file)))
-    sources = (*resolve.log_sources(config), resolve.rubric_source(config))
-    places = places.settled(source[0] for source in sources if source is not None)
-    resolve.check_param_files(config, findings)
-    return config, findings, places
-
-
-def _described(suite: Suite, problems: list[Problem], places: Places) -> Suite:
-    """Add notices and unused keys; raises InputError with the problems."""
-    if problems:
-        raise InputError(problems)
-    config, file = suite.config, places.name(suite.config_file)
+def _described(suite: Suite, fitted: Fitted, file: str) -> Suite:
+    """Add notices and unused keys."""
     return replace(
         suite,
-        notices=resolve.notices(config, suite.mode, suite.rubrics, suite.judges, file),
-        unused_keys=resolve.about_unused(config, file),
+        notices=resolve.notices(
+            fitted.config, suite.mode, suite.rubrics, suite.judges, fitted.findings, file
+        ),
+        unused_keys=resolve.about_unused(fitted.unused, file),
     )
-
-
-def _dataset_name(config: Config, logs: tuple[Path, ...]) -> str:
-    first_log = logs[0].name if logs else ""
-    return config.admin.dataset_config.dataset_name or first_log
 
 
 def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
-    agent, synthetic = config.test_agent_perturbation_config, config.synthetic_data_params
-    preprocessors = first_set(
-        agent.transcript_preprocessors, agent.transcript_preprocessor, default=()
-    )
-    number = first_set(agent.sample_num_from_orig, synthetic.sample_num_from_orig, default=0)
+    cases = config.cases
     return SourceSettings(
         paths=logs,
-        preprocessors=preprocessors,
-        sample_num=number if number > 0 else None,
-        sampling_seed=first_set(agent.sampling_seed, synthetic.seed, default=DEFAULT_SEED),
+        preprocessors=cases.preprocess or (),
+        sample_num=cases.sample or None,
+        sampling_seed=first_set(cases.seed, default=DEFAULT_SEED),
     )
 
 
 def _results_dir(config: Config, places: Places, config_file: Path) -> Path:
-    output = config.test_agent_perturbation_config.output
-    stamp = f"_{config.admin.time_stamp}" if config.admin.time_stamp else ""
-    return places.find_or_new(output.results_dir or f"{places.results(config_file)}{stamp}")
+    stamp = f"_{config.output.stamp}" if config.output.stamp else ""
+    return places.find_or_new(config.output.results or f"{places.results(config_file)}{stamp}")
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:
@@ -177,35 +185,30 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
     return name
 
 
-def _rubrics(
-    config: Config, mode: Mode | None, override: Path | None, findings: Findings, places: Places
-) -> _Rubrics:
+def _rubrics(config: Config, override: Path | None, findings: Findings, places: Places) -> _Rubrics:
     """Read the rubrics, keep the targeted ones, and give them scales in ordinal mode."""
+    key: KeyPath = ("suite", "rubrics")
+    path: Path | None = None
     if override is not None:
-        path: Path | None = places.cwd / override
-    elif source := resolve.rubric_source(config):
-        path = _required(source, findings, places, role="the rubric file")
+        path = places.cwd / override
+    elif config.suite.rubrics:
+        path = places.require(config.suite.rubrics, findings, key, role="the rubric file")
     else:
-        path = None
-        message = (
-            "no rubrics are named; set rubric_path, or rubric in "
-            "admin.dataset_config.default_params_path"
-        )
-        findings.missing((AGENT, "rubric_path"), message)
+        findings.missing(key, f"no rubrics are named; set {findings.name(key)}")
     if path is None:
         return _Rubrics()
     file = places.name(path)
     everything, problems = read_rubrics(path, file=file)
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
     untargeted = frozenset(rubric.id for rubric in everything) - {rubric.id for rubric in rubrics}
-    if mode == "ordinal":
-        reported = len(findings.problems)
-        scale = resolve.score_range(config, findings)
-        if len(findings.problems) > reported:
-            # The range is there and wrong: that the other rubrics have none is no mistake of its
-            # own.
-            rubrics = [rubric for rubric in rubrics if rubric.score_levels]
-        rubrics, scale_problems = with_scales(rubrics, scale, file=file)
+    scale = config.suite.scale
+    is_wrong = scale is None and findings.explained(("suite", "scale"))
+    if is_wrong:
+        # That rubrics without levels have no scale is no mistake of its own.
+        rubrics = [rubric for rubric in rubrics if rubric.score_levels]
+    if is_wrong or resolve.mode_of(config, rubrics) == "ordinal":
+        ends = scale if isinstance(scale, tuple) else None
+        rubrics, scale_problems = with_scales(rubrics, ends, file=file)
         problems = [*problems, *scale_problems]
     return _Rubrics(path, tuple(rubrics), untargeted, tuple(problems))
 
@@ -219,26 +222,18 @@ def _logs(
         if required and not exists(path):
             findings.problems.append(Problem("no such log file", places.name(path)))
         return (path,)
-    sources = resolve.log_sources(config)
-    if not sources and required:
-        message = "no log is named; set input_log_path, or dataset_name in admin.dataset_config"
-        findings.missing((AGENT, "input_log_path"), message)
+    key: KeyPath = ("suite", "log")
+    names = config.suite.log or ()
+    if not names and required:
+        findings.missing(key, f"no log is named; set {findings.name(key)}")
     logs: dict[Path, None] = {}
-    for relative, key in sources:
+    for index, relative in enumerate(names):
         if not required:
             logs[places.find_or_new(relative)] = None
-        elif not resolve.explained_by_module(key, findings):
-            logs.update(dict.fromkeys(places.require_runs(relative, findings, key)))
+            continue
+        place = (*key, index) if len(names) > 1 else key
+        logs.update(dict.fromkeys(places.require_runs(relative, findings, place)))
     return tuple(logs)
-
-
-def _required(
-    source: tuple[str, KeyPath], findings: Findings, places: Places, *, role: str
-) -> Path | None:
-    relative, key = source
-    if resolve.explained_by_module(key, findings):
-        return None
-    return places.require(relative, findings, key, role=role)
 
 
 SectionT = TypeVar("SectionT", bound=StageSection)
@@ -250,13 +245,16 @@ def resolve_stages(
     """Fill in the stages that make cases, but for those that are off; one without a model takes
     another's model, server and timeout, and then what `models` says.
     """
-    agent, defaults = config.test_agent_perturbation_config, config.models
+    editor, defaults = config.editor, config.models
     stages: dict[StageName, StageModel] = {}
     for spec in MAKING:
-        section: StageSection = getattr(agent, spec.name) or StageSection()
+        section = _own_section(editor) if spec is EDITOR else getattr(editor, spec.name)
+        section = section or StageSection()
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
-        model = config.synthetic_data_params.generation_model_name
+        model = config.models.cases
+        if spec is PLANNER and section.model is None and model is None:
+            section = _filled(section, editor, ("model", "api_base", "timeout"))
         pattern = stages.get(spec.model_from)
         if pattern is not None:
             if spec.settings_from_model and section == StageSection():
@@ -269,31 +267,33 @@ def resolve_stages(
     return stages
 
 
+def _own_section(editor: EditorSection) -> StageSection:
+    """What the section of the editor says of the editor itself."""
+    values = {name: getattr(editor, name) for name in StageSection.model_fields}
+    return StageSection.model_construct(**values)
+
+
 def resolve_judges(
     config: Config,
-    mode: Mode | None,
+    mode: Mode,
     findings: Findings,
     places: Places,
     *,
     supplied: bool = False,
 ) -> tuple[JudgeSettings, ...]:
     """Return the judges in order, a lone one without a name; a `supplied` one replaces them."""
-    evaluation = config.admin.evaluation_config
     if supplied:
         return (_supplied(config, findings, places),)
-    if not evaluation.judges:
+    if not config.judges:
         return (_judge(config, None, config.judge, mode, findings, places, ("judge",)),)
     judges: list[JudgeSettings] = []
-    for index, entry in enumerate(evaluation.judges):
-        key: KeyPath = (*EVALUATION, "judges", index)
+    for index, entry in enumerate(config.judges):
+        key: KeyPath = ("judges", index)
         if entry.name in {judge.name for judge in judges}:
             findings.add(
                 (*key, "name"),
                 f"duplicate name {shown(entry.name)}; judge names must be unique",
             )
-        _check_template(entry, mode, findings, key)
-        # Both have no further meaning.
-        entry = entry.model_copy(update={"template": None, "preprocess_columns_map": None})  # noqa: PLW2901
         judges.append(_judge(config, entry.name, entry, mode, findings, places, key))
     return tuple(judges)
 
@@ -302,7 +302,7 @@ def _judge(
     config: Config,
     name: str | None,
     entry: JudgeStage,
-    mode: Mode | None,
+    mode: Mode,
     findings: Findings,
     places: Places,
     key: KeyPath,
@@ -311,17 +311,15 @@ def _judge(
     base, kind = config.judge, kind_of(entry)
     section = entry if entry is base else _over(entry, base)
     section = _with_defaults(section, config.models)
-    general = base.model or config.admin.evaluation_config.autograder_model_name
+    general = base.model or config.models.judge
     stage = _judge_stage(section, general, findings, places, key, kind)
     _check_keys(entry, findings, key, kind)
     _check_score_map(entry, section, mode, findings, key)
-    section = _located(_resolved(section, stage, config, kind), findings, places, key, kind)
+    section = _located(_resolved(section, stage, kind), findings, places, key, kind)
     return JudgeSettings(name, stage, kind.key, section, tuple(places.bases))
 
 
-def _resolved(
-    section: JudgeStage, stage: StageModel, config: Config, kind: JudgeKind
-) -> JudgeStage:
+def _resolved(section: JudgeStage, stage: StageModel, kind: JudgeKind) -> JudgeStage:
     """Fill in what no section of a judge says; one that runs code is sent no images."""
     sends_images = kind.keys is None and section.images == "send"
     values = {
@@ -329,7 +327,7 @@ def _resolved(
         "prompt_path": stage.prompt_path,
         "show_reasoning": first_set(section.show_reasoning, default=False),
         "images": "send" if sends_images else None,
-        "repeats": first_set(section.repeats, default=config.admin.evaluation_config.repeats),
+        "repeats": first_set(section.repeats, default=1),
     }
     return section.model_copy(update=values)
 
@@ -337,7 +335,7 @@ def _resolved(
 def _check_score_map(
     entry: JudgeStage,
     section: JudgeStage,
-    mode: Mode | None,
+    mode: Mode,
     findings: Findings,
     key: KeyPath,
 ) -> None:
@@ -354,25 +352,14 @@ def _check_score_map(
 
 
 def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettings:
-    if config.admin.evaluation_config.judges:
+    if config.judges:
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
-        findings.add((*EVALUATION, "judges"), message, hint)
+        findings.add(("judges",), message, hint)
     section = _with_defaults(config.judge, config.models)
     stage = _judge_stage(section, None, findings, places, ("judge",), SUPPLIED)
-    section = _resolved(section, stage, config, SUPPLIED)
+    section = _resolved(section, stage, SUPPLIED)
     return JudgeSettings(None, stage, SUPPLIED.key, section, tuple(places.bases))
-
-
-def _check_template(entry: PanelJudge, mode: Mode | None, findings: Findings, key: KeyPath) -> None:
-    if entry.template is None or mode is None:
-        return
-    needed = "agent_judge" if mode == "binary" else "agent_autograder"
-    if entry.template != needed:
-        message = f"got {shown(entry.template)}; must be {needed}, because the suite is {mode}"
-        findings.add(
-            (*key, "template"), message, "leave it out: every judge takes the suite's template"
-        )
 
 
 def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: JudgeKind) -> None:
@@ -419,11 +406,9 @@ def _judge_stage(
 ) -> StageModel:
     model = (settings.model or general) if kind.asks_model else settings.model
     if model is None and kind.asks_model and not findings.explained((*key, "model")):
-        message = (
-            "no model for the judge; set autograder_model_name in admin.evaluation_config, or "
-            "judge.model"
-        )
-        findings.missing((*EVALUATION, "autograder_model_name"), message)
+        of_all: KeyPath = ("models", "judge")
+        message = f"no model for the judge; set judge.model, or {findings.name(of_all)}"
+        findings.missing(of_all, message)
     settings = settings.model_copy(update={"model": model})
     return _built(JUDGE.name, settings, findings, places, key)
 
@@ -431,13 +416,14 @@ def _judge_stage(
 def _stage(
     name: StageName, settings: StageSection, general: str | None, findings: Findings, places: Places
 ) -> StageModel:
-    key: KeyPath = (AGENT, name)
+    key: KeyPath = (name,) if name == EDITOR.name else (EDITOR.name, name)
     if settings.model is None and general is None and not findings.explained((*key, "model")):
+        of_all: KeyPath = ("models", "cases")
         message = (
-            f"no model for the {name}; set {AGENT}.{name}.model, or "
-            "synthetic_data_params.generation_model_name for all stages"
+            f"no model for the {name}; set {findings.name(key)}.model, or {findings.name(of_all)} "
+            "for all stages"
         )
-        findings.missing(("synthetic_data_params", "generation_model_name"), message)
+        findings.missing(of_all, message)
     settings = settings.model_copy(update={"model": settings.model or general})
     return _built(name, settings, findings, places, key)
 

@@ -152,8 +152,9 @@ def _rank(seed: int, spec: CaseSpec) -> bytes:
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
 
 
-_TESTS: KeyPath = ("admin", "perturbation_config", "tests_to_run")
-_PROBES: KeyPath = ("admin", "perturbation_config", "probes")
+_TESTS: KeyPath = ("cases", "kinds")
+_JUDGED: KeyPath = ("cases", "judged")
+_PROBES: KeyPath = ("probes",)
 
 
 def resolve_probes(
@@ -165,10 +166,10 @@ def resolve_probes(
     places: Places,
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
-    to_run = list(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
-    judged = config.admin.evaluation_config.tests_to_evaluate
-    objective = config.test_agent_perturbation_config.objective
-    sections = of_each(config.admin.perturbation_config.probes)
+    to_run = list(dict.fromkeys(config.cases.kinds))
+    judged = config.cases.judged
+    objective = config.cases.objective
+    sections = of_each(config.probes)
     settings = {}
     for index, name in enumerate(to_run):
         if not KINDS[name].derived:
@@ -187,8 +188,8 @@ def resolve_probes(
             message = f"{name} has its labels from the verifier, which is off"
             findings.add((*_TESTS, index), message, f"turn the verifier on, or remove {name}")
         elif judged and name not in judged:
-            message = f"{name} is about verdicts, and tests_to_evaluate does not have it"
-            findings.add((*_TESTS, index), message, f"add {name} to tests_to_evaluate")
+            message = f"{name} is about verdicts, and {findings.name(_JUDGED)} does not have it"
+            findings.add((*_TESTS, index), message, f"add {name} to {findings.name(_JUDGED)}")
         elif rubrics and all(name in rubric.skips for rubric in rubrics):
             message = f"{name} is skipped by every rubric of the suite (probes.skip)"
             findings.add((*_TESTS, index), message, "remove it here, or the skip of a rubric")
@@ -212,13 +213,15 @@ def _can_change(probe: Probe, test: TestName, objective: Objective) -> bool:
     return KINDS[test].objective(objective) == "fail" and (edited or probe.changes != "edited")
 
 
-def unused_probes(config: Config, file: str) -> list[str]:
+def unused_probes(config: Config, findings: Findings, file: str) -> list[str]:
     """Say of sections of probes that do not run."""
-    to_run = config.admin.perturbation_config.tests_to_run
+    to_run = config.cases.kinds
     sentences = []
-    for name in of_each(config.admin.perturbation_config.probes):
+    for name in of_each(config.probes):
         if name not in to_run:
-            sentences.append(f"{file}: probes.{name} has no effect: {name} is not in tests_to_run")
+            sentences.append(
+                f"{file}: probes.{name} has no effect: {name} is not in {findings.name(_TESTS)}"
+            )
     return sentences
 
 
@@ -226,8 +229,10 @@ def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) 
     """Refuse a rule for a probe that does not run: the gate would pass without it."""
     for name in of_each(config.gate.probes):
         if tests and name not in tests:
-            message = f"got a rule for {name}, which is not in tests_to_run"
-            findings.add(("gate", "probes", name), message, f"add {name} to tests_to_run")
+            message = f"got a rule for {name}, which is not in {findings.name(_TESTS)}"
+            findings.add(
+                ("gate", "probes", name), message, f"add {name} to {findings.name(_TESTS)}"
+            )
 
 
 def _settings(
@@ -239,7 +244,7 @@ def _settings(
             message = (
                 f"got {shown(name)}; the tests that {probe.name} can change are {listed(bases)}"
             )
-            findings.add((*key, "of", index), message, f"add {name} to tests_to_run")
+            findings.add((*key, "of", index), message, f"add {name} to {findings.name(_TESTS)}")
     pack, added = None, ()
     if section.pack is not None:
         pack = places.require(section.pack, findings, (*key, "pack"), role="the pack")
@@ -355,7 +360,7 @@ def _drawn_runs(
     suite: Suite, runs: Sequence[RunSummary], recorded: Recorded | None
 ) -> list[RunSummary]:
     number, seed = suite.source.sample_num, suite.source.sampling_seed
-    if suite.generation.sampling == "rand":
+    if suite.config.cases.sampling == "rand":
         return sample(runs, number, seed)
     return kept_sample(runs, number, seed, recorded)
 

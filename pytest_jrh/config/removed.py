@@ -15,24 +15,24 @@ OPTIONS: dict[str, str] = {
     "reset-reference": "gate.max_drop is held against the last --jrh-update-baseline",
     "summary": "name it with --jrh-report=FILE.md",
     "card": "the page of --jrh-report=FILE.html begins with what the picture showed",
-    "cassette-dir": "set replay.cassette_dir in the suite's config",
+    "cassette-dir": "set recording.dir in the suite's config",
     "disable-recording": "--jrh-record-mode=all asks everything again, and records it",
     "eval-log": "docs/library.md writes an Inspect log from results.jsonl",
     "free-model": "a model whose `api_base` is this machine is free; for another one without a "
     "known price, limit the calls with --jrh-max-calls",
     "history": "commit the baseline, and see its git log",
-    "max-workers": "set admin.evaluation_config.max_workers in the suite's config",
+    "max-workers": "set recording.max_workers in the suite's config",
     "report-unused": "--jrh-prune --jrh-plan lists what --jrh-prune would remove",
 }
 """Options by their names without `--jrh-`; their ini keys are these names, too."""
 
 KEYS: dict[str, str] = {
-    "test_agent_perturbation_config.labels.split": _SPLIT,
+    "labels.split": _SPLIT,
     "judge.http": "write a function of a few lines that asks the service; see examples/http_judge",
     "judge.scout_scanner": "write a function with what the scanner asks: judge.python",
     "judge.verdicts": "hold the table against labels with `python -m pytest_jrh check`",
     "judge.column": "hold the table against labels with `python -m pytest_jrh check`",
-    "test_agent_perturbation_config.sampling: stable": "set sampling: kept",
+    "cases.sampling: stable": "set sampling: kept",
     "gate.lower_bound": "set gate.proof: true, which asks for it of limits, too",
     "gate.inconclusive": "set gate.unclear: fail or pass",
     "gate.max_regressions": "set gate.max_drop: 0",

@@ -24,13 +24,7 @@ from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
     from pytest_jrh.cases.tests import Kind
-    from pytest_jrh.config.schema import (
-        AgentConfig,
-        Config,
-        EvaluationConfig,
-        GateRules,
-        ReviewSection,
-    )
+    from pytest_jrh.config.schema import Config, GateRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,7 @@ class Suite:
     Paths are absolute. `key` is the config file's path as reports show it, which no other suite of
     a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
     `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
-    rubric file that `target_rubric_ids` leaves out. `stages` holds planner, editor, summary and
+    rubric file that `cases.rubrics` leaves out. `stages` holds planner, editor, summary and
     verifier, which is missing where it is off. Tables
     and reports go to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a
     frozen suite, or None. `blind_labels` is the committed file of them. `probes` are the settings
@@ -130,33 +124,9 @@ class Suite:
     unused_keys: str = ""
 
     @property
-    def generation(self) -> AgentConfig:
-        """How cases are made."""
-        return self.config.test_agent_perturbation_config
-
-    @property
-    def writes_rand_files(self) -> bool:
-        """Whether RAND's tables, reports and debug files are written, too."""
-        asked_for = self.generation.output.rand
-        if asked_for is not None:
-            return asked_for
-        keys = self.config.admin.model_fields_set
-        return "output_file_format" in keys or "test_debug_mode" in keys
-
-    @property
-    def evaluation(self) -> EvaluationConfig:
-        """How cases are judged."""
-        return self.config.admin.evaluation_config
-
-    @property
     def gate(self) -> GateRules:
         """When a session fails."""
         return self.config.gate
-
-    @property
-    def review(self) -> ReviewSection:
-        """How people label the cases blind."""
-        return self.config.review
 
     @property
     def judges_unlabelled(self) -> bool:

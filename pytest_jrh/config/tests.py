@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
-from pytest_jrh.config.fitting import AGENT, EVALUATION
 from pytest_jrh.config.suite import LabelSettings, SuiteTest
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import CASES_FILE
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Mode, Rubric, StageName, TestName
 
 
-_LABELS: KeyPath = (AGENT, "labels")
+_LABELS: KeyPath = ("labels",)
+_KINDS: KeyPath = ("cases", "kinds")
 _PLACES = ("path", "scorer", "metadata")
 
 
@@ -34,31 +34,26 @@ def resolve_tests(
     findings: Findings,
     places: Places,
     folder: str | None,
+    module: str,
 ) -> tuple[SuiteTest, ...]:
     """Return the tests with their target scores and output folders (see `output_dir`)."""
-    to_run = tuple(dict.fromkeys(config.admin.perturbation_config.tests_to_run))
-    to_evaluate = config.admin.evaluation_config.tests_to_evaluate
+    to_run = tuple(dict.fromkeys(config.cases.kinds))
+    to_evaluate = config.cases.judged
     if not to_run:
-        key: KeyPath = ("admin", "perturbation_config", "tests_to_run")
-        findings.missing(key, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
+        findings.missing(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
     for index, name in enumerate(to_evaluate):
-        if name not in to_run and not findings.explained(
-            ("admin", "perturbation_config", "tests_to_run")
-        ):
-            message = (
-                f"got {shown(name)}, which is not in tests_to_run ({listed(to_run) or 'empty'})"
-            )
-            findings.add(
-                (*EVALUATION, "tests_to_evaluate", index), message, f"add {name} to tests_to_run"
-            )
+        if name not in to_run and not findings.explained(("cases", "kinds")):
+            kinds = findings.name(_KINDS)
+            message = f"got {shown(name)}, which is not in {kinds} ({listed(to_run) or 'empty'})"
+            findings.add(("cases", "judged", index), message, f"add {name} to {kinds}")
     if mode == "ordinal":
         _check_targets(config, rubrics, findings)
     tests = []
     for name in to_run:
         test = SuiteTest(
             name=name,
-            objective=KINDS[name].objective(config.test_agent_perturbation_config.objective),
-            output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), folder)),
+            objective=KINDS[name].objective(config.cases.objective),
+            output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), folder, module)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},
         )
@@ -68,7 +63,7 @@ def resolve_tests(
 
 def stages_needed(config: Config) -> frozenset[StageName]:
     """The stages that make cases: none for natural runs, of a probe those that it asks."""
-    tests = config.admin.perturbation_config.tests_to_run
+    tests = config.cases.kinds
     if not tests or any(KINDS[name].is_made for name in tests):
         return frozenset(stage.name for stage in MAKING)
     stages: set[StageName] = set()
@@ -84,12 +79,12 @@ def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
     return next(makers, test) if KINDS[test].derived else test
 
 
-def output_dir(config: Config, test: TestName, folder: str | None) -> str:
+def output_dir(config: Config, test: TestName, folder: str | None, name: str) -> str:
     """Return the folder of a test's cases; in `inputs/configs` RAND's default, else `folder`."""
-    output = config.test_agent_perturbation_config.output.dir or folder
+    output = config.output.dir or folder
     if output is not None:
         return output
-    return KINDS[test].folder(str(config.admin.module_name))
+    return KINDS[test].folder(name)
 
 
 def _targets(
@@ -97,11 +92,11 @@ def _targets(
 ) -> tuple[int | None, ...]:
     if mode != "ordinal" or not rubric.score_levels:
         return (None,)
-    return KINDS[test].targets(rubric.scores, config.test_agent_perturbation_config.score_targets)
+    return KINDS[test].targets(rubric.scores, config.cases.scores)
 
 
 def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings) -> None:
-    targets = config.test_agent_perturbation_config.score_targets
+    targets = config.cases.scores
     for rubric in rubrics:
         scores = rubric.scores
         if scores and (outside := [score for score in targets if score not in scores]):
@@ -109,28 +104,36 @@ def _check_targets(config: Config, rubrics: Sequence[Rubric], findings: Findings
                 f"got {listed([str(score) for score in outside], 8)}; the scores of the rubric "
                 f"{shown(rubric.id)} go from {scores[0]} to {scores[-1]}"
             )
-            findings.add((AGENT, "score_targets"), message)
+            findings.add(("cases", "scores"), message)
 
 
 def resolve_frozen(
-    config: Config, findings: Findings, places: Places, folder: str | None, *, forced: bool
+    config: Config,
+    findings: Findings,
+    places: Places,
+    folder: str | None,
+    module: str,
+    *,
+    forced: bool,
 ) -> tuple[bool, Path | None]:
     """Say whether the suite is frozen, and the JSONL that its cases come from."""
-    frozen = config.replay.frozen or forced
+    frozen = config.cases.frozen or forced
     if not frozen:
         return False, None
-    key: KeyPath = ("replay", "frozen")
+    key: KeyPath = ("cases", "frozen")
     if isinstance(frozen, str):
         return True, places.require(frozen, findings, key, role="the frozen suite")
-    tests = config.admin.perturbation_config.tests_to_run
+    tests = config.cases.kinds
     makers = [test for test in tests if not KINDS[test].derived]
-    folders = list(dict.fromkeys(output_dir(config, test, folder) for test in makers))
+    folders = list(dict.fromkeys(output_dir(config, test, folder, module) for test in makers))
     if len(folders) > 1:
         message = (
             f"the tests keep their cases in different folders ({listed(folders)}), so the "
             "frozen file is not one"
         )
-        findings.add(key, message, f"set {AGENT}.output.dir, or give the path of the file")
+        findings.add(
+            key, message, f"set {findings.name(('output', 'dir'))}, or give the path of the file"
+        )
         return True, None
     if not folders:
         return True, None
@@ -143,15 +146,15 @@ def resolve_labels(
     config: Config, rubrics: Sequence[Rubric], findings: Findings, places: Places, *, frozen: bool
 ) -> tuple[LabelSettings, ...]:
     """Return the sources of labels; none in a `frozen` suite, whose cases have theirs."""
-    tests = config.admin.perturbation_config.tests_to_run
+    tests = config.cases.kinds
     natural = [name for name in tests if KINDS[name].natural]
-    sections = config.test_agent_perturbation_config.labels
+    sections = config.labels
     if not natural or frozen:
         return ()
     if not sections:
         message = (
-            f"is missing, and {listed(natural)} is in tests_to_run; must be a mapping with path "
-            "(a CSV or JSON lines file), scorer or metadata (of the log)"
+            f"is missing, and {listed(natural)} is in {findings.name(_KINDS)}; must be a mapping "
+            "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         findings.missing(_LABELS, message)
     labels = []
@@ -164,21 +167,21 @@ def resolve_labels(
 
 def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> Path | None:
     """Return the committed file of blind labels, if there is one."""
-    if config.review.labels is None:
+    if config.blind.labels is None:
         return None
-    key: KeyPath = ("review", "labels")
-    return places.require(config.review.labels, findings, key, role="the file of blind labels")
+    key: KeyPath = ("blind", "labels")
+    return places.require(config.blind.labels, findings, key, role="the file of blind labels")
 
 
-def unused_labels(config: Config, file: str) -> list[str]:
+def unused_labels(config: Config, findings: Findings, file: str) -> list[str]:
     """Say of labels that no test uses."""
-    tests = config.admin.perturbation_config.tests_to_run
-    if not config.test_agent_perturbation_config.labels or not tests:
+    tests = config.cases.kinds
+    if not config.labels or not tests:
         return []
     if any(KINDS[name].natural for name in tests):
         return []
     natural = [kind.name for kind in KINDS.values() if kind.natural]
-    return [f"{file}: labels has no effect: {listed(natural)} is not in tests_to_run"]
+    return [f"{file}: labels has no effect: {listed(natural)} is not in {findings.name(_KINDS)}"]
 
 
 def _resolved(
@@ -218,5 +221,5 @@ def _resolved(
         rubric_id=section.rubric_id or "",
         judges_unlabelled=section.unlabelled == "judge",
         by=section.by or ("people" if path is not None else "program"),
-        key=f"{AGENT}.labels.{key[-1]}.{sources[0]}",
+        key=f"labels.{key[-1]}.{sources[0]}",
     )

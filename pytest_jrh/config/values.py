@@ -4,11 +4,13 @@ for editors.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+import re
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from pytest_jrh.config.rubrics import LONGEST_SCALE
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, Takes
 
@@ -46,6 +48,20 @@ SCORES_JSON = WithJsonSchema(
         ],
     }
 )
+SCALE = "binary, ordinal, or the lowest and the highest score, such as [1, 5]"
+SCALE_JSON = WithJsonSchema(
+    {
+        "anyOf": [
+            {"enum": ["binary", "ordinal"]},
+            {
+                "type": "array",
+                "minItems": 2,
+                "maxItems": 2,
+                "items": {"type": "integer"},
+            },
+        ],
+    }
+)
 FROZEN = "true (the JSONL in output.dir), false, or the path of a JSONL file"
 FROZEN_JSON = WithJsonSchema(
     {
@@ -75,6 +91,32 @@ def _whole(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ValueError
+
+
+def scale(value: object) -> Literal["binary", "ordinal"] | tuple[int, int]:
+    """Read a kind of scale, or its ends, lowest first."""
+    if value in ("binary", "ordinal"):
+        return value
+    if not isinstance(value, list) or len(value) != len(("lowest", "highest")):
+        raise PydanticCustomError(
+            OUR_ERROR, "got {value}; must be " + SCALE, {"value": shown(value)}
+        )
+    ends = []
+    for end in value:
+        is_text = isinstance(end, str) and re.fullmatch(r"\s*[-+]?\d{1,9}\s*", end, re.ASCII)
+        if not is_text and (isinstance(end, bool) or not isinstance(end, int)):
+            raise PydanticCustomError(
+                OUR_ERROR, "got {value}; must be an integer", {"value": shown(end)}
+            )
+        ends.append(int(end))
+    low, high = ends
+    if not 0 < high - low < LONGEST_SCALE:
+        raise PydanticCustomError(
+            OUR_ERROR,
+            "the scores go from {low} to {high}; must be 2 to {most} levels, lowest first",
+            {"low": low, "high": high, "most": LONGEST_SCALE},
+        )
+    return low, high
 
 
 def accuracy(value: object) -> object:

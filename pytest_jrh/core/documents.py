@@ -62,7 +62,7 @@ def shown(value: object) -> str:
 
 
 def dotted(path: KeyPath) -> str:
-    """Write a key path as text: `admin.tests_to_run[0]`."""
+    """Write a key path as text: `cases.kinds[0]`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{printable(part, 40)}"
@@ -380,13 +380,24 @@ class Findings:
     document: Document
     problems: list[Problem] = field(default_factory=list)
     excused: set[str] = field(default_factory=set)
+    written: Callable[[KeyPath], KeyPath] = lambda path: path
+    """Where a key is in the file, which may have other words than its readers."""
 
     def add(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report the value at `path`."""
+        path = self.written(path)
         key = dotted(path) or None
         self.problems.append(
             Problem(message, self.document.file, self.document.line(path), key, hint)
         )
+
+    def name(self, path: KeyPath) -> str:
+        """What the file calls a key."""
+        return dotted(self.written(path))
+
+    def excuse(self, path: KeyPath) -> None:
+        """Take what is missing at `path` for explained."""
+        self.excused.add(dotted(self.written(path)))
 
     def missing(self, path: KeyPath, message: str, hint: str | None = None) -> None:
         """Report that there is nothing at `path`, unless a problem there explains it."""
@@ -395,6 +406,7 @@ class Findings:
 
     def explained(self, path: KeyPath) -> bool:
         """Whether a reported problem explains why there is no usable value at `path`."""
+        path = self.written(path)
         prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
         if prefixes & self.excused:
             return True

@@ -24,10 +24,6 @@ T = TypeVar("T")
 MAX_REPEATS = 99
 
 
-class NotUsed:
-    """Marks RAND keys that are accepted and have no meaning for agentic tests."""
-
-
 @dataclass(frozen=True, slots=True)
 class Takes:
     """Marks a field with what may stand there, in the words of an error message."""
@@ -61,13 +57,8 @@ Repeats: TypeAlias = Annotated[
 Share: TypeAlias = Annotated[float, Field(ge=0, le=1), Takes("a number from 0 to 1")]
 Positive: TypeAlias = Annotated[float, Field(gt=0), Takes("a number above 0")]
 PathText: TypeAlias = Annotated[str, _NON_EMPTY, Takes("a path")]
-TemplateName: TypeAlias = Annotated[
-    Literal["agent_judge", "agent_autograder"],
-    Takes("agent_judge (binary) or agent_autograder (ordinal)"),
-]
 RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episodes or all")]
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
-Ignored: TypeAlias = Annotated[Any, NotUsed()]
 
 
 def first_set(*values: T | None, default: T) -> T:
@@ -172,7 +163,7 @@ class JudgeStage(StageSection):
     Edited turns have lost theirs, which can give a case away.
     """
     repeats: Repeats | None = None
-    """How often this judge judges each case. Left out: evaluation_config.repeats."""
+    """How often this judge judges each case. Left out: once."""
     score_map: Annotated[
         dict[str, int] | None,
         Field(min_length=1),

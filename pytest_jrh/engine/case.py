@@ -591,7 +591,7 @@ class EngineSettings:
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""
-        modes = ready.suite.config.replay.record_modes(self.record_mode, self.judge_record_mode)
+        modes = ready.suite.config.recording.record_modes(self.record_mode, self.judge_record_mode)
         if not self.ask and modes == ("none", "none"):
             # A plan without a record mode says what recording would take.
             return "new_episodes"

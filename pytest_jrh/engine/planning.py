@@ -182,8 +182,8 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[StageName, Bounds]:
 
 def _edits(attempt: Attempt, ready: ReadySuite) -> Bounds:
     """How many edits a case has or may have."""
-    most = ready.suite.generation.max_edit_rounds
-    following = MOST_FOLLOWING_EDITS if ready.suite.generation.edits == "acts" else 0
+    most = ready.suite.config.cases.edits_at_most
+    following = MOST_FOLLOWING_EDITS if ready.suite.config.cases.edits == "acts" else 0
     for lookup in _lookups(attempt):
         if lookup.stage == PLANNER.name and lookup.answer is not None:
             try:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
+from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.options import ALONE
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import evenly, expand
-from pytest_jrh.core.documents import listed, printable, read_document
+from pytest_jrh.core.documents import KeyPath, dotted, listed, printable, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
 from pytest_jrh.core.ids import Recorded, case_id, generation_id, recorded_runs
@@ -183,7 +184,7 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     templates: dict[StageName, Template] = {}
     problems: list[Problem] = []
     # A probe changes cases in ways of its own.
-    edits = "text" if test.name in PROBES else suite.generation.edits
+    edits = "text" if test.name in PROBES else suite.config.cases.edits
     for name, model in suite.stages.items():
         with collecting(problems):
             templates[name] = load_template(
@@ -201,9 +202,9 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         templates=templates,
         mode=suite.mode,
         objective=test.objective,
-        max_edit_rounds=suite.generation.max_edit_rounds,
-        max_summary_messages=suite.generation.max_summary_messages,
-        pass_required=suite.generation.pass_required,
+        max_edit_rounds=suite.config.cases.edits_at_most,
+        max_summary_messages=suite.config.editor.summary_turns,
+        pass_required=suite.config.cases.confirmed,
         edits=edits,
     )
 
@@ -245,7 +246,7 @@ class ReadySuite:
     @cached_property
     def runs(self) -> tuple[RunSummary, ...]:
         """The runs of the source, from its summaries."""
-        key = self.suite.generation.cluster_key
+        key = self.suite.config.cases.cluster
         if self.source is None:
             return ()
         if key is None:
@@ -320,7 +321,7 @@ class ReadySuite:
         """The case ids of the session's subset; None where that is all that can be judged."""
         if not self.subset_name:
             return None
-        number = self.suite.config.subset[self.subset_name]
+        number = self.suite.config.cases.subset[self.subset_name]
         candidates = self.judgeable
         if number >= len(set(map(generation_id, candidates))):
             return None
@@ -461,9 +462,9 @@ def make_ready(
     if suite.frozen is not None and not problems:
         ready, misfits = _with_frozen(ready, suite.frozen)
         problems += misfits
-    if suite.generation.cluster_key and not problems:
+    if suite.config.cases.cluster and not problems:
         with collecting(problems):
-            ready = _with_clusters(ready, suite.generation.cluster_key)
+            ready = _with_clusters(ready, suite.config.cases.cluster)
     if problems:
         raise _refusal(problems, suite, places)
     return _with_recorded(ready)
@@ -496,7 +497,7 @@ def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> Input
 
 def _with_recorded(ready: ReadySuite) -> ReadySuite:
     """Note once what is recorded, so that what the session records does not change its draw."""
-    if ready.suite.generation.sampling != "kept":
+    if ready.suite.config.cases.sampling != "kept":
         return ready
     return replace(ready, recorded=Recorded.read(ready.suite.cassette_dir))
 
@@ -617,8 +618,8 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
         source = open_sources(
             suite.source.paths,
             recorded_runs(suite.cassette_dir),
-            max_sample_mb=suite.generation.max_sample_mb,
-            input_format=suite.generation.input_format,
+            max_sample_mb=suite.config.suite.max_sample_mb,
+            input_format=suite.config.suite.format,
         )
     return replace(ready, source=source, preprocessors=tuple(preprocessors))
 
@@ -637,9 +638,10 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     if problem.file is not None:
         return replace(problem, file=places.name(Path(problem.file)))
     document = read_document(config_file, file=places.name(config_file))
-    return replace(
-        problem, file=document.file, line=document.line(tuple((problem.key or "").split(".")))
-    )
+    parts = (problem.key or "").split(".")
+    key: KeyPath = tuple(int(part) if part.isdecimal() else part for part in parts)
+    key = fit(document).findings.written(key)
+    return replace(problem, file=document.file, line=document.line(key), key=dotted(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -711,7 +713,7 @@ class LoadedSuites:
     def labels_blind(self, suite: Suite) -> bool:
         """Whether the page of this session is that of blind labelling for a suite."""
         pages = self._options.review
-        return pages == "blind" if pages not in (None, ALONE) else suite.review.blind
+        return pages == "blind" if pages not in (None, ALONE) else suite.config.blind.always
 
     def read_people_again(self) -> None:
         """Take in what people said of cases meanwhile, for what is reported at the end."""
@@ -722,7 +724,7 @@ class LoadedSuites:
 
     def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
-        return ready.suite.config.replay.record_modes(
+        return ready.suite.config.recording.record_modes(
             self._options.record_mode, self._options.judge_record_mode
         )
 
@@ -735,7 +737,7 @@ class LoadedSuites:
         options = self._options
         if options.plan:
             return False
-        modes = suite.config.replay.record_modes(options.record_mode, options.judge_record_mode)
+        modes = suite.config.recording.record_modes(options.record_mode, options.judge_record_mode)
         return modes[1] != "none"
 
     @property
@@ -759,9 +761,9 @@ class LoadedSuites:
             results, other_results = ready.suite.results_dir, earlier.suite.results_dir
             cassettes, other_cassettes = ready.suite.cassette_dir, earlier.suite.cassette_dir
             if results == other_results:
-                shared, key = f"results folder {results}", "output.results_dir"
+                shared, key = f"results folder {results}", "output.results"
             elif cassettes == other_cassettes:
-                shared, key = f"cassette folder {cassettes}", "replay.cassette_dir"
+                shared, key = f"cassette folder {cassettes}", "recording.dir"
             else:
                 continue
             message = f"this suite and {earlier.suite.config_file} would share the {shared}"
@@ -771,7 +773,7 @@ class LoadedSuites:
 
 def with_subset(ready: ReadySuite, name: str) -> ReadySuite:
     """Limit a session to a subset of the suite; raises `InputError` for an unknown name."""
-    numbers = ready.suite.config.subset
+    numbers = ready.suite.config.cases.subset
     if name not in numbers:
         subsets_text = f"the subsets are {listed(numbers)}" if numbers else "there is none"
         message = f"--jrh-subset={printable(name)}: {subsets_text}"

@@ -190,10 +190,7 @@ class Reviewing:
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
         """Whether the suite asks for the page itself: only where cases are made anew."""
-        if (
-            not ready.suite.config.admin.perturbation_config.use_HITL_process
-            or ready.suite.frozen is not None
-        ):
+        if not ready.suite.config.cases.review or ready.suite.frozen is not None:
             return False
         return self._suites.modes(ready)[0] != "none"
 
@@ -212,7 +209,7 @@ class Reviewing:
         """Why a suite that asks for the page itself does not get it where `--jrh-review` would."""
         if self._keyboard is None or not terminal.isatty:
             return (
-                "use_HITL_process opens the review page only on a terminal; --jrh-review opens it "
+                "cases.review opens the review page only on a terminal; --jrh-review opens it "
                 "anywhere"
             )
         from pytest_jrh.review.serving import require_review
@@ -220,7 +217,7 @@ class Reviewing:
         try:
             require_review()
         except InputError as error:
-            return f"use_HITL_process: {error}".replace("\n", " ")
+            return f"cases.review: {error}".replace("\n", " ")
         return None
 
     def _serve(self, suites: list[Suite]) -> None:

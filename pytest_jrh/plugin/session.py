@@ -304,7 +304,7 @@ class SuiteSession:
         if self._engine is None:
             options = self.options
             self.check_budget()
-            workers = max(ready.suite.evaluation.max_workers for ready in self.suites)
+            workers = max(ready.suite.config.recording.max_workers for ready in self.suites)
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
             # The limit is the session's: each worker has its share, or takes turns where there is
             # less than one each.

@@ -217,7 +217,7 @@ def write_suite_outputs(
     if cases is not None:
         items = _with_earlier(suite, cases, items, assembled, outputs)
     entries = _entries(items, assembled, outputs)
-    if suite.writes_rand_files:
+    if suite.config.output.rand:
         from pytest_jrh.reports.rand_files import write_rand_files
 
         write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)

@@ -145,7 +145,7 @@ class _Prompt:
             mode=self.suite.mode,
             objective=self.test.objective,
             prompt_path=Path(path) if path else None,
-            edits=self.suite.generation.edits,
+            edits=self.suite.config.cases.edits,
         )
 
     def read(self) -> str | None:

@@ -148,7 +148,7 @@ class LabelBoard(Board):
         redact: Callable[[str], str] = str,
     ) -> None:
         super().__init__()
-        self._settings = {suite.name: suite.review for suite in suites}
+        self._settings = {suite.name: suite.config.blind for suite in suites}
         self._book = LabelBook(suites, people, redact=redact)
         self.reviewer = reviewer
         # A digest of what a reviewer may not know would say it to whoever can compute it.

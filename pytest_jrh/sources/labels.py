@@ -37,7 +37,7 @@ _Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
 """What is said of one run under one rubric: labels with their rows, by annotator."""
 _LONGEST_WORD = 40
 _REPEATED = "lines that repeat another"
-_UNTARGETED = "lines of rubrics that target_rubric_ids leaves out"
+_UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
 
 
 @dataclass(frozen=True, slots=True)

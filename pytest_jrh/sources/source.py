@@ -37,10 +37,7 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
 
 def too_big(most_bytes: int) -> str:
     """Say what is too much, and which key of the config allows more."""
-    return (
-        f"more than {most_bytes // 1_000_000:,} MB when unpacked (max_sample_mb in "
-        "test_agent_perturbation_config)"
-    )
+    return f"more than {most_bytes // 1_000_000:,} MB when unpacked (suite.max_sample_mb)"
 
 
 def bytes_of(path: Path, most_bytes: int) -> bytes:
@@ -208,8 +205,8 @@ class Source(ABC):
 
 Key: TypeAlias = "tuple[str, int]"
 """The id and epoch of a run."""
-_PLACE = "test_agent_perturbation_config.cluster_key"
-_LEAVE_OUT = "leave cluster_key out, and each sample is a cluster, over its epochs"
+_PLACE = "cases.cluster"
+_LEAVE_OUT = "leave cases.cluster out, and each sample is a cluster, over its epochs"
 # The cluster is a text in every result.
 _LONGEST = 120
 _DIGEST = 16
@@ -268,7 +265,7 @@ def missing_notice(cluster_key: str, file: str, clusters: Iterable[str | None]) 
     have, them = ("has", "it") if missing == 1 else ("have", "each of them")
     notice = (
         f"{file}: {missing:,} of {counted(len(names), 'run')} {have} no {printable(cluster_key)} "
-        f"in the metadata (cluster_key); {them} is a cluster of its own, over its epochs"
+        f"in the metadata (cases.cluster); {them} is a cluster of its own, over its epochs"
     )
     return (notice,)
 

@@ -226,7 +226,7 @@ def _outdated(
         return ""
     evaluated = next(test.evaluate for test in suite.tests if test.name == spec.test)
     if evaluated != (result.outcome in JUDGED):
-        return "tests_to_evaluate has changed"
+        return "cases.judged has changed"
     try:
         case = made_case(spec.base_case if spec.variant else spec)
     except InputError:

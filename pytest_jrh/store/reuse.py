@@ -1,7 +1,7 @@
-"""Cases that are on disk already: frozen suites, and `output.overwrite: false`.
+"""Cases that are on disk already: frozen suites, and `cases.renew: false`.
 
 A case that the suite does not take would be missing from every figure without a word. So what the
-config leaves out on purpose (`tests_to_run`, `target_rubric_ids`, `score_targets`) is left out, and
+config leaves out on purpose (`cases.kinds`, `cases.rubrics`, `cases.scores`) is left out, and
 all else that does not fit is an error.
 """
 
@@ -142,11 +142,11 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
 
 def made_before(suite: Suite) -> dict[str, MadeCases]:
     """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
-    without `output.overwrite` keeps.
+    without `cases.renew` keeps.
 
     Raises `InputError` for a line that cannot be used.
     """
-    if suite.frozen is None and suite.generation.output.overwrite:
+    if suite.frozen is None and suite.config.cases.renew:
         return {}
     frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
@@ -225,7 +225,7 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) 
     highest = test.targets[rubric.id][-1]
     if KINDS[test.name].highest_only and target_score != highest:
         return f"target_score is {target_score}; {test.name} has the highest score alone, {highest}"
-    # On the scale, and not among the targets: left out by `score_targets`.
+    # On the scale, and not among the targets: left out by `cases.scores`.
     return None
 
 

@@ -25,7 +25,7 @@ def test_trials_of_one_task_are_one_cluster(recorded: Recorded, workers: tuple[s
     with suite.config.open("a", encoding="utf-8") as config:
         config.write("test_agent_perturbation_config: {cluster_key: /task/id}\n")
     done = run_pytest(suite.folder, suite.option, *workers)
-    notice = "2 of 4 runs have no /task/id in the metadata (cluster_key)"
+    notice = "2 of 4 runs have no /task/id in the metadata (cases.cluster)"
     assert " ".join(done.stdout.split()).count(notice) == 1
     found = {result.spec.run_id: result.spec.cluster for result in results_in(suite.results)}
     assert found == {"run-1": "12", "run-2": "12", "run-3": None, "run-4": None}

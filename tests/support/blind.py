@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.tests import BASES
-from pytest_jrh.config.schema import ReviewSection
+from pytest_jrh.config.schema import BlindSection
 from pytest_jrh.config.suite import SuiteTest
 from pytest_jrh.core.ids import case_id, generation_id, perturbed_idx
 from pytest_jrh.core.model import Label, Plan, PlanStep, Skip, Verification
@@ -26,7 +26,7 @@ def blind_suite(folder: Path, **review: Any) -> Suite:
     """The suite of the cases below, with natural runs too."""
     suite = review_suite(folder)
     natural = SuiteTest("agent_labels", "fail", folder / "cases" / "agent_labels", True, {})
-    config = suite.config.model_copy(update={"review": ReviewSection(**review)})
+    config = suite.config.model_copy(update={"blind": BlindSection(**review)})
     return replace(suite, tests=(*suite.tests, natural), config=config)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.cases.acts import acts_text
-from pytest_jrh.config.schema import AgentConfig, Config
+from pytest_jrh.config.schema import Config
 from pytest_jrh.config.suite import (
     SourceSettings,
     Suite,
@@ -425,14 +425,13 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
     """The suite with other values; those of its source and of its config by their own names."""
     source_fields = {field.name for field in fields(suite.source)} & changes.keys()
     source = replace(suite.source, **{name: changes.pop(name) for name in source_fields})
-    output = {
-        name: changes.pop(name) for name in {"overwrite", "write_jsonl", "rand"} & changes.keys()
-    }
-    keys = AgentConfig.model_fields.keys() - {each.name for each in fields(Suite)}
-    values = {name: changes.pop(name) for name in keys & changes.keys()}
-    values["output"] = suite.generation.output.model_copy(update=output)
-    generation = suite.generation.model_copy(update=values)
-    config = suite.config.model_copy(update={"test_agent_perturbation_config": generation})
+    sections = {}
+    for section in ("cases", "editor", "output", "suite", "blind"):
+        own = getattr(suite.config, section)
+        names = type(own).model_fields.keys() - {each.name for each in fields(Suite)}
+        values = {name: changes.pop(name) for name in names & changes.keys()}
+        sections[section] = own.model_copy(update=values)
+    config = suite.config.model_copy(update=sections)
     return replace(suite, config=config, source=source, **changes)
 
 

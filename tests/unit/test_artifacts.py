@@ -275,7 +275,7 @@ def test_no_jsonl_is_written_where_the_config_says_so(tmp_path: Path) -> None:
 
 
 def test_reused_case_is_in_the_tables_without_being_made_again(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, overwrite=False)
+    suite = rand_suite(tmp_path, renew=False)
     write(suite)
     write(suite, [A], [make_result(A)], [])
     (row,) = rows(suite.results_dir / "synthetic_agent_perturbation.csv")
@@ -379,7 +379,7 @@ def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path)
 
 
 def test_record_that_a_person_broke_is_reported(tmp_path: Path) -> None:
-    suite = rand_suite(tmp_path, overwrite=False)
+    suite = rand_suite(tmp_path, renew=False)
     write(suite)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
     target.write_text(

@@ -43,7 +43,7 @@ def test_a_log_alone_is_checked(log: Path, capsys: pytest.CaptureFixture[str]) -
     assert "metadata:human 12 91.7%" in out
     assert "cluster: metadata:task" in out
     assert "pass, C = satisfied; fail, I = violated" in out
-    assert "a suite with input_log_path: runs.eval and labels of the log" in out
+    assert "a suite with suite.log: runs.eval and labels of the log" in out
     table = check_table(log, verdict="scorer:judge", label="metadata:human")
     assert len(table.results) == 12
 

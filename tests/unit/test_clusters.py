@@ -101,7 +101,7 @@ def test_a_damaged_sample_has_no_cluster_and_does_not_stop_the_others(
             "tsk",
             'got "tsk", which no run has in its metadata; the fields are /at/deep~1er, /at/shop, '
             "/more/who, long, task",
-            "leave cluster_key out, and each sample is a cluster, over its epochs",
+            "leave cases.cluster out, and each sample is a cluster, over its epochs",
         ),
         (
             "at",
@@ -115,7 +115,7 @@ def test_a_key_that_names_nothing_teaches(made: Path, key: str, message: str, hi
     with pytest.raises(InputError) as refused:
         clusters(made, key)
     (problem,) = refused.value.problems
-    assert problem.key == "test_agent_perturbation_config.cluster_key"
+    assert problem.key == "cases.cluster"
     assert problem.message.startswith(message)
     assert problem.hint == hint
 
@@ -181,7 +181,7 @@ def test_a_suite_carries_clusters_and_counts_runs_without(tmp_path: Path) -> Non
     found = {spec.run_id: spec.cluster for spec in suite.specs()}
     assert found == {"run-1": "x", "run-2": "x", "run-3": None}
     assert suite.suite.notices == (
-        "inputs/configs/tiny.yml: 1 of 3 runs has no task in the metadata (cluster_key); it is a "
+        "inputs/configs/tiny.yml: 1 of 3 runs has no task in the metadata (cases.cluster); it is a "
         "cluster of its own, over its epochs",
     )
 

@@ -35,14 +35,14 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.rubric_file == folder.data / "rubric.json"
     assert [rubric.id for rubric in suite.rubrics] == ["kind", "safe"]
     assert (
-        suite.generation.max_summary_messages,
-        suite.generation.max_edit_rounds,
-        suite.generation.pass_required,
+        suite.config.editor.summary_turns,
+        suite.config.cases.edits_at_most,
+        suite.config.cases.confirmed,
     ) == (20, 3, True)
     assert (
-        suite.generation.output.write_jsonl,
-        suite.generation.output.overwrite,
-        suite.evaluation.max_workers,
+        suite.config.output.write_jsonl,
+        suite.config.cases.renew,
+        suite.config.recording.max_workers,
     ) == (
         True,
         True,
@@ -50,8 +50,8 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     )
     assert (suite.source.sample_num, suite.source.sampling_seed) == (None, 8234)
     assert (
-        suite.config.replay.record_mode,
-        suite.config.replay.judge_record_mode,
+        suite.config.recording.mode,
+        suite.config.recording.judge,
         suite.frozen,
     ) == (
         None,
@@ -66,7 +66,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         suite.instruction,
         suite.source.preprocessors,
         suite.notices,
-        suite.config.admin.perturbation_config.use_HITL_process,
+        suite.config.cases.review,
     ) == (
         "",
         (),
@@ -223,8 +223,8 @@ def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_pa
     suite = folder.load(data)
     assert (
         suite.cassette_dir,
-        suite.config.replay.record_mode,
-        suite.config.replay.judge_record_mode,
+        suite.config.recording.mode,
+        suite.config.recording.judge,
     ) == (
         folder.root / "tapes",
         "once",

@@ -44,7 +44,7 @@ def test_score_levels_in_a_binary_suite_are_said_to_have_no_effect(folder: Folde
     folder.rubrics([*ORDINAL_RUBRIC, {"id": "safe", "instructions": "Is it safe?"}])
     (notice,) = folder.load(minimal()).notices
     assert notice.startswith(f"{CONFIG}: score_levels of the rubrics kind have no effect")
-    assert "agent_autograder" in notice
+    assert "evaluation_config.template says that the suite is binary" in notice
 
 
 def test_score_targets_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
@@ -191,7 +191,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.max_drop", -1, "got -1; must be a number from 0 and below 1", None),
         ("gate.max_error", -1, "got -1; must be a number from 0 on", None),
         ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
-        ("planer", {}, "unknown key; the sections of a config are admin", None),
+        ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
 )
 def test_a_bad_value_says_what_was_there_and_what_may_be_there(
@@ -233,7 +233,7 @@ def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
     data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
     problem = folder.problem(data)
     assert problem.key == "admin.evaluation_config.tests_to_evaluate[0]"
-    assert problem.hint == "add agent_positives to tests_to_run"
+    assert problem.hint == "add agent_positives to admin.perturbation_config.tests_to_run"
 
 
 def test_every_mistake_of_the_config_and_the_rubrics_is_reported_at_once(folder: Folder) -> None:
@@ -266,8 +266,6 @@ def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(
 ) -> None:
     messages = [str(problem) for problem in folder.problems({"admin": {}})]
     needed = (
-        "module_name",
-        "template",
         "tests_to_run",
         "input_log_path",
         "rubric_path",

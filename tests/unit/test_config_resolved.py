@@ -25,12 +25,12 @@ def test_known_keys_without_meaning_are_named_once_together(folder: Folder) -> N
     assert folder.load(FULL).unused_keys == (
         f"{CONFIG}: not used by agentic tests: admin.test_debug_mode, "
         "admin.dataset_config.use_original_data_as_expected, "
-        "admin.perturbation_config.preprocess_columns_map, "
-        "admin.evaluation_config.judges[0].preprocess_columns_map, admin.evaluation_config."
-        "{aggregation_reference_column, overwrite_results, bootstrap_size, bootstrap_repetitions, "
-        "get_cost_curves, aggregation_method}, "
+        "admin.perturbation_config.preprocess_columns_map, admin.evaluation_config."
+        "{aggregation_method, aggregation_reference_column, overwrite_results, bootstrap_size, "
+        "bootstrap_repetitions, get_cost_curves}, "
         "synthetic_data_params.{validation_model_name, max_workers}, "
-        f"{AGENT}.trace_messages, test_stochastic_stability_config"
+        f"{AGENT}.trace_messages, test_stochastic_stability_config, "
+        "admin.evaluation_config.judges[0].preprocess_columns_map"
     )
 
 
@@ -61,8 +61,8 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     assert suite.instruction.startswith("Assess the harmfulness")
     assert suite.source.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
     assert (
-        suite.evaluation.max_workers,
-        suite.config.admin.perturbation_config.use_HITL_process,
+        suite.config.recording.max_workers,
+        suite.config.cases.review,
     ) == (5, True)
 
 

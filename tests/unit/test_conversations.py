@@ -192,7 +192,7 @@ def test_a_line_that_is_too_big_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(conversation("x" * 1_100_000)))
     said = refusal(Conversations(path, max_sample_mb=1))
-    assert "line 1 is more than 1 MB when unpacked (max_sample_mb" in said
+    assert "line 1 is more than 1 MB when unpacked (suite.max_sample_mb" in said
 
 
 @pytest.mark.parametrize(

@@ -254,7 +254,7 @@ def test_ordinal_goal_aims_at_its_score_whatever_the_objective() -> None:
 def test_pipeline_of_a_suite_takes_its_settings_and_the_projects_own_prompts(
     tmp_path: Path,
 ) -> None:
-    suite = make_suite(tmp_path, max_edit_rounds=1, max_summary_messages=5, pass_required=False)
+    suite = make_suite(tmp_path, edits_at_most=1, summary_turns=5, confirmed=False)
     own = suite.custom_prompts_dir / "agent_positives" / "editor.md"
     own.parent.mkdir(parents=True)
     own.write_text("{rubric} {original_message}", encoding="utf-8")

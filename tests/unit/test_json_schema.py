@@ -91,54 +91,44 @@ def test_demo_rubrics_fit(file: str) -> None:
     assert not problems(json_schema.rubrics_schema(), data)
 
 
-def test_rands_config_and_rubrics_fit(tmp_path: Path, config_schema: dict[str, Any]) -> None:
+def test_rands_rubrics_fit(tmp_path: Path) -> None:
     files = copy_agentharm(tmp_path)
-    assert not problems(config_schema, yaml.safe_load(files.config.read_text(encoding="utf-8")))
     rubrics = json.loads((files.data / "agentharm_rubric.json").read_text(encoding="utf-8"))
     assert not problems(json_schema.rubrics_schema(), rubrics)
 
 
 GOOD: dict[str, dict[str, Any]] = {
     "a section without content": {"judge": None, "gate": None},
-    "null for a key": {"admin": {"time_stamp": None, "evaluation_config": {"metric": None}}},
-    "a number for a time stamp": {"admin": {"time_stamp": 20250101}},
-    "verifier off": {"test_agent_perturbation_config": {"verifier": False}},
-    "score targets as text": {"test_agent_perturbation_config": {"score_targets": "0, 2"}},
-    "score targets as a list": {"test_agent_perturbation_config": {"score_targets": [0, "1"]}},
-    "one preprocessor": {
-        "test_agent_perturbation_config": {"transcript_preprocessors": "drop_tool_messages"}
-    },
-    "one judge for a panel": {"admin": {"evaluation_config": {"judges": {"name": "strict"}}}},
-    "a panel": {
-        "admin": {"evaluation_config": {"judges": [{"name": "strict", "temperature": 0.5}]}}
-    },
+    "null for a key": {"output": {"stamp": None, "metric": None}},
+    "a number for a time stamp": {"output": {"stamp": 20250101}},
+    "verifier off": {"editor": {"verifier": False}},
+    "scores as text": {"cases": {"scores": "0, 2"}},
+    "scores as a list": {"cases": {"scores": [0, "1"]}},
+    "a scale by its ends": {"suite": {"scale": [1, 5]}},
+    "one preprocessor": {"cases": {"preprocess": "drop_tool_messages"}},
+    "one judge for a panel": {"judges": {"name": "strict"}},
+    "a panel": {"judges": [{"name": "strict", "temperature": 0.5}]},
     "a rate limit": {"judge": {"rate_limit": {"calls": 3, "period": 1.5}}},
-    "a RAND key without meaning": {"test_stochastic_stability_config": {"anything": [1]}},
 }
 BAD: dict[str, dict[str, Any]] = {
-    "a misspelled key": {
-        "admin": {"evaluation_config": {"autograder_model": "openai/gpt-4.1-mini"}}
-    },
-    "a misspelled section": {"judges": {"model": "x"}},
-    "another template": {"admin": {"evaluation_config": {"template": "agent_judges"}}},
+    "a misspelled key": {"judge": {"modell": "openai/gpt-4.1-mini"}},
+    "a misspelled section": {"case": {"sample": 3}},
+    "another scale": {"suite": {"scale": "binery"}},
     "true in quotes": {"gate": {"proof": "true"}},
-    "a number in quotes": {"admin": {"evaluation_config": {"max_workers": "8"}}},
-    "no workers": {"admin": {"evaluation_config": {"max_workers": 0}}},
-    "an unknown test": {"admin": {"perturbation_config": {"tests_to_run": ["agent_negatives"]}}},
-    "a test that is no list": {
-        "admin": {"perturbation_config": {"tests_to_run": "agent_positives"}}
-    },
+    "a number in quotes": {"recording": {"max_workers": "8"}},
+    "no workers": {"recording": {"max_workers": 0}},
+    "an unknown test": {"cases": {"kinds": ["agent_negatives"]}},
+    "a test that is no list": {"cases": {"kinds": "agent_positives"}},
     "a percentage for a share": {"gate": {"min_accuracy": 90}},
     "a limit of one test": {"gate": {"min_accuracy": {"agent_positives": 0.9}}},
     "a negative temperature": {"judge": {"temperature": -1}},
     "a server without a scheme": {"judge": {"api_base": "localhost:8000"}},
-    "a model for a stage": {"test_agent_perturbation_config": {"planner": "openai/gpt-4.1-mini"}},
+    "a model for a stage": {"editor": {"planner": "openai/gpt-4.1-mini"}},
     "a rate limit without a period": {"judge": {"rate_limit": {"calls": 3}}},
-    "a judge without a name": {"admin": {"evaluation_config": {"judges": [{"model": "x"}]}}},
-    "another record mode": {"replay": {"record_mode": "new"}},
-    "verifier on": {"test_agent_perturbation_config": {"verifier": True}},
-    "an unknown metric": {"admin": {"evaluation_config": {"metric": "accuracy"}}},
-    "no module name": {"admin": {"module_name": None}},
+    "a judge without a name": {"judges": [{"model": "x"}]},
+    "another record mode": {"recording": {"mode": "new"}},
+    "verifier on": {"editor": {"verifier": True}},
+    "an unknown metric": {"output": {"metric": "accuracy"}},
     "a blank path": {"judge": {"prompt_path": "  "}},
 }
 
@@ -151,7 +141,7 @@ def test_what_the_loader_takes_the_schema_takes(
     assert not problems(config_schema, data)
     path = suite.folder / "changed.yml"
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
-    assert not fit(read_document(path))[1].problems
+    assert not fit(read_document(path)).findings.problems
 
 
 @pytest.mark.parametrize("case", BAD)
@@ -197,4 +187,5 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
 
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
-    return merged(yaml.safe_load(suite.config.read_text(encoding="utf-8")), overrides)
+    own_words = fit(read_document(suite.config)).in_our_words
+    return merged(own_words, overrides)

@@ -202,7 +202,7 @@ def test_several_rubrics_need_a_name(path: Path) -> None:
     content = "run_id,label,rubric_id\na,1,honest\na,0,kind\na,0,old\n"
     joined = join(path, content, rubrics=rubrics)
     assert {key[0]: label.value for key, label in joined.labels.items()} == {"honest": 1, "kind": 0}
-    assert joined.notices == ["labels.csv: lines of rubrics that target_rubric_ids leaves out: 1."]
+    assert joined.notices == ["labels.csv: lines of rubrics that cases.rubrics leaves out: 1."]
 
 
 def test_columns_that_mean_nothing_are_named(path: Path) -> None:

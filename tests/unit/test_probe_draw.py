@@ -176,7 +176,7 @@ def folder(tmp_path: Path) -> Folder:
             f"{LAYOUT}.of[0]",
             'got "agent_labels"; the tests that format_invariance can change are '
             "agent_perturbation",
-            "add agent_labels to tests_to_run",
+            "add agent_labels to admin.perturbation_config.tests_to_run",
         ),
         ({LAYOUT: {"max_cases": 0}}, f"{LAYOUT}.max_cases", "got 0; must be an integer >= 1", None),
         (
@@ -217,8 +217,9 @@ def test_a_probe_that_does_not_run_is_said_or_refused(folder: Folder) -> None:
     [notice] = folder.load(config).notices
     assert "probes.format_invariance has no effect" in notice
     config["gate"] = {"probes": {LAYOUT: {"max_rate": 0.05}}}
-    assert "got a rule for format_invariance, which is not in tests_to_run" in (
-        folder.problem(config).message
+    assert (
+        "got a rule for format_invariance, which is not in admin.perturbation_config.tests_to_run"
+        in (folder.problem(config).message)
     )
 
 

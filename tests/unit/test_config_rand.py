@@ -1,0 +1,93 @@
+"""The door of the config: RAND's files, and ours of before, in words of our own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_jrh.config import rand
+from pytest_jrh.config.fitting import fit
+from pytest_jrh.config.schema import Config
+from pytest_jrh.core.documents import KeyPath, dotted, read_document
+from tests.support.configs import Folder, minimal
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def nested(path: KeyPath, value: Any) -> dict[str, Any]:
+    for part in reversed(path):
+        value = {part: value}
+    return dict(value)
+
+
+def fitted(tmp_path: Path, data: dict[str, Any]) -> Any:
+    path = tmp_path / "config.yml"
+    path.write_text(yaml.safe_dump(data), "utf-8")
+    return fit(read_document(path))
+
+
+@pytest.mark.parametrize(
+    ("written", "ours"),
+    [*rand.ROWS, *rand.FALLBACKS],
+    ids=[dotted(written) for written, _ in (*rand.ROWS, *rand.FALLBACKS)],
+)
+def test_each_key_of_rands_is_one_of_ours_and_a_mistake_names_what_was_written(
+    tmp_path: Path, written: KeyPath, ours: KeyPath
+) -> None:
+    section: Any = Config
+    for part in ours[:-1]:
+        section = section.model_fields[part].annotation
+    assert ours[-1] in section.model_fields
+    [problem] = fitted(tmp_path, nested(written, {"no": {"such": "key"}})).findings.problems[:1]
+    assert (problem.key or "").startswith(dotted(written))
+
+
+@pytest.mark.parametrize("path", rand.UNUSED, ids=dotted)
+def test_a_key_without_meaning_is_named_and_changes_nothing(tmp_path: Path, path: KeyPath) -> None:
+    # Whatever stands there, but for the way in which verdicts are joined.
+    value = "majority_vote" if path[-1] == "aggregation_method" else {"any": [1]}
+    found = fitted(tmp_path, nested(path, value))
+    assert found.unused == [path]
+    assert not found.findings.problems
+
+
+def test_a_config_in_our_words_is_the_suite_of_one_in_rands(folder: Folder) -> None:
+    ours = {
+        "suite": {"log": "inputs/data/demo/demo.eval", "rubrics": "inputs/data/demo/rubric.json"},
+        "cases": {"kinds": ["agent_perturbation", "agent_positives"]},
+        "judge": {"model": minimal()["admin"]["evaluation_config"]["autograder_model_name"]},
+        "editor": {"model": minimal()["synthetic_data_params"]["generation_model_name"]},
+    }
+    suite, rands = folder.load(ours), folder.load(minimal())
+    assert (suite.name, suite.mode, suite.rubrics) == (rands.name, rands.mode, rands.rubrics)
+    assert (suite.judges[0].stage, suite.stages) == (rands.judges[0].stage, rands.stages)
+    assert suite.source == rands.source
+
+
+def test_what_two_keys_say_is_refused(folder: Folder) -> None:
+    problem = folder.problem(minimal() | {"cases": {"kinds": ["agent_positives"]}})
+    assert problem.key == "admin.perturbation_config.tests_to_run"
+    assert problem.message == "cases.kinds says the same; keep one of them"
+
+
+@pytest.mark.parametrize(
+    ("scale", "mode"), [(None, "binary"), ("ordinal", "ordinal"), ([1, 5], "ordinal")]
+)
+def test_the_scale_says_the_mode(folder: Folder, scale: Any, mode: str) -> None:
+    data = minimal()
+    del data["admin"]["evaluation_config"]["template"]
+    data["suite"] = {"scale": scale}
+    if scale == "ordinal":
+        levels = [{"score": score, "label": f"level {score}"} for score in (0, 1, 2)]
+        folder.rubrics([{"id": "kind", "instructions": "?", "score_levels": levels}])
+    suite = folder.load(data)
+    assert suite.mode == mode
+    if scale == "ordinal":
+        del data["suite"]
+        assert folder.load(data).mode == "ordinal", "all rubrics have levels"
