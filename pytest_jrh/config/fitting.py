@@ -1,7 +1,4 @@
-"""From a parsed file to a `Config`: pydantic's errors in our own words.
-
-What does not fit is reported and left out, so that the rest can be checked in the same run.
-"""
+"""From a parsed file to a `Config`: pydantic's errors in our own words."""
 
 from __future__ import annotations
 
@@ -42,7 +39,6 @@ _AS_WRITTEN: tuple[KeyPath, ...] = (
     ("output", "stamp"),
     ("cases", "rubrics"),
 )
-_ROUNDS = 20
 # The names of RAND's tests that are not agentic; some exist in numbered or named variants.
 _RAND_TESTS = (
     "answer_ambiguity",
@@ -57,8 +53,8 @@ _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
 class Fitted(NamedTuple):
-    """A config as far as it fits, what does not, and its keys without meaning here; `is_rands` says
-    that it is in RAND's words, or in ours of before.
+    """A config, what is found in it, and its keys without meaning here; `is_rands` says that it is
+    in RAND's words, or in ours of before.
     """
 
     config: Config
@@ -69,7 +65,7 @@ class Fitted(NamedTuple):
 
 
 def fit(document: Document) -> Fitted:
-    """Return the config as far as it fits, and what does not; raises InputError if it is none."""
+    """Return the config; raises InputError with all that does not fit."""
     findings = Findings(document, list(document.problems))
     if not isinstance(document.data, dict):
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
@@ -78,17 +74,15 @@ def fit(document: Document) -> Fitted:
     converted = rand.convert(as_written, findings)
     is_rands = not as_written.keys().isdisjoint(rand.SECTIONS)
     findings.written = partial(rand.written_key, written=converted.written, is_rands=is_rands)
-    data = converted.data
-    for _ in range(_ROUNDS):
-        try:
-            return Fitted(Config.model_validate(data), findings, converted.unused, is_rands, data)
-        except ValidationError as error:
-            details = error.errors(include_url=False, include_context=False)
-            for detail in details:
-                _report(detail, findings)
-            for detail in sorted(details, key=lambda detail: _order(detail["loc"]), reverse=True):
-                _drop(data, detail["loc"])
-    raise InputError(findings.problems)
+    try:
+        config = Config.model_validate(converted.data)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_context=False):
+            _report(detail, findings)
+        config = None
+    if config is None or findings.problems:
+        raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
+    return Fitted(config, findings, converted.unused, is_rands, converted.data)
 
 
 def _as_written(document: Document) -> dict[str, Any]:
@@ -103,31 +97,6 @@ def _as_written(document: Document) -> dict[str, Any]:
     return data
 
 
-def _order(path: KeyPath) -> list[tuple[bool, int, str]]:
-    return [
-        (isinstance(part, int), part, "") if isinstance(part, int) else (False, 0, part)
-        for part in path
-    ]
-
-
-def _drop(data: Any, path: KeyPath) -> None:
-    """Remove the value at `path`, or the nearest thing around it that is there."""
-    holders: list[tuple[Any, str | int]] = []
-    node = data
-    for part in path:
-        if isinstance(node, dict):
-            inside = part in node
-        else:
-            inside = isinstance(part, int) and isinstance(node, list)
-        if not inside or (isinstance(node, list) and isinstance(part, int) and part >= len(node)):
-            break
-        holders.append((node, part))
-        node = node[part]
-    if holders:
-        parent, part = holders[-1]
-        del parent[part]
-
-
 def _report(detail: ErrorDetails, findings: Findings) -> None:
     path: KeyPath = detail["loc"]
     value = detail["input"]
@@ -136,7 +105,7 @@ def _report(detail: ErrorDetails, findings: Findings) -> None:
             _unknown_key(path, findings)
         case "missing":
             _, field = _lookup(path)
-            findings.missing(path, f"is missing; must be {_says(field) or 'given'}")
+            findings.add(path, f"is missing; must be {_says(field) or 'given'}")
         case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
             _not_a_section(path, value, findings)
         case kind if kind == OUR_ERROR:
@@ -156,12 +125,8 @@ def _unknown_key(path: KeyPath, findings: Findings) -> None:
     key = str(path[-1])
     match_ = nearest(key, names)
     hint = is_nearest(match_, "key")
-    if match_:
-        findings.excuse((*path[:-1], match_))
     if homes := [home for home in _homes(key) if home != path]:
         hint = f"it belongs to {' or '.join(dotted(findings.written(home)) for home in homes)}"
-        for home in homes:
-            findings.excuse(home)
     elif issubclass(section, StageSection) and _KEY_WORDS.search(key):
         hint = "keys come from the environment, such as OPENAI_API_KEY; a config never holds one"
     section_path = dotted(findings.written(path[:-1]))

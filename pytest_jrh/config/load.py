@@ -194,7 +194,7 @@ def _rubrics(config: Config, override: Path | None, findings: Findings, places: 
     elif config.suite.rubrics:
         path = places.require(config.suite.rubrics, findings, key, role="the rubric file")
     else:
-        findings.missing(key, f"no rubrics are named; set {findings.name(key)}")
+        findings.add(key, f"no rubrics are named; set {findings.name(key)}")
     if path is None:
         return _Rubrics()
     file = places.name(path)
@@ -202,11 +202,7 @@ def _rubrics(config: Config, override: Path | None, findings: Findings, places: 
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
     untargeted = frozenset(rubric.id for rubric in everything) - {rubric.id for rubric in rubrics}
     scale = config.suite.scale
-    is_wrong = scale is None and findings.explained(("suite", "scale"))
-    if is_wrong:
-        # That rubrics without levels have no scale is no mistake of its own.
-        rubrics = [rubric for rubric in rubrics if rubric.score_levels]
-    if is_wrong or resolve.mode_of(config, rubrics) == "ordinal":
+    if resolve.mode_of(config, rubrics) == "ordinal":
         ends = scale if isinstance(scale, tuple) else None
         rubrics, scale_problems = with_scales(rubrics, ends, file=file)
         problems = [*problems, *scale_problems]
@@ -225,7 +221,7 @@ def _logs(
     key: KeyPath = ("suite", "log")
     names = config.suite.log or ()
     if not names and required:
-        findings.missing(key, f"no log is named; set {findings.name(key)}")
+        findings.add(key, f"no log is named; set {findings.name(key)}")
     logs: dict[Path, None] = {}
     for index, relative in enumerate(names):
         if not required:
@@ -405,10 +401,10 @@ def _judge_stage(
     kind: JudgeKind,
 ) -> StageModel:
     model = (settings.model or general) if kind.asks_model else settings.model
-    if model is None and kind.asks_model and not findings.explained((*key, "model")):
+    if model is None and kind.asks_model:
         of_all: KeyPath = ("models", "judge")
         message = f"no model for the judge; set judge.model, or {findings.name(of_all)}"
-        findings.missing(of_all, message)
+        findings.once(of_all, message)
     settings = settings.model_copy(update={"model": model})
     return _built(JUDGE.name, settings, findings, places, key)
 
@@ -417,13 +413,13 @@ def _stage(
     name: StageName, settings: StageSection, general: str | None, findings: Findings, places: Places
 ) -> StageModel:
     key: KeyPath = (name,) if name == EDITOR.name else (EDITOR.name, name)
-    if settings.model is None and general is None and not findings.explained((*key, "model")):
+    if settings.model is None and general is None:
         of_all: KeyPath = ("models", "cases")
         message = (
             f"no model for the {name}; set {findings.name(key)}.model, or {findings.name(of_all)} "
             "for all stages"
         )
-        findings.missing(of_all, message)
+        findings.once(of_all, message)
     settings = settings.model_copy(update={"model": settings.model or general})
     return _built(name, settings, findings, places, key)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config import removed
-from pytest_jrh.config.resolve import check_name
+from pytest_jrh.config.resolve import refuse_name
 from pytest_jrh.core.documents import dotted, listed, received, shown
 from pytest_jrh.core.stages import EDITOR, PLANNER, SUMMARY, VERIFIER
 from pytest_jrh.core.text import is_nearest, nearest
@@ -231,12 +231,9 @@ def _report_in(path: KeyPath, value: Any, findings: Findings) -> None:
         elif name not in names:
             close = nearest(str(name), names)
             hint = is_nearest(close, "key")
-            if close:
-                findings.excused.add(dotted((*path, close)))
             homes = [dotted(known) for known in _KNOWN if known[-1] == name and known != path]
             if 0 < len(homes) <= _MOST_HOMES:
                 hint = f"it belongs to {' or '.join(homes)}"
-                findings.excused.update(homes)
             message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
             findings.add((*path, name), message, hint)
 
@@ -285,20 +282,19 @@ def _of_module(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> 
     )
     suite = made.data.get("suite")
     module = suite.get("name") if isinstance(suite, dict) else None
-    is_folder = isinstance(module, str) and check_name(module) is None
+    if isinstance(module, str) and ("suite", "name") in made.written:
+        refuse_name(("admin", "module_name"), module, findings)
     for written, name, ours in files:
         if name is None:
             continue
         if not isinstance(name, str) or not name.strip():
             findings.add(written, received(name, "text"))
-        elif is_folder:
+        elif isinstance(module, str):
             path = f"inputs/data/{module}/{name.strip()}"
             _put(made, written, ours, path, findings, is_fallback=True)
-        elif ours not in made.written:
-            if module is None:
-                message = "is missing; must be the name of a folder in inputs/data"
-                findings.missing(("admin", "module_name"), message)
-            findings.excused.add(dotted(written_key(ours, {}, is_rands=True)))
+        elif module is None and ours not in made.written:
+            message = "is missing; must be the name of a folder in inputs/data"
+            findings.once(("admin", "module_name"), message)
     params_path = (*_DATASET, "default_params")
     note = odd[params_path]
     if isinstance(note, dict) and isinstance(note.get("instruction"), str):

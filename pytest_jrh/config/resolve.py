@@ -84,13 +84,19 @@ def module_name(config: Config, findings: Findings, default: str) -> str:
         (("output", "stamp"), config.output.stamp),
     )
     for key, value in named:
-        if value is not None and (reason := check_name(value)):
-            message = (
-                f"got {shown(value)}, which {reason}; must be a plain name, as folders are "
-                "named after it"
-            )
-            findings.add(key, message)
+        if value is not None:
+            refuse_name(key, value, findings)
     return config.suite.name or default
+
+
+def refuse_name(key: KeyPath, name: str, findings: Findings) -> None:
+    """Report a name that cannot be part of a path."""
+    if reason := check_name(name):
+        message = (
+            f"got {shown(name)}, which {reason}; must be a plain name, as folders are named after "
+            "it"
+        )
+        findings.add(key, message)
 
 
 def mode_of(config: Config, rubrics: Sequence[Rubric]) -> Mode:

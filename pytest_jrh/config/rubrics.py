@@ -11,7 +11,6 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.documents import (
     Findings,
     KeyPath,
-    dotted,
     listed,
     read_document,
     received,
@@ -211,7 +210,7 @@ def _missing(
     """Say of a text that it is absent, empty, or no text."""
     where, value = (*path, key), entry.get(key)
     if key not in entry:
-        findings.missing(where, absent)
+        findings.add(where, absent)
     elif value is None or isinstance(value, str):
         findings.add(where, f"is empty; must be {needed}")
     else:
@@ -229,7 +228,6 @@ def _misspelled(
                 f"unknown key; the keys here are {listed(names)}",
                 f"{close} is the nearest key",
             )
-            findings.excused.add(dotted((*path, close)))
 
 
 def _levels(value: Any, path: KeyPath, findings: Findings) -> tuple[ScoreLevel, ...]:
@@ -291,7 +289,7 @@ def _level(entry: Any, path: KeyPath, findings: Findings) -> ScoreLevel | None:
             hint = f"write {score.strip()} without quotes"
         findings.add((*path, "score"), received(score, "an integer"), hint)
     elif not good:
-        findings.missing((*path, "score"), "the level has no score; must be an integer")
+        findings.add((*path, "score"), "the level has no score; must be an integer")
     if not isinstance(label, str) or not label.strip():
         _missing(
             entry, "label", "the level has no label; must be " + _LABEL, _LABEL, path, findings

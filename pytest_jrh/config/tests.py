@@ -40,9 +40,9 @@ def resolve_tests(
     to_run = tuple(dict.fromkeys(config.cases.kinds))
     to_evaluate = config.cases.judged
     if not to_run:
-        findings.missing(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
+        findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
     for index, name in enumerate(to_evaluate):
-        if name not in to_run and not findings.explained(("cases", "kinds")):
+        if to_run and name not in to_run:
             kinds = findings.name(_KINDS)
             message = f"got {shown(name)}, which is not in {kinds} ({listed(to_run) or 'empty'})"
             findings.add(("cases", "judged", index), message, f"add {name} to {kinds}")
@@ -156,7 +156,7 @@ def resolve_labels(
             f"is missing, and {listed(natural)} is in {findings.name(_KINDS)}; must be a mapping "
             "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
-        findings.missing(_LABELS, message)
+        findings.add(_LABELS, message)
     labels = []
     for index, section in enumerate(sections):
         settings = _resolved(section, (*_LABELS, index), rubrics, findings, places)
@@ -200,7 +200,7 @@ def _resolved(
     ids = [rubric.id for rubric in rubrics]
     if section.rubric_id is None and section.path is None and len(ids) > 1:
         message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-        findings.missing((*key, "rubric_id"), message)
+        findings.add((*key, "rubric_id"), message)
     if section.rubric_id is not None and ids and section.rubric_id not in ids:
         message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
         hint = nearest_hint(section.rubric_id, ids, "id")

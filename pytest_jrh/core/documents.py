@@ -372,14 +372,10 @@ def misfit(
 
 @dataclass(slots=True)
 class Findings:
-    """The mistakes found in one document so far.
-
-    A key that is missing only because it was misspelled or had a bad value is not reported twice.
-    """
+    """The mistakes found in one document so far."""
 
     document: Document
     problems: list[Problem] = field(default_factory=list)
-    excused: set[str] = field(default_factory=set)
     written: Callable[[KeyPath], KeyPath] = lambda path: path
     """Where a key is in the file, which may have other words than its readers."""
 
@@ -395,26 +391,10 @@ class Findings:
         """What the file calls a key."""
         return dotted(self.written(path))
 
-    def excuse(self, path: KeyPath) -> None:
-        """Take what is missing at `path` for explained."""
-        self.excused.add(dotted(self.written(path)))
-
-    def missing(self, path: KeyPath, message: str, hint: str | None = None) -> None:
-        """Report that there is nothing at `path`, unless a problem there explains it."""
-        if not self.explained(path):
-            self.add(path, message, hint)
-
-    def explained(self, path: KeyPath) -> bool:
-        """Whether a reported problem explains why there is no usable value at `path`."""
-        path = self.written(path)
-        prefixes = {dotted(path[:end]) for end in range(1, len(path) + 1)}
-        if prefixes & self.excused:
-            return True
-        keys = {problem.key or "" for problem in self.problems}
-        if prefixes & keys:
-            return True
-        around = dotted(path)
-        return any(key.startswith((f"{around}.", f"{around}[")) for key in keys)
+    def once(self, path: KeyPath, message: str) -> None:
+        """Report the value at `path`, where nothing is reported of it yet."""
+        if all(problem.key != self.name(path) for problem in self.problems):
+            self.add(path, message)
 
 
 MISSING: Any = object()

@@ -191,7 +191,8 @@ def test_a_prompt_may_answer_with_values_that_a_map_turns_into_scores(folder: Fo
 
 def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: Folder) -> None:
     judges = [{"name": "a"}, {"name": "a"}, {"name": "b", "template": "agent_autograder"}]
-    twice, template = folder.problems(changed("admin.evaluation_config.judges", judges))
+    twice = folder.problem(changed("admin.evaluation_config.judges", judges[:2]))
+    template = folder.problem(changed("admin.evaluation_config.judges", judges))
     assert twice.key == "admin.evaluation_config.judges[1].name"
     assert "duplicate name" in twice.message
     assert template.key == "admin.evaluation_config.judges[2].template"

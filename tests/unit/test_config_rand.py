@@ -12,6 +12,7 @@ from pytest_jrh.config import rand
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import KeyPath, dotted, read_document
+from pytest_jrh.core.errors import InputError
 from tests.support.configs import Folder, minimal
 
 
@@ -44,8 +45,9 @@ def test_each_key_of_rands_is_one_of_ours_and_a_mistake_names_what_was_written(
     for part in ours[:-1]:
         section = section.model_fields[part].annotation
     assert ours[-1] in section.model_fields
-    [problem] = fitted(tmp_path, nested(written, {"no": {"such": "key"}})).findings.problems[:1]
-    assert (problem.key or "").startswith(dotted(written))
+    with pytest.raises(InputError) as refused:
+        fitted(tmp_path, nested(written, {"no": {"such": "key"}}))
+    assert (refused.value.problems[0].key or "").startswith(dotted(written))
 
 
 @pytest.mark.parametrize("path", rand.UNUSED, ids=dotted)

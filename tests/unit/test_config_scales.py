@@ -102,17 +102,6 @@ def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Fo
     assert "from 5 to 1" in problem.message
 
 
-def test_a_range_that_is_no_range_does_not_hide_a_bad_scale(folder: Folder) -> None:
-    folder.rubrics(
-        [{"id": "kind", "instructions": "?", "score_levels": [{"score": 0, "label": "one"}]}]
-    )
-    data = changed("admin.evaluation_config.template", "agent_autograder")
-    data[AGENT]["autograder_default_params"] = {"lowest_score": "few", "highest_score": 1}
-    bound, scale = folder.problems(data)
-    assert "integer" in bound.message
-    assert "a scale with a single score" in scale.message
-
-
 @pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])
 def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
     folder: Folder, section: str
