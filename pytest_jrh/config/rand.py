@@ -6,7 +6,6 @@ words, or in both; a key that says the same as another one is refused.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +142,7 @@ class Converted:
 
 def convert(data: dict[str, Any], findings: Findings) -> Converted:
     """Convert what is in the words of RAND's files, and report what is in neither's."""
-    rest = copy.deepcopy(data)
+    rest = _unshared(data)
     made = Converted()
     moved: list[tuple[KeyPath, KeyPath, Any]] = []
     for rows in (ROWS, FALLBACKS):
@@ -170,6 +169,15 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
     if isinstance(output, dict) and is_rands:
         output.setdefault("rand", True)
     return made
+
+
+def _unshared(value: Any) -> Any:
+    """A copy in which nothing stands twice, as what YAML's aliases name does."""
+    if isinstance(value, dict):
+        return {key: _unshared(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_unshared(item) for item in value]
+    return value
 
 
 def _taken(data: dict[str, Any], path: KeyPath) -> Any:

@@ -697,7 +697,7 @@ class Calls:
         path = cassette_path(folder, attempt.spec, judging=judging)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
         check = partial(self._check, attempt.spec, ready, judging=judging)
-        recording = self._recording(ready.suite.name, mode, None if runs_code else check)
+        recording = self._recording(mode, None if runs_code else check)
         tape = Tape(
             folder,
             path,
@@ -844,7 +844,6 @@ class Calls:
 
     def _recording(
         self,
-        suite: str,
         mode: RecordMode,
         check: Callable[[], Awaitable[None]] | None,
     ) -> Recording:
@@ -859,7 +858,7 @@ class Calls:
             redactor=settings.redactor,
             live=live,
             http=self._recorder() if asks and not supplied else None,
-            tell=lambda text: self._say(f"suite {suite}: {text}"),
+            tell=self._say,
             stopping=self._stopping,
             session=settings.session,
             planning=not settings.ask,

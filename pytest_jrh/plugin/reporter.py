@@ -37,7 +37,7 @@ from pytest_jrh.plugin.session import (
     place_of,
     undecided,
 )
-from pytest_jrh.recording.cassettes import prune, unused_cassettes
+from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
 from pytest_jrh.reports.answer import worst_results
 from pytest_jrh.reports.ending import (
     Concluded,
@@ -228,7 +228,8 @@ class Reporter:
             first = "its first verdict counts" if number == 1 else "their first verdicts count"
             was = "was" if number == 1 else "were"
             again.append(f"{counted(number, 'case')} {was} run again: {first}.")
-        return [*unused_keys, *self._session.notices, *again]
+        notices = (text for text in self._session.notices if not is_snapshot_change(text))
+        return [*unused_keys, *notices, *again]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
@@ -331,6 +332,7 @@ class Reporter:
                 stopped=bool(session.shouldfail or session.shouldstop)
                 or session.exitstatus not in _FINISHED,
                 unreported=self._session.unreported,
+                model_changes=self._session.model_changes,
             ),
         )
         self._concluded = concluded

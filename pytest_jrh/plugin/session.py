@@ -32,6 +32,7 @@ from pytest_jrh.plugin.options import session_token, typed_arguments, typed_conf
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.secrecy import CaseOutput
+from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.store.baseline import BaselineFile
@@ -163,6 +164,11 @@ class SuiteSession:
     def is_worker(self) -> bool:
         """Whether this process is an xdist worker."""
         return hasattr(self.config, "workerinput")
+
+    @property
+    def model_changes(self) -> tuple[str, ...]:
+        """Those of the notices that are about models, which are others than when recorded."""
+        return tuple(text for text in self.notices if is_snapshot_change(text))
 
     @property
     def notices(self) -> tuple[str, ...]:

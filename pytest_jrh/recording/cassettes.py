@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _VCR_FORMAT = 1
 _HEAD_BEGINS = "metadata:\n  {"
 _LONGEST_NAME = 80
+_ANSWERED_AS = ": the model answered as "
 _HEAD_ENDS = "\ninteractions:"
 # How a file used to end after an answer that ends in empty lines: a second document, which is none.
 _SECOND_DOCUMENT = f"\n...\nversion: {_VCR_FORMAT}\n"
@@ -535,7 +536,12 @@ def snapshot_change(earlier: RecordedCall, entry: RecordedCall) -> str:
     before, now = _snapshot(earlier), _snapshot(entry)
     if not before or not now or before == now:
         return ""
-    return f"{entry.stage}: the model answered as {now}; the recordings have {before}."
+    return f"{entry.stage}{_ANSWERED_AS}{now}; the recordings have {before}."
+
+
+def is_snapshot_change(text: str) -> bool:
+    """Whether a sentence is one of `snapshot_change`."""
+    return _ANSWERED_AS in text
 
 
 def _snapshot(entry: RecordedCall) -> str:

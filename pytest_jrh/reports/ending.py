@@ -59,7 +59,8 @@ class EndSettings:
     ended.
 
     `folder` is where it was started: paths are named relative to it. `stopped` says that it was
-    ended before its time; `unreported` are cases that took calls and whose items did not run.
+    ended before its time; `unreported` are cases that took calls and whose items did not run, and
+    `model_changes` sentences about models that are others than when they were recorded.
     `update_command` gives the command that updates the baseline of a suite.
     `origin` says where the figures come from. What failed has an HTML report in its results folder,
     unless `reports` names another file, or none.
@@ -74,6 +75,7 @@ class EndSettings:
     wall_seconds: float = 0.0
     stopped: bool = False
     unreported: Sequence[CaseResult] = ()
+    model_changes: Sequence[str] = ()
     origin: SessionOrigin = NO_ORIGIN
 
 
@@ -438,6 +440,7 @@ def _session(
         prompt_changes=prompt_changes,
         origin=settings.origin,
         unreported=settings.unreported,
+        model_changes=settings.model_changes,
         tolerated=frozenset(tolerated),
         redactor=settings.redactor,
         folder=settings.folder,

@@ -236,6 +236,7 @@ class Session:
     prompt_changes: Sequence[PromptChange] = ()
     origin: SessionOrigin = NO_ORIGIN
     unreported: Sequence[CaseResult] = ()
+    model_changes: Sequence[str] = ()
     tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)

@@ -209,13 +209,13 @@ def _unreviewed(results: Iterable[CaseResult]) -> list[CaseResult]:
 
 
 def unsettled_blocks(session: Session) -> list[Block]:
-    """All labels that a person should look at again."""
+    """The models that are others than before, and all labels to look at again."""
 
     def cases(sentence: str, results: Iterable[CaseResult]) -> Cases:
         names = tuple(session.named(result.case_id) for result in results)
         return Cases(sentence, names, "warning")
 
-    blocks: list[Block] = []
+    blocks: list[Block] = [Sentence(text, "warning") for text in session.model_changes]
     for (suite, rubric), reworded in reworded_rubrics(session.results).items():
         labels = "label stands" if len(reworded) == 1 else "labels stand"
         sentence = (

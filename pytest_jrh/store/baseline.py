@@ -92,28 +92,31 @@ def load(path: Path, *, file: str | None = None) -> Baseline:
     name = file or str(path)
     if is_missing(path):
         raise InputError(Problem("no such file", name, hint=_HOW))
+    text = read_text(path, name, _MOST_BYTES)
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+            raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
+    if not lines[0].replace(" ", "").startswith('{"format":2'):
+        return _load_first_format(path, text, name)
     cases: dict[str, CaseResult] = {}
     prompts: dict[str, JudgePrompt] = {}
-    for line in lines_of(path, hint=_RESTORE):
-        if line.number == 1 and not line.data.replace(b" ", b"").startswith(b'{"format":2'):
-            return _load_first_format(path, name)
-        if line.data.startswith((b"<<<<<<< ", b">>>>>>> ")):
-            raise InputError(Problem("contains a merge conflict", name, line.number, hint=_BOTH))
+    for number, line in enumerate(lines, 1):
         try:
-            if b'"case_id"' in line.data:
-                case = result_from(line.data)
-            else:
-                head = _Head.model_validate_json(line.data)
-                text = "\n".join(head.prompt)
-                prompt = JudgePrompt(head.suite, head.judge, head.judge_digest, text)
+            if '"case_id"' not in line:
+                head = _Head.model_validate_json(line)
+                prompt = JudgePrompt(
+                    head.suite, head.judge, head.judge_digest, "\n".join(head.prompt)
+                )
                 prompts[head.judge_digest] = prompt
                 continue
+            case = result_from(line)
         except ValidationError as error:
-            problem = misfit(error, "is no line of a baseline", name, line.number, _RESTORE)
+            problem = misfit(error, "is no line of a baseline", name, number, _RESTORE)
             raise InputError(problem) from None
         if case.case_id in cases:
             message = f"duplicate case {json.dumps(case.case_id)}"
-            raise InputError(Problem(message, name, line.number, hint="keep one of them"))
+            raise InputError(Problem(message, name, number, hint="keep one of them"))
         cases[case.case_id] = case
     return Baseline(cases, prompts)
 
@@ -156,11 +159,7 @@ def beside(baseline: Path) -> Path:
     return baseline.with_name(f"{baseline.stem}.verdicts.jsonl")
 
 
-def _load_first_format(path: Path, name: str) -> Baseline:
-    text = read_text(path, name, _MOST_BYTES)
-    for number, line in enumerate(text.splitlines(), 1):
-        if line.startswith(("<<<<<<< ", ">>>>>>> ")):
-            raise InputError(Problem("contains a merge conflict", name, number, hint=_BOTH))
+def _load_first_format(path: Path, text: str, name: str) -> Baseline:
     document = read_json(text, name)
     try:
         lines = _FirstFormat.model_validate_json(text).cases
@@ -293,7 +292,6 @@ class BaselineFile:
                 f"The baseline {self.name} was not updated, because the session did not finish."
             ]
         # As it is now: another session, or a person, may have changed it since this one began.
-        is_new = is_missing(self.path)
         before = self._read() or Baseline()
         bounded = [_bounded(result, redactor) for result in results]
         made = update(before, bounded, scope, prompts)
@@ -306,7 +304,7 @@ class BaselineFile:
                 _named(head, lost, node),
                 "Make these cases give a verdict, or deselect them, and update again.",
             ]
-        if not made.baseline.cases and is_new:
+        if not made.baseline.cases:
             return [f"The baseline {self.name} was not written, because no case has a verdict."]
         atomic_write(self.path, render(made.baseline, redactor))
         # What the first format kept there is in the file now.

@@ -218,7 +218,7 @@ def test_two_weeks_of_flicker_are_green_and_the_third_opens_an_issue(
         r"## ❌ FAIL: the judge misses \d+ of \d+ violations that it found before", text
     )
     assert (
-        "judge: gpt-4.1-mini answered as gpt-4.1-mini-2025-09-09; the recordings have "
+        "judge: the model answered as gpt-4.1-mini-2025-09-09; the recordings have "
         "gpt-4.1-mini-2025-04-14." in text
     )
 

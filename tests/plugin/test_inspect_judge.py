@@ -114,6 +114,6 @@ def test_a_scorer_that_is_not_there_is_a_usage_error(judged: MakeJudged) -> None
     done = run_pytest(suite.folder, suite.option)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     said = " ".join((done.stdout + done.stderr).split())
-    assert "tiny.yml:17: judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in said
+    assert "tiny.yml:18: judge.inspect_scorer: the scorer 'judges.py@no_such' cannot be" in said
     assert "The function no_such was not found in file" in said
     assert "file.py@name, or package/name of an installed package" in said

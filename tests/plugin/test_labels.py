@@ -238,7 +238,9 @@ def test_what_is_missing_in_the_config_is_said(pytester: pytest.Pytester) -> Non
     text = text.replace("labels: {}", "max_sample_mb: 9")
     labelled.suite.config.write_text(text, encoding="utf-8")
     done = pytester.runpytest(labelled.suite.option)
-    done.stderr.fnmatch_lines(["*labels: is missing, and agent_labels is in tests_to_run; *"])
+    done.stderr.fnmatch_lines(
+        ["*labels: is missing, and agent_labels is in admin.perturbation_config.tests_to_run; *"]
+    )
 
 
 def test_two_places_are_one_too_many(pytester: pytest.Pytester) -> None:
@@ -302,28 +304,28 @@ def test_the_log_has_labels_of_its_own(pytester: pytest.Pytester, labels: dict[s
 WRONG_IN_THE_LOG = {
     "no such scorer": (
         {"scorer": "rihgt"},
-        ['*labels.0.scorer: got "rihgt", which no run has; the scorers are right'],
+        ['*labels[[]0].scorer: got "rihgt", which no run has; the scorers are right'],
     ),
     "no such field": (
         {"metadata": "rewart"},
         [
-            '*labels.0.metadata: got "rewart", which no run has; the fields are reward',
+            '*labels[[]0].metadata: got "rewart", which no run has; the fields are reward',
         ],
     ),
     "numbers without a map": (
         {"metadata": "reward"},
         [
-            "*labels.0.metadata: has the values 0.0, 1.0, and no map says which of them *",
+            "*labels[[]0].metadata: has the values 0.0, 1.0, and no map says which of them *",
             "*say which are which: map: {0.0: satisfied, 1.0: violated}, or the other way round",
         ],
     ),
     "a value that the map lacks": (
         {"scorer": "right", "map": {"C": 0}},
-        ['*labels.0.map: got "I"; the keys of map are C'],
+        ['*labels[[]0].map: got "I"; the keys of map are C'],
     ),
     "a map to what is no label": (
         {"scorer": "right", "map": {"C": 0, "I": "wrong"}},
-        ['*labels.0.map: got "wrong"; must be 0, 1, false, true, *'],
+        ['*labels[[]0].map: got "wrong"; must be 0, 1, false, true, *'],
     ),
 }
 
@@ -344,7 +346,7 @@ def test_labels_that_no_test_uses_are_named(pytester: pytest.Pytester) -> None:
     text += "synthetic_data_params: {generation_model_name: openai/gpt-4.1-mini}\n"
     labelled.suite.config.write_text(text, encoding="utf-8")
     done = pytester.runpytest(labelled.suite.option)
-    done.stdout.fnmatch_lines(["note: *labels has no effect: agent_labels is not in tests_to_run"])
+    done.stdout.fnmatch_lines(["note: *labels has no effect: agent_labels is not in admin.*"])
 
 
 def test_init_starts_a_suite_of_labelled_runs(

@@ -150,7 +150,7 @@ def test_shards_of_a_judge_of_the_hook_are_merged_where_it_is_named(
     capsys.readouterr()
     assert main(["merge", suite.option, "shard-0", "shard-1"]) == 4
     said = " ".join(capsys.readouterr().err.split())
-    assert "are of another judge (model, prompt or parameters) than the config's" in said
+    assert "is of another judge (model, prompt or parameters) than the config's" in said
     assert "A judge of the hook pytest_jrh_judge is named with --judge=MODULE:FUNCTION." in said
     monkeypatch.syspath_prepend(suite.folder)
     assert main(["merge", "-v", suite.option, "--judge=by_hook:judge", "shard-0", "shard-1"]) == 0

@@ -136,9 +136,8 @@ def test_the_config_differs_from_the_demos_in_its_prompt_and_its_folders_alone()
     import yaml
 
     demo, changed = (yaml.safe_load((ROOT / name).read_text("utf-8")) for name in (DEMO, CHANGED))
-    assert changed.pop("judge").keys() == {"prompt_path"}
-    assert changed.pop("replay").keys() == {"cassette_dir"}
-    assert demo["test_agent_perturbation_config"].pop("output").keys() == {"dir"}
+    del changed["judge"]["prompt_path"]
+    del changed["recording"]["dir"]
     assert changed == demo
 
 

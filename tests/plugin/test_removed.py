@@ -31,7 +31,7 @@ def test_a_removed_option_says_what_to_do_instead(
     result = pytester.runpytest_inprocess(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["*max?workers*was removed: set admin.evaluation_config.max_workers in the suite's config"]
+        ["*max?workers*was removed: set recording.max_workers in the suite's config"]
     )
 
 
@@ -69,10 +69,8 @@ def test_a_removed_key_is_a_mistake_of_the_config(
     folder = Folder(tmp_path)
     for key in removed.KEYS:
         problem = folder.problem(changed(key, {"any": "thing"}))
-        assert ((problem.key or "").replace("[0]", ""), problem.message) == (
-            key,
-            f"was removed: {removed.KEYS[key]}",
-        )
+        assert (problem.key or "").replace("[0]", "").endswith(key)
+        assert problem.message == f"was removed: {removed.KEYS[key]}"
         assert problem.line is not None
 
 

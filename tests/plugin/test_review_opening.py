@@ -175,7 +175,7 @@ def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recordin
     recording.assert_outcomes(passed=1)
     recording.stdout.fnmatch_lines(
         [
-            "jrh: use_HITL_process opens the review page only on a terminal; --jrh-review opens "
+            "jrh: cases.review opens the review page only on a terminal; --jrh-review opens "
             "it anywhere"
         ]
     )

@@ -224,9 +224,7 @@ def test_the_written_judge_asks_what_the_built_in_one_asks(
 
 
 def log_path(project: Path) -> str:
-    path = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"][
-        "input_log_path"
-    ]
+    path = read_yaml(project / "inputs/configs/first.yml")["suite"]["log"]
     assert isinstance(path, str)
     assert make_ready(project / "inputs/configs/first.yml", cwd=project, rootdir=project).runs
     return path
@@ -289,11 +287,11 @@ def test_conversations_of_another_shape_come_with_pointers_to_their_parts(
     said = capsys.readouterr().out
     assert (
         'Its conversations have messages at "/log/turns", id at ["/task_id", "/trial"], cluster at '
-        '"/task_id"; see input_format in inputs/configs/first.yml.'
+        '"/task_id"; see suite.format in inputs/configs/first.yml.'
     ) in said
-    config = read_yaml(project / "inputs/configs/first.yml")["test_agent_perturbation_config"]
-    assert config["input_log_path"] == "inputs/data/first/results.json"
-    assert config["input_format"]["messages"] == "/log/turns"
+    config = read_yaml(project / "inputs/configs/first.yml")["suite"]
+    assert config["log"] == "inputs/data/first/results.json"
+    assert config["format"]["messages"] == "/log/turns"
     assert collected(pytester)[:4] == ["3-0[e1]", "3-1[e1]", "4-0[e1]", "4-1[e1]"]
 
 
@@ -323,7 +321,7 @@ ATIF = {
                 "Its form: conversations.",
                 "Could be labels (labels: {metadata: ...}): /passed (2 values), /task (3 values), "
                 "/by/model (3 values).",
-                "Could be clusters (cluster_key): /task (3 values), /by/model (3 values).",
+                "Could be clusters (cases.cluster): /task (3 values), /by/model (3 values).",
             ],
             id="conversations",
         ),
@@ -623,7 +621,7 @@ def test_a_suite_begins_with_a_judge_of_own_code(
     said = capsys.readouterr().out
     assert not (project / "inputs/prompts").exists()
     config = (project / "inputs/configs/first.yml").read_text(encoding="utf-8")
-    assert "autograder_model_name" not in config
+    assert "model:" not in config
     key, _, spec = judge.partition(":")
     assert read_yaml(project / "inputs/configs/first.yml")["judge"][key] == spec
     file = spec.rpartition("@")[0] or spec.rpartition(":")[0]

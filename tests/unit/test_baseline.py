@@ -103,7 +103,9 @@ def test_the_order_of_results_does_not_change_a_byte() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text()), unique_by=lambda c: c[0]
+        st.tuples(st.integers(0, 99), st.integers(-3, 9), st.text()),
+        min_size=1,
+        unique_by=lambda c: c[0],
     ),
     st.text(),
 )
@@ -114,7 +116,7 @@ def test_what_is_saved_is_what_is_loaded(
     lines = [
         outcome_of(run, score=score, reasoning=text, reason=text) for run, score, text in cases
     ]
-    prompts = {short(JUDGE): JudgePrompt("refunds", "", short(JUDGE), prompt)} if lines else {}
+    prompts = {short(JUDGE): JudgePrompt("refunds", "", short(JUDGE), prompt)}
     baseline = Baseline({line.case_id: line for line in lines}, prompts)
     path = tmp_path_factory.mktemp("baseline") / "b.json"
     text = render(baseline)
