@@ -563,7 +563,8 @@ class EngineSettings:
     judged; `on_reviewed` gets each case that a person decided about and that is used, with the
     decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
     asked then. `ends_session` are the errors of user code that end the session instead of the case
-    alone. `selected` gives how many cases of a suite the session is to run.
+    alone. `selected` gives how many cases of a suite the session is to run, and
+    `is_selected` says which they are.
     """
 
     max_workers: int
@@ -588,6 +589,7 @@ class EngineSettings:
     is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
     selected: Callable[[str], int] = lambda _suite: 1
+    is_selected: Callable[[CaseSpec], bool] = lambda _spec: False
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""

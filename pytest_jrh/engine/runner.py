@@ -287,11 +287,7 @@ class CaseRunner:
             # What the verifier rejected is the base case alone.
             raise NoVerdictCase(reason.skip.kind, reason.skip.text) from None
         finally:
-            # Where its own item is to run, what the unchanged case took counts there.
-            attempt.base = replace(
-                verdict.attempt,
-                counted=not verdict.claimed and verdict.attempt.spec not in self._announced,
-            )
+            attempt.base = replace(verdict.attempt, counted=self._counts_here(verdict))
             verdict.claimed = verdict.claimed or attempt.base.counted
         case = attempt.base.case
         assert case is not None
@@ -304,6 +300,16 @@ class CaseRunner:
             )
         attempt.case = await self._maker.derived(attempt, ready, case)
         return await self._judgment(attempt, ready)
+
+    def _counts_here(self, verdict: SharedWork[Judgment]) -> bool:
+        """Whether what an unchanged case took counts for a changed one: not where its own item is
+        to run, in whichever process, but what this one has paid for is never left out.
+        """
+        base = verdict.attempt
+        if verdict.claimed or base.spec in self._announced:
+            return False
+        has_paid = any(tape.spending.calls for tape in base.tapes)
+        return has_paid or not self._settings.is_selected(base.spec)
 
     async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
         """Wait for a shared verdict; in a review without this case's place, which others need."""

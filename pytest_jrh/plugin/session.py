@@ -156,6 +156,7 @@ class SuiteSession:
         self._workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
         self._cases: Counter[str] = Counter()
+        self._selected: set[CaseSpec] = set()
         self.refusal = ""
         self._parent = os.getppid()
         self._limits: dict[CaseSpec, BaseException] = {}
@@ -210,6 +211,7 @@ class SuiteSession:
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
             self._cases[spec.suite] += 1
+            self._selected.add(spec)
             if spec.judge is not None:
                 makers.setdefault(generation_id(spec), spec)
         self._makers = frozenset(makers.values())
@@ -330,6 +332,7 @@ class SuiteSession:
                 prune_command=self.commands.prune,
                 ends_session=_ENDS_SESSION,
                 selected=self._cases.__getitem__,
+                is_selected=self._selected.__contains__,
                 processes=processes,
                 shared_slots=slots,
                 session=self._token,

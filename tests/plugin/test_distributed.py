@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_jrh.core.ids import LEDGER_FILE
 from tests.plugin.recorded import PERTURBATION, POSITIVES, Done, Recorded, outcomes, run_pytest
 from tests.support.faults import Fault
 from tests.support.model_server import ModelServer
@@ -300,3 +301,18 @@ def test_a_session_that_runs_nothing_leaves_no_spools(
     assert done.code == pytest.ExitCode.NO_TESTS_COLLECTED
     assert not list(tmp_path.rglob(".spool*"))
     assert "judge reliability" not in done.stdout
+
+
+def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(tmp_path: Path) -> None:
+    """Each worker judges the cases that its probes change, and their cost counts once."""
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "examples/probes", tmp_path / "examples/probes")
+    ledgers = []
+    for workers in ("0", "2"):
+        run_pytest(tmp_path, "--jrh-config=examples/probes/probes.yml", "-n", workers, "--tb=no")
+        [path] = tmp_path.rglob(LEDGER_FILE)
+        ledgers.append(path.read_text("utf-8").splitlines())
+        path.unlink()
+    alone, distributed = ledgers
+    assert len(alone) == 936
+    assert alone == distributed
