@@ -67,7 +67,7 @@ def test_a_frozen_suite_is_labelled_without_recordings_rejected_cases_included(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_finish_in_one_clone_says_nothing_of_the_part_of_the_other(tmp_path: Path) -> None:
+def test_what_two_people_label_in_clones_comes_together(tmp_path: Path) -> None:
     def git(folder: Path, *arguments: str) -> None:
         person = ("-c", "user.name=x", "-c", "user.email=x@example.com")
         subprocess.run(["git", *person, *arguments], cwd=folder, check=True, capture_output=True)
@@ -76,8 +76,8 @@ def test_finish_in_one_clone_says_nothing_of_the_part_of_the_other(tmp_path: Pat
     shutil.copytree(ROOT / "inputs", clones["ann"] / "inputs")
     (clones["ann"] / "inputs" / "data" / "refund_agent" / "blind_labels.jsonl").write_text("")
     config = clones["ann"] / "inputs" / "configs" / "refund_agent.yml"
-    review = "\nreview:\n  sample: 12\n  overlap: 1.0\n"
-    config.write_text(config.read_text("utf-8").replace("\nreview:\n", review), "utf-8")
+    blind = "\nblind:\n  sample: 12\n  overlap: 1.0\n"
+    config.write_text(config.read_text("utf-8").replace("\nblind:\n", blind), "utf-8")
     git(clones["ann"], "init", "-q", "-b", "main")
     git(clones["ann"], "add", "-f", ".")
     git(clones["ann"], "commit", "-qm", "begin")

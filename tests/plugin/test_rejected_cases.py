@@ -34,7 +34,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     shutil.copytree(ROOT / "inputs", folder / "inputs")
     config = folder / f"inputs/configs/{NAME}.yml"
-    text = re.sub(r"review:\n  labels: .*\n", "", config.read_text("utf-8"))
+    text = re.sub(r"blind:\n  labels: .*\n", "", config.read_text("utf-8"))
     config.write_text(text, encoding="utf-8")
     assert run_pytest(folder, CONFIG).code == pytest.ExitCode.OK
     return folder
@@ -110,8 +110,7 @@ def label(project: Path, *, wrong: int = 0) -> None:
 def test_every_report_holds_judge_and_verifier_against_people(project: Path) -> None:
     label(project, wrong=3)
     config = project / f"inputs/configs/{NAME}.yml"
-    text = config.read_text("utf-8")
-    config.write_text(text.replace("admin:\n", "admin:\n  test_debug_mode: false\n", 1), "utf-8")
+    config.write_text(f"{config.read_text('utf-8')}\noutput: {{rand: true}}\n", "utf-8")
     done = run_pytest(
         project,
         CONFIG,
