@@ -49,6 +49,8 @@ _RAND_TESTS = (
     "synthetic_ordinal",
     "verbosity_bias",
 )
+# More would be no help.
+_MOST_HOMES = 2
 _KEY_WORDS = re.compile(r"key|token|secret|password|auth", re.IGNORECASE)
 
 
@@ -71,7 +73,9 @@ def fit(document: Document) -> Fitted:
         message = f"got {shown(document.data)}; must be a mapping with the section `suite`"
         raise InputError([*findings.problems, Problem(message, document.file, 1)])
     as_written = _as_written(document)
-    converted = rand.convert(as_written, findings)
+    converted = rand.convert(as_written)
+    for mistake in converted.mistakes:
+        _report_in_rands(mistake, findings)
     is_rands = not as_written.keys().isdisjoint(rand.SECTIONS)
     findings.written = partial(rand.written_key, written=converted.written, is_rands=is_rands)
     try:
@@ -83,6 +87,24 @@ def fit(document: Document) -> Fitted:
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
     return Fitted(config, findings, converted.unused, is_rands, converted.data)
+
+
+def _report_in_rands(mistake: rand.Mistake, findings: Findings) -> None:
+    """Report what is in nobody's words, at the place where it was written."""
+    path, key = mistake.path, dotted(mistake.path)
+    hint: str | None = mistake.hint or None
+    message = mistake.message
+    if mistake.expected:
+        message = received(mistake.value, mistake.expected)
+        hint = hint or is_nearest(nearest(str(mistake.value), mistake.names))
+    elif instead := removed.KEYS.get(key):
+        message = removed.said(instead)
+    elif mistake.names:
+        message = f"unknown key; the keys of {dotted(path[:-1])} are {listed(mistake.names)}"
+        hint = is_nearest(nearest(str(path[-1]), mistake.names), "key")
+        if 0 < len(mistake.homes) <= _MOST_HOMES:
+            hint = f"it belongs to {' or '.join(map(dotted, mistake.homes))}"
+    findings.add(path, message, hint)
 
 
 def _as_written(document: Document) -> dict[str, Any]:
@@ -235,7 +257,7 @@ def _choices(annotation: Any) -> list[str]:
 def _homes(key: str) -> list[KeyPath]:
     """Where a key belongs that stands in the wrong section."""
     homes = list(_paths_to(key, Config, ()))
-    return homes if len(homes) <= 2 else []  # noqa: PLR2004 - more would be no help
+    return homes if len(homes) <= _MOST_HOMES else []
 
 
 def _paths_to(key: str, section: type[ConfigSection], prefix: KeyPath) -> Iterator[KeyPath]:

@@ -76,12 +76,16 @@ def load_suite(
     """
     config_file = cwd / path
     fitted = fit(read_document(config_file, file=Places(cwd, rootdir, cwd).name(config_file)))
+    name = _suite_name(config_file, fitted.findings)
+    module = resolve.module_name(fitted.config, fitted.findings, name)
+    if fitted.findings.problems:
+        raise InputError(fitted.findings.problems)
     suite_section = fitted.config.suite
     inputs = (*(suite_section.log or ()), *filter(None, [suite_section.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
     rubrics = _rubrics(fitted.config, rubric_file, fitted.findings, places)
     suite = _resolved_suite(
-        config_file, fitted, rubrics, places, log_path, frozen=frozen, own_judge=own_judge
+        config_file, module, fitted, rubrics, places, log_path, frozen=frozen, own_judge=own_judge
     )
     problems = [*sorted(fitted.findings.problems, key=_line), *rubrics.problems]
     if problems:
@@ -91,6 +95,7 @@ def load_suite(
 
 def _resolved_suite(
     config_file: Path,
+    module: str,
     fitted: Fitted,
     rubrics: _Rubrics,
     places: Places,
@@ -102,8 +107,7 @@ def _resolved_suite(
     config, findings, targeted = fitted.config, fitted.findings, rubrics.targeted
     # RAND's harness has a folder for each test.
     folder = None if fitted.is_rands and places.conventional else places.results(config_file)
-    name = _suite_name(config_file, findings)
-    module = resolve.module_name(config, findings, name)
+    name = config_file.stem
     mode = resolve.mode_of(config, targeted)
     stages = resolve_stages(config, targets.stages_needed(config), findings, places)
     judges = resolve_judges(config, mode, findings, places, supplied=own_judge)

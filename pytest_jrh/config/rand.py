@@ -7,16 +7,13 @@ words, or in both; a key that says the same as another one is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.config import removed
-from pytest_jrh.config.resolve import refuse_name
-from pytest_jrh.core.documents import dotted, listed, received, shown
 from pytest_jrh.core.stages import EDITOR, PLANNER, SUMMARY, VERIFIER
-from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.documents import Findings, KeyPath
+    from pytest_jrh.core.documents import KeyPath
 
 
 AGENT = "test_agent_perturbation_config"
@@ -126,22 +123,36 @@ _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
 # RAND's templates that are not agentic.
 _OTHER_TEMPLATES = ("multiclass_judge", "single_autograder", "single_judge", "single_judge_str")
 _SMALLEST_PANEL = 2
-_MOST_HOMES = 2
+
+
+class Mistake(NamedTuple):
+    """What is wrong at a path: an unknown key, beside the `names` of the known ones and the places
+    where it is known; a `value` that is not what was `expected`; or what the `message` says.
+    """
+
+    path: KeyPath
+    message: str = ""
+    value: Any = None
+    expected: str = ""
+    names: tuple[str, ...] = ()
+    homes: tuple[KeyPath, ...] = ()
+    hint: str = ""
 
 
 @dataclass
 class Converted:
-    """A config in our words: `data`, where each of its keys was `written`, and the keys of the file
-    that are `unused`.
+    """A config in our words: `data`, where each of its keys was `written`, the keys of the file
+    that are `unused`, and what is in nobody's words.
     """
 
     data: dict[str, Any] = field(default_factory=dict)
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)
 
 
-def convert(data: dict[str, Any], findings: Findings) -> Converted:
-    """Convert what is in the words of RAND's files, and report what is in neither's."""
+def convert(data: dict[str, Any]) -> Converted:
+    """Convert what is in the words of RAND's files."""
     rest = _unshared(data)
     made = Converted()
     moved: list[tuple[KeyPath, KeyPath, Any]] = []
@@ -152,18 +163,20 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
                 moved.append((written, ours, value))
     odd = {path: _taken(rest, path) for path in (*_MADE_OF, *UNUSED)}
     made.unused += [path for path in UNUSED if odd[path] is not None]
-    _report_unknown(rest, findings)
+    for section in SECTIONS:
+        if rest.get(section) is not None:
+            _look_at_rest(made, (section,), rest[section])
     made.data = {name: value for name, value in rest.items() if name not in SECTIONS}
     for written, ours, value in moved:
         is_fallback = any(written == source for source, _ in FALLBACKS)
-        _put(made, written, ours, value, findings, is_fallback=is_fallback)
-    _panel(made, odd, findings)
-    _of_module(made, odd, findings)
-    _scale(made, odd, findings)
+        _put(made, written, ours, value, is_fallback=is_fallback)
+    _panel(made, odd)
+    _of_module(made, odd)
+    _scale(made, odd)
     aggregation = odd[(*_EVALUATION, "aggregation_method")]
     if aggregation not in (None, "majority_vote"):
         path = (*_EVALUATION, "aggregation_method")
-        findings.add(path, received(aggregation, "majority_vote or null"))
+        made.mistakes.append(Mistake(path, value=aggregation, expected="majority_vote or null"))
     is_rands = odd["admin", "test_debug_mode"] is not None or ("output", "table") in made.written
     output = made.data.setdefault("output", {}) if is_rands else {}
     if isinstance(output, dict) and is_rands:
@@ -195,7 +208,6 @@ def _put(
     written: KeyPath,
     ours: KeyPath,
     value: Any,
-    findings: Findings,
     *,
     is_fallback: bool = False,
 ) -> None:
@@ -212,41 +224,29 @@ def _put(
         parent[ours[-1]] = {**value, **before} if isinstance(before, dict) else value
         made.written[ours] = written
     elif not is_fallback:
-        said = dotted(made.written.get(ours, ours))
-        findings.add(written, f"{said} says the same; keep one of them")
+        said = ".".join(map(str, made.written.get(ours, ours)))
+        made.mistakes.append(Mistake(written, f"{said} says the same; keep one of them"))
 
 
-def _report_unknown(rest: dict[str, Any], findings: Findings) -> None:
-    """Report what is left of the sections of RAND's."""
-    for section in SECTIONS:
-        value = rest.get(section)
-        if value is not None:
-            _report_in((section,), value, findings)
-
-
-def _report_in(path: KeyPath, value: Any, findings: Findings) -> None:
+def _look_at_rest(made: Converted, path: KeyPath, value: Any) -> None:
+    """Look at what is left of a section of RAND's."""
     depth = len(path)
-    names = [str(known[depth]) for known in _KNOWN if known[:depth] == path and len(known) > depth]
-    names = list(dict.fromkeys(names))
+    known_here = [known for known in _KNOWN if known[:depth] == path and len(known) > depth]
+    names = tuple(dict.fromkeys(str(known[depth]) for known in known_here))
     if not isinstance(value, dict):
-        findings.add(path, received(value, f"a mapping with the keys {listed(names)}"))
+        expected = f"a mapping with the keys {', '.join(names)}"
+        made.mistakes.append(Mistake(path, value=value, expected=expected))
         return
     for name, item in value.items():
-        if item is not None and name in names:
-            _report_in((*path, name), item, findings)
-        elif instead := removed.KEYS.get(dotted((*path, name))):
-            findings.add((*path, name), removed.said(instead))
-        elif name not in names:
-            close = nearest(str(name), names)
-            hint = is_nearest(close, "key")
-            homes = [dotted(known) for known in _KNOWN if known[-1] == name and known != path]
-            if 0 < len(homes) <= _MOST_HOMES:
-                hint = f"it belongs to {' or '.join(homes)}"
-            message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
-            findings.add((*path, name), message, hint)
+        place = (*path, name)
+        if name not in names:
+            homes = tuple(known for known in _KNOWN if known[-1] == name and known != place)
+            made.mistakes.append(Mistake(place, names=names, homes=homes))
+        elif item is not None:
+            _look_at_rest(made, place, item)
 
 
-def _panel(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None:
+def _panel(made: Converted, odd: dict[KeyPath, Any]) -> None:
     """Leave out of a panel what says nothing more: the suite's template, which all judges take."""
     judges = made.data.get("judges")
     entries = judges if isinstance(judges, list) else [judges]
@@ -258,31 +258,31 @@ def _panel(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None
         if entry.pop("preprocess_columns_map", None) is not None:
             made.unused.append((*path, "preprocess_columns_map"))
         if (of_judge := entry.pop("template", None)) not in (None, template):
-            message = f"got {shown(of_judge)}; every judge of a panel takes the suite's {template}"
-            findings.add((*path, "template"), message)
+            expected = f"the suite's, {template}: every judge of a panel takes that one"
+            made.mistakes.append(Mistake((*path, "template"), value=of_judge, expected=expected))
     if len(entries) >= _SMALLEST_PANEL and (*_EVALUATION, "aggregation_method") in made.unused:
         made.unused.remove((*_EVALUATION, "aggregation_method"))
 
 
-def _param_files(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> dict[str, Any]:
+def _param_files(made: Converted, odd: dict[KeyPath, Any]) -> dict[str, Any]:
     """The files of `default_params_path`, which may have others of RAND's beside ours."""
     names = odd[_PARAM_FILES] or {}
     if not isinstance(names, dict):
-        findings.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
+        expected = "a mapping of names to file names"
+        made.mistakes.append(Mistake(_PARAM_FILES, value=names, expected=expected))
         return {}
     params = ("instruction", "rubric")
     for name in names:
-        if name not in params and (close := nearest(str(name), params, cutoff=0.8)):
-            message = "unknown key; the keys that matter here are instruction and rubric"
-            findings.add((*_PARAM_FILES, name), message, f"{close} is the nearest key")
+        if name not in params and get_close_matches(str(name), params, cutoff=0.8):
+            made.mistakes.append(Mistake((*_PARAM_FILES, name), names=params))
         elif name not in params and names[name] is not None:
             made.unused.append((*_PARAM_FILES, name))
     return names
 
 
-def _of_module(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None:
+def _of_module(made: Converted, odd: dict[KeyPath, Any]) -> None:
     """Place what RAND's files name in the folder of their module."""
-    names = _param_files(made, odd, findings)
+    names = _param_files(made, odd)
     files: tuple[tuple[KeyPath, Any, KeyPath], ...] = (
         ((*_DATASET, "dataset_name"), odd[(*_DATASET, "dataset_name")], ("suite", "log")),
         ((*_PARAM_FILES, "rubric"), names.get("rubric"), ("suite", "rubrics")),
@@ -290,29 +290,29 @@ def _of_module(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> 
     )
     suite = made.data.get("suite")
     module = suite.get("name") if isinstance(suite, dict) else None
-    if isinstance(module, str) and ("suite", "name") in made.written:
-        refuse_name(("admin", "module_name"), module, findings)
     for written, name, ours in files:
         if name is None:
             continue
         if not isinstance(name, str) or not name.strip():
-            findings.add(written, received(name, "text"))
+            made.mistakes.append(Mistake(written, value=name, expected="text"))
         elif isinstance(module, str):
             path = f"inputs/data/{module}/{name.strip()}"
-            _put(made, written, ours, path, findings, is_fallback=True)
+            _put(made, written, ours, path, is_fallback=True)
         elif module is None and ours not in made.written:
             message = "is missing; must be the name of a folder in inputs/data"
-            findings.once(("admin", "module_name"), message)
+            missing = Mistake(("admin", "module_name"), message)
+            if missing not in made.mistakes:
+                made.mistakes.append(missing)
     params_path = (*_DATASET, "default_params")
     note = odd[params_path]
     if isinstance(note, dict) and isinstance(note.get("instruction"), str):
         written = (*params_path, "instruction")
         if ("suite", "instruction_path") not in made.written and note["instruction"].strip():
             ours = ("suite", "instruction")
-            _put(made, written, ours, note["instruction"], findings, is_fallback=True)
+            _put(made, written, ours, note["instruction"], is_fallback=True)
 
 
-def _scale(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None:
+def _scale(made: Converted, odd: dict[KeyPath, Any]) -> None:
     """Make the scale of the template and of the range that RAND's files give."""
     written: KeyPath = (AGENT, "autograder_template")
     if odd[written] is None:
@@ -322,13 +322,14 @@ def _scale(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None
         return
     if not isinstance(template, str) or template not in _SCALES:
         expected = "agent_judge (binary) or agent_autograder (ordinal)"
-        hint = is_nearest(nearest(str(template), _SCALES))
+        hint = ""
         if template in _OTHER_TEMPLATES:
             hint = (
                 f"RAND's harness has {template} for single answers; here only the agentic ones "
                 "exist"
             )
-        findings.add(written, received(template, expected), hint)
+        mistake = Mistake(written, value=template, expected=expected, hint=hint)
+        made.mistakes.append(mistake._replace(names=() if hint else tuple(_SCALES)))
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":
@@ -339,7 +340,7 @@ def _scale(made: Converted, odd: dict[KeyPath, Any], findings: Findings) -> None
         if lowest is not None and highest is not None:
             scale, written = [lowest[0], highest[0]], lowest[1]
             made.written["suite", "scale", 1] = highest[1]
-    _put(made, written, ("suite", "scale"), scale, findings)
+    _put(made, written, ("suite", "scale"), scale)
 
 
 def _bound(odd: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:

@@ -104,7 +104,7 @@ class Reviewing:
         if blind and deciding:
             raise pytest.UsageError(
                 f"--jrh-review: {', '.join(blind)} {_is(blind)} to be labelled blind "
-                f"(review.blind), {', '.join(deciding)} {_is(deciding)} not: "
+                f"(blind.always), {', '.join(deciding)} {_is(deciding)} not: "
                 "say --jrh-review=blind or --jrh-review=decide"
             )
         self._on_page = frozenset(suite.name for suite in suites)

@@ -196,7 +196,7 @@ def test_judges_of_a_panel_have_distinct_names_and_the_suites_template(folder: F
     assert twice.key == "admin.evaluation_config.judges[1].name"
     assert "duplicate name" in twice.message
     assert template.key == "admin.evaluation_config.judges[2].template"
-    assert "every judge of a panel takes the suite's agent_judge" in template.message
+    assert "must be the suite's, agent_judge" in template.message
     nameless = folder.problem(changed("admin.evaluation_config.judges", [{"model": "m"}]))
     assert nameless.key == "admin.evaluation_config.judges[0].name"
     assert "is missing" in nameless.message
