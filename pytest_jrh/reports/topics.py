@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 _MOST_SPLIT = 50
 _MOST_MATRICES = 20
-_MOST_VERSIONS = 3
 
 
 def extent_sentences(session: Session) -> list[str]:

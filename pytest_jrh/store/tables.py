@@ -14,7 +14,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.ids import CASES_FILE
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pytest_jrh.store.outputs import Outputs
 
 
-TableFormat: TypeAlias = Literal["csv", "xlsx"]
 TableRow: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Sequence[str]
 AddRow: TypeAlias = Callable[[TableRow], None]
