@@ -20,7 +20,6 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.config.resolve import METRICS
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.sections import ConfigSection, takes
 from pytest_jrh.core.stages import VERIFIER
@@ -184,9 +183,6 @@ def _refine(top: dict[str, Any], sections: dict[str, dict[str, Any]]) -> None:
         text["type"] = ["string", "number", "boolean"]
         if text is field:
             text["type"].append("null")
-    metric = sections["Output"]["properties"]["metric"]
-    metric["enum"] = [*METRICS, None]
-    del metric["pattern"]
     for one_or_many in (top["judges"], top["labels"]):
         lone = one_or_many.pop("items")
         del one_or_many["type"]

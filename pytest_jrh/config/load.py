@@ -139,7 +139,7 @@ def _resolved_suite(
         frozen=frozen_file,
         table_format=resolve.resolve_format(config),
         instruction=resolve.resolve_instruction(config, findings, places),
-        metric=resolve.resolve_metric(config, findings),
+        metric=config.output.metric,
         untargeted=rubrics.untargeted,
         labels=targets.resolve_labels(config, targeted, findings, places, frozen=is_frozen),
         blind_labels=targets.resolve_blind_labels(config, findings, places),

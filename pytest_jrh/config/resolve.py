@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.config.probes import check_gate_probes, unused_probes
 from pytest_jrh.config.tests import unused_labels
-from pytest_jrh.core.documents import KeyPath, dotted, listed, read_text, received, shown
+from pytest_jrh.core.documents import KeyPath, dotted, listed, read_text, shown
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.text import is_nearest, nearest, nearest_hint
+from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,40 +27,6 @@ if TYPE_CHECKING:
 
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
-# Of scikit-learn, where that is installed, and ours.
-METRICS = (
-    "accuracy_score",
-    "adjusted_mutual_info_score",
-    "adjusted_rand_score",
-    "balanced_accuracy_score",
-    "cohen_kappa_score",
-    "completeness_score",
-    "d2_absolute_error_score",
-    "explained_variance_score",
-    "f1_score",
-    "fowlkes_mallows_score",
-    "hamming_loss",
-    "homogeneity_score",
-    "jaccard_score",
-    "matthews_corrcoef",
-    "max_error",
-    "mean_absolute_error",
-    "mean_absolute_percentage_error",
-    "mean_squared_error",
-    "mean_squared_log_error",
-    "median_absolute_error",
-    "mutual_info_score",
-    "normalized_mutual_info_score",
-    "precision_score",
-    "r2_score",
-    "rand_score",
-    "recall_score",
-    "roc_auc_score",
-    "root_mean_squared_error",
-    "root_mean_squared_log_error",
-    "v_measure_score",
-    "zero_one_loss",
-)
 
 _LONGEST_NAME = 120
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f/\\]")
@@ -105,19 +71,6 @@ def mode_of(config: Config, rubrics: Sequence[Rubric]) -> Mode:
         scaled = bool(rubrics) and all(rubric.score_levels for rubric in rubrics)
         return "ordinal" if scaled else "binary"
     return "binary" if config.suite.scale == "binary" else "ordinal"
-
-
-def resolve_metric(config: Config, findings: Findings) -> str:
-    """Return the metric's name, one of RAND's."""
-    name = config.output.metric
-    if name not in METRICS:
-        close = nearest(name, METRICS) or next(
-            (metric for metric in METRICS if name in metric), None
-        )
-        expected = "accuracy_score, or a scikit-learn metric of labels against labels"
-        hint = is_nearest(close) or f"the metrics are {', '.join(METRICS)}"
-        findings.add(("output", "metric"), received(name, expected), hint)
-    return name
 
 
 def resolve_format(config: Config) -> Literal["csv", "xlsx"]:

@@ -47,7 +47,7 @@ def metric(name: str, expected: Sequence[int], scores: Sequence[int | None]) -> 
         case _:
             try:
                 value = _of_scikit_learn(name, expected, given)
-            except (ImportError, ValueError) as error:
+            except (ImportError, AttributeError, ValueError) as error:
                 return Estimate(why=f"{name} cannot be computed from these verdicts: {error}")
     if value is None or not math.isfinite(value):
         return Estimate(why=f"{name} is not defined for these verdicts")

@@ -162,12 +162,6 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             "instruction is the nearest",
         ),
         (
-            "admin.evaluation_config.metric",
-            "kappa",
-            'got "kappa"; must be',
-            "cohen_kappa_score is the nearest",
-        ),
-        (
             "admin.dataset_config",
             [],
             "got a list; must be a mapping with the keys dataset_name",
@@ -245,7 +239,6 @@ def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(
         ]
     )
     data = minimal()
-    data["admin"]["evaluation_config"]["metric"] = "acuracy_score"
     data["admin"]["dataset_config"]["dataset_name"] = "no.eval"
     data["admin"]["evaluation_config"]["template"] = "judge"
     data[AGENT] = {"planner": {"modle": "x", "prompt_path": "no.md"}, "max_edit_rounds": "3"}
@@ -260,7 +253,6 @@ def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(
     keys = [problem.key for problem in folder.problems(data)]
     assert keys == [
         "admin.dataset_config.dataset_name",
-        "admin.evaluation_config.metric",
         f"{AGENT}.planner.prompt_path",
         "[0].instructions",
         "[1].score_levels[0].score",

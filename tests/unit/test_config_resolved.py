@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -66,22 +64,10 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     ) == (5, True)
 
 
-def test_a_metric_has_a_known_name_and_may_need_scikit_learn(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_metric_may_need_scikit_learn(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     key = "admin.evaluation_config.metric"
-    unknown = folder.problem(changed(key, "f1_scor"))
-    assert unknown.hint == "f1_score is the nearest"
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     suite = folder.load(changed(key, "precision_score"))
     assert suite.metric == "precision_score"
     assert any("scikit-learn is not installed" in notice for notice in suite.notices)
     assert not any("scikit" in notice for notice in folder.load(changed(key, "f1_score")).notices)
-
-
-@pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
-def test_every_metric_on_offer_is_a_number_of_labels_against_labels() -> None:
-    metrics = importlib.import_module("sklearn.metrics")
-
-    for name in resolve.METRICS:
-        assert isinstance(float(getattr(metrics, name)([0, 1, 1, 0], [0, 1, 0, 0])), float)

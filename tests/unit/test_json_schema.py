@@ -128,7 +128,6 @@ BAD: dict[str, dict[str, Any]] = {
     "a judge without a name": {"judges": [{"model": "x"}]},
     "another record mode": {"recording": {"mode": "new"}},
     "verifier on": {"editor": {"verifier": True}},
-    "an unknown metric": {"output": {"metric": "accuracy"}},
     "a blank path": {"judge": {"prompt_path": "  "}},
 }
 

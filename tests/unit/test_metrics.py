@@ -112,3 +112,7 @@ def test_without_scikit_learn_its_other_metrics_have_no_value(
     found = metric("precision_score", [0, 1], [0, 0])
     assert found.value is None
     assert (found.reason or "").startswith("precision_score cannot be computed")
+
+
+def test_a_name_that_no_metric_has_gives_no_figure() -> None:
+    assert "f1_scor cannot be computed" in metric("f1_scor", [1, 0], [1, 0]).why
