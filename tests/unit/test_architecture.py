@@ -295,17 +295,6 @@ def test_modules_import_each_other_in_no_circle() -> None:
     assert done >= modules, {module: needs[module] - done for module in modules - done}
 
 
-def test_functions_fit_a_screen() -> None:
-    long_functions = [
-        f"{path}::{node.name}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - node.lineno >= 60
-    ]
-    assert long_functions == []
-
-
 def test_the_architecture_fits_on_a_page() -> None:
     text = (PACKAGE.parent / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60
