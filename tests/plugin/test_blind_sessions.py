@@ -141,7 +141,7 @@ def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) 
     assert both.ret == pytest.ExitCode.USAGE_ERROR
     both.stderr.fnmatch_lines(
         [
-            "ERROR: --jrh-review: tiny is to be labelled blind (review.blind), other is not: say "
+            "ERROR: --jrh-review: tiny is to be labelled blind (blind.always), other is not: say "
             "--jrh-review=blind or --jrh-review=decide"
         ]
     )
