@@ -661,7 +661,6 @@ class Calls:
         self._http: HttpRecorder | None = None
         self._trials: Trials | None = None
         self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
-        self._lacks: dict[tuple[str, str | None], str] = {}
         self._code: CodeRunner | None = None
         self._said: dict[str, None] = {}
         self._pace = Pace(time.monotonic, processes=settings.processes)
@@ -727,14 +726,13 @@ class Calls:
     async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
         """End the session where a model or judge that a case needs cannot be asked."""
         judged = ready.test(spec.test).evaluate or spec in ready.bases
-        judge = ready.judges[spec.judge] if judged and self._asks(ready, judging=True) else None
-        stages: tuple[StageModel, ...] = ()
+        stages: list[StageModel] = []
         if not judging:
-            stages = tuple(ready.suite.stages.values())
-        if judge is not None:
-            stages = (*stages, *judge.models)
+            stages += ready.suite.stages.values()
+        if judged and self._asks(ready, judging=True):
+            stages += ready.judges[spec.judge].models
         failures = [await self._failure(stage) for stage in stages]
-        if any(failures) or (judge is not None and self._lacking(ready, judge)):
+        if any(failures):
             problems = []
             for suite in self._suites.values():
                 problems += await self._unaskable(suite)
@@ -751,14 +749,12 @@ class Calls:
         """What of a suite cannot be asked, as one problem for each cause and its advice."""
         suite = ready.suite
         cases = self._settings.selected(suite.name)
-        judges: list[SuiteJudge] = []
         stages: list[StageModel] = []
         if self._asks(ready, judging=False):
             stages += suite.stages.values()
         if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
-            judges += ready.judges.values()
-        for judge in judges:
-            stages += judge.models
+            for judge in ready.judges.values():
+                stages += judge.models
         users: dict[tuple[str, str | None], dict[str, None]] = {}
         for stage in stages:
             failure = await self._failure(stage)
@@ -766,15 +762,10 @@ class Calls:
                 # litellm's own words after it are about the model's name, which is said here.
                 cause = f"{failure.cause.partition(': ')[0]}, for {stage.model}"
                 users.setdefault((cause, failure.advice), {})[stage.stage] = None
-        causes = {
-            f"{cause} ({', '.join(names)})": advice for (cause, advice), names in users.items()
-        }
-        for judge in judges:
-            if lacks := self._lacking(ready, judge):
-                causes[f"the judge {judge.label} cannot be asked: {lacks}"] = None
         problems = []
-        for cause, advice in causes.items():
-            message = f"suite {suite.name}: {cause}; needed by up to {counted(cases, 'case')}"
+        needed = f"needed by up to {counted(cases, 'case')}"
+        for (cause, advice), names in users.items():
+            message = f"suite {suite.name}: {cause} ({', '.join(names)}); {needed}"
             problems.append(Problem(self._settings.redactor.text(message), hint=advice))
         return problems if cases else []
 
@@ -782,13 +773,6 @@ class Calls:
         """What a judge asks with about the case of a tape."""
         label = ready.judges[judge].label
         return TapedCalls(tape, repeat, label, lambda: self._code_runner(ready, judge))
-
-    def _lacking(self, ready: ReadySuite, judge: SuiteJudge) -> str:
-        """What the judge lacks: looked for once, and only where something is to be asked."""
-        key = ready.suite.name, judge.name
-        if key not in self._lacks:
-            self._lacks[key] = judge.lacks
-        return self._lacks[key]
 
     def _code_runner(self, ready: ReadySuite, judge: str | None) -> CodeRunner:
         """What runs a judge's own code."""
@@ -803,7 +787,7 @@ class Calls:
             return KeptRequests(
                 tape,
                 self._recorder(),
-                admit=partial(self._admit, ready, judge_code),
+                admit=self._admit,
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
                 say=lambda text: self._say(f"suite {suite.name}: {text}"),
@@ -820,10 +804,8 @@ class Calls:
     def _say(self, text: str) -> None:
         self._said[text] = None
 
-    def _admit(self, ready: ReadySuite, judge: SuiteJudge) -> Halt | None:
+    def _admit(self) -> Halt | None:
         """Count a request of a judge's own code, or say why it must not be sent."""
-        if lacks := self._lacking(ready, judge):
-            return Halt("unready", lacks)
         ledger = self._settings.ledger
         refusal = ledger.enter(0.0) if ledger is not None else None
         return None if refusal is None else Halt("budget", refusal)

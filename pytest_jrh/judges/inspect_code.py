@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
-from pytest_jrh.core.text import one_line, shortened
+from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, Said, judged_case
 from pytest_jrh.judges.own_code import (
@@ -85,17 +84,6 @@ class ScorerJudge(OwnCodeJudge):
     def label(self) -> str:
         """The scorer, as the config names it."""
         return self.path
-
-    @property
-    def lacks(self) -> str:
-        """What a model that is named needs, such as the package of its provider."""
-        stage = self.settings.stage
-        model = stage.model or os.environ.get("INSPECT_EVAL_MODEL")
-        roles = self.section.model_roles or {}
-        for name in filter(None, dict.fromkeys([model, *roles.values()])):
-            if reason := _not_asked(name, stage):
-                return reason
-        return ""
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -230,24 +218,6 @@ def _model(name: str, stage: StageModel) -> Model:
         if PLACEHOLDERS.get() is None or "API_KEY" not in str(error):
             raise
         return get_model(name, config=config, base_url=stage.api_base, api_key=PLACEHOLDER)
-
-
-def _not_asked(name: str, stage: StageModel) -> str:
-    """Why Inspect cannot ask a model, in its words; nothing where it can."""
-    from inspect_ai._util.error import PrerequisiteError
-    from inspect_ai.model import get_model
-
-    try:
-        get_model(name, base_url=stage.api_base, memoize=False)
-    except PrerequisiteError as error:
-        reason = str(error.message)
-        for markup in ("[bold]", "[/bold]", "ERROR: "):
-            reason = reason.replace(markup, "")
-    except (ImportError, ValueError) as error:
-        reason = str(error)
-    else:
-        return ""
-    return f"Inspect cannot ask {name}: {shortened(one_line(reason), _LONGEST).rstrip('.')}"
 
 
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:

@@ -111,11 +111,6 @@ class SuiteJudge(Protocol):
         """Whether it asks by code of its own, so that its calls and their price are not known."""
         return False
 
-    @property
-    def lacks(self) -> str:
-        """What is missing that it cannot be asked without, as a sentence; empty if nothing is."""
-        return ""
-
     def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Awaitable[Verdict]:
         """Judge a case for the `repeat`th time, from 1.
 

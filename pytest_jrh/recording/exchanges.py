@@ -51,11 +51,10 @@ class Halt:
     """Why a judge's code was halted.
 
     "missing": it sent a `request` that is not recorded; "room": its answer could not be stored;
-    "network": it tried to reach somebody by itself on replay; "budget": a limit leaves no request;
-    "unready": it lacks what its requests need.
+    "network": it tried to reach somebody by itself on replay; "budget": a limit leaves no request.
     """
 
-    why: Literal["missing", "room", "network", "budget", "unready"]
+    why: Literal["missing", "room", "network", "budget"]
     what: str
     request: HttpRequest | None = None
 

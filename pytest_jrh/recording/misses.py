@@ -90,13 +90,6 @@ def halted(
             f"{cassette.parent}: {halt.what}.",
             advice=MAKE_ROOM,
         )
-    if halt.why == "unready":
-        return Unrecorded(
-            stage=stage,
-            cause=f"{asker} cannot be asked: {halt.what}.",
-            difference="",
-            cassette=str(cassette),
-        )
     if halt.why == "network":
         return Unscored(
             "unrecorded",

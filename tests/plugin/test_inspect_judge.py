@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
 from tests.plugin.own_judges import ONE, Judged, MakeJudged, summary, words
 from tests.plugin.recorded import run_pytest
-from tests.support.model_server import ModelServer
 
 SCORERS = """
 from inspect_ai.scorer import INCORRECT, Score, Scorer, accuracy, model_graded_qa, scorer
@@ -88,25 +85,6 @@ def test_what_a_scorer_says_may_be_no_verdict(
     assert summary(done) == "7 deselected, 1 error", done.stdout
     assert "(invalid_response): the judge gave no verdict." in words(done)
     assert said in words(done)
-
-
-@pytest.mark.skipif(find_spec("groq") is not None, reason="its package is installed")
-@pytest.mark.parametrize("section", [{"model_roles": {"grader": "groq/x"}}, {"model": "groq/x"}])
-def test_a_missing_package_of_a_provider_is_refused_before_a_case_is_made(
-    judged: MakeJudged, section: dict[str, Any]
-) -> None:
-    suite = scored(judged, "graded", **section).suite
-    shutil.rmtree(suite.cassettes)
-    with ModelServer() as server:
-        once = "--jrh-record-mode=once"
-        done = run_pytest(suite.folder, suite.option, once, env=server.environment)
-        said = " ".join(done.stderr.split())
-        assert done.code == pytest.ExitCode.USAGE_ERROR
-        assert (
-            "Inspect cannot ask groq/x: Groq API requires optional dependencies. Install with: "
-            "pip install groq; needed by up to 8 cases"
-        ) in said
-        assert not server.requests
 
 
 def test_a_scorer_that_is_not_there_is_a_usage_error(judged: MakeJudged) -> None:
