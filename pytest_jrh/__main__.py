@@ -202,7 +202,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import MergeSettings, merge
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.suite import make_ready, with_subset
-    from pytest_jrh.judges import judge_function
+    from pytest_jrh.judges import imported
     from pytest_jrh.store.baseline import BaselineFile
 
     folder = Path.cwd()
@@ -224,7 +224,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     )
     try:
         config = (folder / arguments.jrh_config).resolve()
-        judge = judge_function(arguments.judge) if arguments.judge else None
+        judge = imported(arguments.judge, key="--judge") if arguments.judge else None
         ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
         if options.subset is not None:
             ready = with_subset(ready, options.subset)

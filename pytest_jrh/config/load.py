@@ -23,7 +23,7 @@ from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
-from pytest_jrh.judges import SUPPLIED, kind_of, kinds_of, stray_keys
+from pytest_jrh.judges import PYTHON, kind_of, kinds_of, stray_keys
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
@@ -357,9 +357,9 @@ def _supplied(config: Config, findings: Findings, places: Places) -> JudgeSettin
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add(("judges",), message, hint)
     section = _with_defaults(config.judge, config.models)
-    stage = _judge_stage(section, None, findings, places, ("judge",), SUPPLIED)
-    section = _resolved(section, stage, SUPPLIED)
-    return JudgeSettings(None, stage, SUPPLIED.key, section, tuple(places.bases))
+    stage = _judge_stage(section, None, findings, places, ("judge",), PYTHON)
+    section = _resolved(section, stage, PYTHON)
+    return JudgeSettings(None, stage, PYTHON.key, section, tuple(places.bases))
 
 
 def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: JudgeKind) -> None:
@@ -386,14 +386,15 @@ def _check_keys(section: JudgeStage, findings: Findings, key: KeyPath, kind: Jud
 def _located(
     section: JudgeStage, findings: Findings, places: Places, key: KeyPath, kind: JudgeKind
 ) -> JudgeStage:
-    """The section of a judge with its files found."""
-
-    def find(file: str, names: tuple[str, ...]) -> str:
-        path = places.require(file, findings, (*key, *names), role="the judge's file")
-        return file if path is None else str(path)
-
-    located: JudgeStage = kind.with_files(section, find)
-    return located
+    """The section of a judge with the file found that its kind's key may name."""
+    if not kind.behind_file:
+        return section
+    file, _, name = getattr(section, kind.key).rpartition(kind.behind_file)
+    if not file.endswith(".py"):
+        return section
+    path = places.require(file, findings, (*key, kind.key), role="the judge's file")
+    located = f"{path or file}{kind.behind_file}{name}"
+    return section.model_copy(update={kind.key: located})
 
 
 def _judge_stage(

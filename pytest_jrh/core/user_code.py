@@ -90,7 +90,7 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
         stack = traceback.StackSummary.extract(frames, lookup_lines=False)
         foreign = [frame for frame in stack if not Path(frame.filename).is_relative_to(_PACKAGE)]
         cause = cause.__cause__
-    own_frames = [frame for frame in foreign if not _is_installed(frame.filename)]
+    own_frames = [frame for frame in foreign if not is_ours_or_installed(frame.filename)]
     shown = own_frames[-_MOST_FRAMES:]
     if not shown and not own_only:
         shown = foreign[-1:]
@@ -102,12 +102,13 @@ def error_places(error: BaseException, *, own_only: bool = False) -> tuple[str, 
     return tuple(places)
 
 
-def _is_installed(file: str) -> bool:
-    """Whether code is of the standard library, of an installed one, or in no file."""
-    if file.startswith("<"):
+def is_ours_or_installed(file: str) -> bool:
+    """Whether code is of this package, of Python, of an installed library, or in no file."""
+    if file.startswith("<") or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts):
         return True
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    return any(Path(file).is_relative_to(sysconfig.get_path(name)) for name in names)
+    library, platform_library = map(sysconfig.get_path, ("stdlib", "platstdlib"))
+    folders = (_PACKAGE, Path(library), Path(platform_library))
+    return any(map(Path(file).is_relative_to, folders))
 
 
 def is_ours(error: BaseException) -> bool:

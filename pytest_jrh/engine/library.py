@@ -16,7 +16,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgedCase, judged_case
-from pytest_jrh.judges.own_code import Scale, own_source, said_by
+from pytest_jrh.judges.own_code import Scale, code_digest, said_by
 from pytest_jrh.store.results import case_result
 from pytest_jrh.store.spools import read_jsonl
 
@@ -122,7 +122,7 @@ async def judge_cases(
         if number < 1:
             raise ValueError(f"{name} is {number}; must be an integer >= 1")
     places = asyncio.Semaphore(concurrency)
-    fingerprint = own_source(judge).digest
+    fingerprint = code_digest(judge)
 
     async def result(case: Case) -> CaseResult:
         async with places:

@@ -6,31 +6,16 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.prompt import PROMPT, PromptJudge
-from pytest_jrh.judges.python import PYTHON, judge_function, supplied_judge
+from pytest_jrh.judges.python import PYTHON, imported, supplied_judge
 
 if TYPE_CHECKING:
     from pytest_jrh.core.sections import JudgeStage
     from pytest_jrh.judges.judge import JudgeKind
 
-
-__all__ = [
-    "JUDGES",
-    "SUPPLIED",
-    "PromptJudge",
-    "judge_function",
-    "kind_of",
-    "kinds_of",
-    "stray_keys",
-    "supplied_judge",
-    "with_own_keys",
-]
-
+__all__ = ["PYTHON", "PromptJudge", "imported", "supplied_judge"]
 
 JUDGES: dict[str, JudgeKind] = {kind.key: kind for kind in (PROMPT, PYTHON, INSPECT_SCORER)}
 """The kinds of judges by `JudgeSettings.kind`."""
-
-SUPPLIED = PYTHON
-"""The kind of the judge that a project's code supplies."""
 
 
 def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:
@@ -41,17 +26,15 @@ def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:
     return type(base.__name__, (*keys, base), {"__doc__": base.__doc__, "__module__": __name__})
 
 
-def kind_of(section: JudgeStage) -> JudgeKind:
-    """The kind of the judge that a section describes: of the key that is set."""
-    for kind in JUDGES.values():
-        if getattr(section, kind.key, None) is not None:
-            return kind
-    return PROMPT
-
-
 def kinds_of(section: JudgeStage) -> list[str]:
     """The kinds whose keys a section sets; a judge is of one of them."""
     return [key for key in JUDGES if getattr(section, key, None) is not None]
+
+
+def kind_of(section: JudgeStage) -> JudgeKind:
+    """The kind of the judge that a section describes: of the key that is set."""
+    kinds = kinds_of(section)
+    return JUDGES[kinds[0]] if kinds else PROMPT
 
 
 def stray_keys(section: JudgeStage) -> dict[str, list[str]]:

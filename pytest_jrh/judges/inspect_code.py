@@ -11,26 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.judges.judge import JudgeKind, Said, judged_case
 from pytest_jrh.judges.own_code import (
     PLACEHOLDER,
     PLACEHOLDERS,
     OwnCodeJudge,
     OwnCodeKeys,
-    OwnSource,
     Scale,
-    own_source,
+    code_digest,
+    not_loaded,
     shown_path,
-    with_file,
 )
 from pytest_jrh.llm.transport import keep_libraries_local
 
 if TYPE_CHECKING:
-    from inspect_ai.model import ChatMessage, Model
+    from inspect_ai.model import Model
     from inspect_ai.scorer import Scorer
     from inspect_ai.solver import TaskState
 
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 300
 _SCORER = "inspect_scorer"
-_KEY = f"judge.{_SCORER}"
 _NAMES = "a scorer is named as file.py@name, or package/name of an installed package"
 # Inspect's own words for right and wrong.
 _BINARY_MAP: Mapping[str, int] = {"C": 0, "I": 1}
@@ -155,23 +151,12 @@ class ScorerJudge(OwnCodeJudge):
         return Said(value, reasoning)
 
 
-def chat_messages(case: JudgedCase) -> list[ChatMessage]:
-    """The messages of a case as Inspect's own."""
-    from inspect_ai.model import ChatMessage
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(list[ChatMessage]).validate_python([dict(m) for m in case.messages])
-
-
-def _loaded(
-    spec: str, args: Mapping[str, Any], settings: JudgeSettings
-) -> tuple[Scorer, OwnSource]:
-    """The scorer that `spec` names, and its code.
+def _loaded(spec: str, args: Mapping[str, Any], settings: JudgeSettings) -> tuple[Scorer, str]:
+    """The scorer that `spec` names, and the digest of its code.
 
     Raises `InputError` with what Inspect says where it is not there, or its module raised.
     """
     keep_libraries_local()
-    path = shown_path(spec, "@")
     from inspect_ai._eval.loader import scorer_from_spec
     from inspect_ai._util.registry import registry_info, registry_lookup
     from inspect_ai.scorer._scorer import ScorerSpec
@@ -182,17 +167,13 @@ def _loaded(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
-        # The ellipsis tells that a secret may be cut there.
-        cause = shortened(error_text(error), _LONGEST)
-        message = f"the scorer {path!r} cannot be loaded: {cause}{frames}"
-        raise InputError(Problem(message, key=_KEY, hint=None if frames else _NAMES)) from error
+        what = f"the scorer {shown_path(spec, '@')!r} cannot be loaded"
+        raise not_loaded(what, error, f"judge.{_SCORER}", _NAMES) from error
     code = factory if callable(factory) else scorer
     file = spec.rpartition("@")[0]
     module_file = file if file.endswith(".py") else None
-    return scorer, own_source(
-        code, module_file=module_file, named=_named_files(args, settings.folders)
-    )
+    named_files = _named_files(args, settings.folders)
+    return scorer, code_digest(code, module_file=module_file, named=named_files)
 
 
 def _named_files(args: Mapping[str, Any], folders: Sequence[Path]) -> dict[str, Path]:
@@ -222,11 +203,12 @@ def _model(name: str, stage: StageModel) -> Model:
 
 def task_state(judged: JudgedCase, case: Case, target: str, model: str) -> TaskState:
     """The state of a finished run, as a scorer gets it: its output is the last assistant turn."""
-    from inspect_ai.model import ChatCompletionChoice, ModelName, ModelOutput
+    from inspect_ai.model import ChatCompletionChoice, ChatMessage, ModelName, ModelOutput
     from inspect_ai.scorer import Target
     from inspect_ai.solver import TaskState
+    from pydantic import TypeAdapter
 
-    messages = chat_messages(judged)
+    messages = TypeAdapter(list[ChatMessage]).validate_python([*map(dict, judged.messages)])
     last = next((turn for turn in reversed(messages) if turn.role == "assistant"), None)
     output = ModelOutput(
         model=model, choices=[] if last is None else [ChatCompletionChoice(message=last)]
@@ -251,8 +233,8 @@ def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> Scor
     spec = section.inspect_scorer
     assert spec is not None
 
-    scorer, source = _loaded(spec, section.args or {}, settings)
-    return ScorerJudge(settings, source, section, shown_path(spec, "@"), scorer)
+    scorer, digest = _loaded(spec, section.args or {}, settings)
+    return ScorerJudge(settings, digest, section, shown_path(spec, "@"), scorer)
 
 
 INSPECT_SCORER = JudgeKind(
@@ -260,7 +242,7 @@ INSPECT_SCORER = JudgeKind(
     build=_build_scorer,
     keys=ScorerKeys,
     asks_model=False,
-    with_files=lambda section, relocated: with_file(section, _SCORER, "@", relocated),
+    behind_file="@",
     notes=(
         "args: {partial_credit: false}          # what the scorer is made with",
         "model_roles: {grader: openai/gpt-4.1}  # as Inspect names models; or `model`",

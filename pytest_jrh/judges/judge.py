@@ -52,9 +52,7 @@ class OwnCode:
     it can be. `read` takes from that what the judge says, which is recorded, and `verdict` makes a
     verdict of it; both are strict, and raise `Unscored`. `timeout` is for the whole of it, in
     seconds. `key` says what a recorded verdict rests on, each part as a short text; with
-    `from_head` that verdict is taken where the key is the same, and the code not run. With
-    `earlier_form` it is taken of another `key["judge"]`, too, where an earlier version of this
-    package wrote that, which looked at the code in another way.
+    `from_head` that verdict is taken where the key is the same, and the code not run.
     """
 
     who: str
@@ -65,7 +63,6 @@ class OwnCode:
     timeout: float
     key: Mapping[str, str] = field(default_factory=dict)
     from_head: bool = False
-    earlier_form: Callable[[str], bool] = lambda _judge: False
 
 
 class JudgeCalls(Protocol):
@@ -167,18 +164,16 @@ class JudgeKind:
     A judge is of this kind where the key named `key` is set; `keys` are that key and those that go
     with it, None where it needs none beside those of every judge. Without `asks_model` its section
     need name no model. `build` takes the settings, the suite's mode and its instruction, the note
-    to the judge; it raises `InputError` for settings that cannot be used. `with_files` gives the
-    section with the files that it names replaced. `notes` are the lines about its other keys in the
-    config of a new suite.
+    to the judge; it raises `InputError` for settings that cannot be used. `behind_file` is what
+    stands between a file of Python and a name in the value of its key, empty where that names no
+    file. `notes` are the lines about its other keys in the config of a new suite.
     """
 
     key: str
     build: Callable[[JudgeSettings, Mode, str], SuiteJudge]
     keys: type[ConfigSection] | None = None
     asks_model: bool = True
-    with_files: Callable[[Any, Callable[[str, tuple[str, ...]], str]], Any] = (
-        lambda section, _each: section
-    )
+    behind_file: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -197,11 +192,6 @@ def key_of(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
-
-
-def offered_text(scores: Sequence[int]) -> str:
-    """The scores on offer as messages list them: `0 or 1`."""
-    return ", ".join(map(str, scores[:-1])) + f" or {scores[-1]}"
 
 
 def value_of(key: str) -> Value:

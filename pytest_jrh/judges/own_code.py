@@ -13,12 +13,12 @@ import ast
 import contextlib
 import functools
 import hashlib
+import importlib.util
 import inspect
 import json
 import os
 import re
 import sys
-import sysconfig
 from abc import abstractmethod
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
@@ -26,13 +26,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import Verdict
 from pytest_jrh.core.sections import ConfigSection, Takes, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
-from pytest_jrh.core.user_code import holding, source_of
-from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of, offered_text
+from pytest_jrh.core.user_code import (
+    error_places,
+    error_text,
+    holding,
+    is_ours_or_installed,
+    source_of,
+)
+from pytest_jrh.judges.judge import OwnCode, Said, SuiteJudge, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
 
 _LONGEST_VALUE = 80
 _LONGEST_REASONING = 20_000
+_LONGEST_CAUSE = 300
 _PAIR = 2
 
 
@@ -74,7 +81,7 @@ class Scale:
         value, reasoning = said
         if not isinstance(reasoning, str):
             raise self.invalid(f"gave {_shown(reasoning)} as its reasoning, which is no text")
-        offered = offered_text(case.scores)
+        offered = f"{', '.join(map(str, case.scores[:-1]))} or {case.scores[-1]}"
         if self.score_map is not None:
             score = self.score_map.get(key_of(value))
             if score is None:
@@ -91,7 +98,7 @@ class Scale:
             )
         if score not in case.scores:
             raise self.invalid(f"gave the score {_shown(score)}; it must be {offered}")
-        return Verdict(score, str.strip(reasoning[:_LONGEST_REASONING]))
+        return Verdict(score, reasoning[:_LONGEST_REASONING].strip())
 
     def invalid(self, problem: str, advice: str = "") -> Unscored:
         """The outcome of a judge whose value is no verdict."""
@@ -104,20 +111,20 @@ class Scale:
         )
 
 
-def with_file(
-    section: Any, key: str, separator: str, relocated: Callable[[str, tuple[str, ...]], str]
-) -> Any:
-    """The section with the file in `file.py:function`, or `file.py@name`, of a key replaced."""
-    file, _, name = (getattr(section, key) or "").rpartition(separator)
-    if not file.endswith(".py"):
-        return section
-    return section.model_copy(update={key: f"{relocated(file, (key,))}{separator}{name}"})
-
-
 def shown_path(path: str, separator: str) -> str:
     """A judge's code as messages name it: a file by its name alone, wherever it lies."""
     file, _, name = path.rpartition(separator)
     return f"{Path(file).name}{separator}{name}" if file else path
+
+
+def not_loaded(what: str, error: BaseException, key: str, hint: str | None) -> InputError:
+    """The error of code of the user's that raised when it was loaded; the hint is for what has
+    raised in none of its lines.
+    """
+    frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
+    # The ellipsis tells that a secret may be cut there.
+    cause = shortened(error_text(error), _LONGEST_CAUSE)
+    return InputError(Problem(f"{what}: {cause}{frames}", key=key, hint=None if frames else hint))
 
 
 def said_by(value: object) -> Said:
@@ -132,14 +139,11 @@ def said_by(value: object) -> Said:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "None"
-    if isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | int | float | str):
         return shortened(repr(value), _LONGEST_VALUE)
-    kind = type(value)
-    # numpy's bool is called `bool`, too.
-    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return f"a value of the type {module}{kind.__qualname__}"
+    # With its module: numpy's bool is called `bool`, too.
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    return f"a value of the type {name.removeprefix('builtins.')}"
 
 
 DEFAULT_TIMEOUT = 120.0
@@ -156,8 +160,7 @@ class OwnCodeJudge(SuiteJudge):
     """A judge whose requests are recorded as they are sent, by whatever code sends them."""
 
     settings: JudgeSettings
-
-    source: OwnSource
+    code_digest: str
 
     @property
     @abstractmethod
@@ -175,7 +178,7 @@ class OwnCodeJudge(SuiteJudge):
         section, stage = self._keys, self.settings.stage
         return {
             **self.parts,
-            "code": self.source.digest if section.version is None else "",
+            "code": self.code_digest if section.version is None else "",
             "version": section.version,
             "model": stage.model,
             "system_prompt": stage.system_prompt,
@@ -245,9 +248,6 @@ class OwnCodeJudge(SuiteJudge):
                 "case": _sha256(parts)[:_SHORT],
             },
             from_head=self.answers_from_head,
-            earlier_form=lambda judge: (
-                version is None and _EARLIER_FORM.fullmatch(judge) is not None
-            ),
         )
 
     @property
@@ -255,6 +255,11 @@ class OwnCodeJudge(SuiteJudge):
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section
+
+
+def recorded_in_earlier_form(recorded: str, present: str) -> bool:
+    """Whether a recording names a judge's code in a form that says nothing of the present one."""
+    return present.startswith(_FORM) and _EARLIER_FORM.fullmatch(recorded) is not None
 
 
 def _sha256(content: Mapping[str, Any]) -> str:
@@ -351,36 +356,21 @@ def _wrap_look_ups() -> None:
     environment_class.__contains__ = contains
 
 
-_INSTALLED = frozenset({"site-packages", "dist-packages"})
-_NOT_OF_PROJECTS = (
-    Path(__file__).parents[1],
-    *(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class OwnSource:
-    """A judge's own code: the digest of all that it is, and the `files` that count."""
-
-    digest: str
-    files: tuple[Path, ...] = ()
-
-
-def own_source(
+def code_digest(
     code: Callable[..., object],
     *,
     module_file: str | None = None,
     named: Mapping[str, Path] | None = None,
-) -> OwnSource:
-    """Read a judge's own code, which has been imported; the digest is equal where two sessions run
-    the same.
+) -> str:
+    """SHA-256 of a judge's own code, which has been imported: equal where two sessions run the
+    same.
 
     `module_file` is the file that the config takes it from, else it is the one that it was defined
     in; `named` are the files that the config names.
     """
     files = dict(named or {})
     start = module_file or _file_of(code)
-    pending: list[tuple[str, Path]] = [] if start is None else [(Path(start).name, Path(start))]
+    pending = [] if start is None else [(Path(start).name, Path(start))]
     seen: set[Path] = set()
     while pending:
         name, path = pending.pop()
@@ -388,33 +378,27 @@ def own_source(
             seen.add(path)
             files[name] = path
             pending += imported_modules(path)
-    digests = {name: _digest(path) for name, path in files.items()}
-    parts = [] if start is not None else [source_of(code)]
-    content = json.dumps([*parts, *sorted(digests.items())])
-    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
-    return OwnSource(digest, tuple(sorted(files.values())))
+    parts: list[object] = [] if start is not None else [source_of(code)]
+    for name, path in sorted(files.items()):
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        parts.append((name, hashlib.sha256(content).hexdigest()))
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def imported_modules(path: Path) -> list[tuple[str, Path]]:
     """The modules of the project that a module has imported when it was loaded, each with its name
     and its file: those that it names outside of functions.
     """
-    try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    if path.suffix != ".py":
         return []
-    package = next(
-        (
-            module.__package__ or ""
-            for module in list(sys.modules.values())
-            if getattr(module, "__file__", None) == str(path)
-        ),
-        "",
-    )
+    package = ""
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == str(path):
+            package = module.__package__ or ""
     modules: list[tuple[str, Path]] = []
-    for name in _imported_names(tree, package):
+    for name in _imported_names(ast.parse(path.read_bytes()), package):
         file = getattr(sys.modules.get(name), "__file__", None)
-        if isinstance(file, str) and file.endswith(".py") and _is_of_project(Path(file)):
+        if file and file.endswith(".py") and not is_ours_or_installed(file):
             modules.append((name, Path(file)))
     return modules
 
@@ -426,26 +410,16 @@ def _imported_names(tree: ast.Module, package: str) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         pending += ast.iter_child_nodes(node)
+        names: list[str] = []
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from _with_parents(alias.name)
-        elif isinstance(node, ast.ImportFrom):
-            folders = package.split(".")[: len(package.split(".")) - node.level + 1]
-            base = ".".join([*(folders if node.level else []), *filter(None, [node.module])])
-            yield from _with_parents(base)
-            yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def _with_parents(name: str) -> Iterator[str]:
-    parts = name.split(".")
-    yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
-
-
-def _is_of_project(path: Path) -> bool:
-    """Whether a module is no part of Python, of an installed package, or ours."""
-    if any(map(path.is_relative_to, _NOT_OF_PROJECTS)):
-        return False
-    return _INSTALLED.isdisjoint(path.parts)
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names += [f"{base}.{alias.name}" for alias in node.names]
+        for name in names:
+            # With the packages that it is in, whose code has run, too.
+            parts = name.split(".")
+            yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
 def _file_of(code: Callable[..., object]) -> str | None:
@@ -457,8 +431,3 @@ def _file_of(code: Callable[..., object]) -> str | None:
         return inspect.getsourcefile(owner)
     except TypeError:
         return None
-
-
-def _digest(path: Path) -> str:
-    """Of what a file holds, whatever its line ends."""
-    return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()

@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.sections import Takes, Text
-from pytest_jrh.core.text import nearest_hint, shortened
-from pytest_jrh.core.user_code import error_places, error_text
+from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges.judge import JudgeKind, judged_case
 from pytest_jrh.judges.own_code import (
     OwnCodeJudge,
     OwnCodeKeys,
+    code_digest,
     imported_modules,
-    own_source,
+    not_loaded,
     said_by,
     shown_path,
-    with_file,
 )
 from pytest_jrh.llm.transport import keep_libraries_local
 
@@ -36,7 +35,11 @@ if TYPE_CHECKING:
 
 
 _KEY = "python"
-_LONGEST_CAUSE = 300
+_IN_CONFIG = f"judge.{_KEY}"
+_IMPORT_PATH = (
+    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's, and "
+    "file.py:function needs no import path"
+)
 _TAKES = "a function, as pkg.mod:function or file.py:function"
 
 
@@ -82,7 +85,7 @@ class PythonJudge(OwnCodeJudge):
         return await calls.run(code)
 
     def _call(self, case: JudgedCase, calls: JudgeCalls, submit: Submit) -> object:
-        if "complete" not in _parameters(self.function):
+        if "complete" not in inspect.signature(self.function).parameters:
             return self.function(case)
         return self.function(case, complete=self._asking(calls, submit))
 
@@ -125,35 +128,28 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
     section = settings.section
     assert isinstance(section, PythonKeys)
     assert section.python is not None
-    function = imported(section.python, key="judge.python")
+    path = section.python.strip()
+    function = imported(path, key=_IN_CONFIG)
     # Imported before, with its mistakes named.
-    module_file = _module(section.python.strip().rpartition(":")[0]).__file__ or ""
+    module_file = _module(path.rpartition(":")[0]).__file__ or ""
     for name, runs in imported_modules(Path(module_file)):
         beside = Path(module_file).with_name(f"{name}.py")
         if runs != beside and beside.is_file():
-            raise _refused(
-                f"{shown_path(section.python, ':')!r} imports {shown(name)} from its folder, but a "
-                f"module of that name was imported before, from {runs.parent.name}/{runs.name}",
-                "judge.python",
-                "rename one of the two modules, or make packages of their folders",
+            message = (
+                f"{shown_path(path, ':')!r} imports {shown(name)} from its folder, but a module of "
+                f"that name was imported before, from {runs.parent.name}/{runs.name}"
             )
-    source = own_source(function, module_file=module_file or None)
-    return PythonJudge(settings, source, function, shown_path(section.python, ":"))
-
-
-def judge_function(path: str) -> Callable[..., object]:
-    """The function at `pkg.mod:function` that a project's code supplies as a judge.
-
-    Raises `InputError` where there is none.
-    """
-    return imported(path, key="--judge")
+            hint = "rename one of the two modules, or make packages of their folders"
+            raise InputError(Problem(message, key=_IN_CONFIG, hint=hint))
+    digest = code_digest(function, module_file=module_file)
+    return PythonJudge(settings, digest, function, shown_path(path, ":"))
 
 
 def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
-    return PythonJudge(settings, own_source(function), function, f"{module}:{name}")
+    return PythonJudge(settings, code_digest(function), function, f"{module}:{name}")
 
 
 def imported(path: str, *, key: str) -> Callable[..., object]:
@@ -161,35 +157,33 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
 
     Raises `InputError` with what is there instead, or what its module raised.
     """
-    module_name, separator, name = path.strip().rpartition(":")
+
+    def refused(message: str, hint: str | None = None) -> InputError:
+        return InputError(Problem(message, key=key, hint=hint))
+
+    module_name, _, name = path.strip().rpartition(":")
     is_file = module_name.endswith(".py")
-    is_module = module_name.replace(".", "a").isidentifier() and not module_name.startswith(".")
-    if not separator or not name or not (is_file or is_module):
-        raise _refused(f"got {shown(path)}; must be {_TAKES}", key)
+    if not name or not (is_file or all(map(str.isidentifier, module_name.split(".")))):
+        raise refused(f"got {shown(path)}; must be {_TAKES}")
     if is_file and not Path(module_name).is_file():
-        raise _refused(f"{shown(Path(module_name).name)} is not a file", key)
+        raise refused(f"{shown(Path(module_name).name)} is not a file")
+    shown_name = repr(shown_path(path, ":"))
     try:
         keep_libraries_local()
         module = _module(module_name)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        raise _not_imported(path, error, key) from error
+        hint = _IMPORT_PATH if isinstance(error, ModuleNotFoundError) else None
+        raise not_loaded(f"the judge {shown_name} cannot be imported", error, key, hint) from error
     member = getattr(module, name, None)
     if member is None:
-        functions = [
-            function_name for function_name, value in vars(module).items() if callable(value)
-        ]
-        raise _refused(
-            f"{shown_path(path, ':')!r}: the module has no {name!r}",
-            key,
-            nearest_hint(name, functions),
-        )
+        members = [entry for entry, value in vars(module).items() if callable(value)]
+        hint = nearest_hint(name, members)
+        raise refused(f"{shown_name}: the module has no {name!r}", hint)
     if not callable(member):
-        raise _refused(
-            f"{shown_path(path, ':')!r} is not the judge: {type(member).__name__} is not callable",
-            key,
-        )
+        type_name = type(member).__name__
+        raise refused(f"{shown_name} is not the judge: {type_name} is not callable")
     function: Callable[..., object] = member
     return function
 
@@ -221,31 +215,6 @@ def _from_file(path: Path) -> types.ModuleType:
     return module
 
 
-def _not_imported(path: str, error: BaseException, key: str) -> InputError:
-    frames = "".join(f"; {frame}" for frame in error_places(error, own_only=True))
-    # The ellipsis tells that a secret may be cut there.
-    cause = shortened(error_text(error), _LONGEST_CAUSE)
-    hint = None
-    if isinstance(error, ModuleNotFoundError):
-        hint = (
-            "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
-            "project's, and file.py:function needs no import path"
-        )
-    message = f"the judge {shown_path(path, ':')!r} cannot be imported: {cause}{frames}"
-    return _refused(message, key, hint)
-
-
-def _refused(message: str, key: str, hint: str | None = None) -> InputError:
-    return InputError(Problem(message, key=key, hint=hint))
-
-
-def _parameters(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
-
-
 def _is_async(function: Callable[..., object]) -> bool:
     call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
@@ -256,6 +225,6 @@ PYTHON = JudgeKind(
     build=_build,
     keys=PythonKeys,
     asks_model=False,
-    with_files=lambda section, relocated: with_file(section, _KEY, ":", relocated),
+    behind_file=":",
     notes=("score_map: {pass: 0, fail: 1}   # where it returns other values than scores",),
 )

@@ -15,7 +15,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import Said
-from pytest_jrh.judges.own_code import keys_replaced
+from pytest_jrh.judges.own_code import keys_replaced, recorded_in_earlier_form
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.exchanges import (
@@ -123,7 +123,7 @@ class KeptRequests:
         """Whether a recorded verdict is of this judge and case, as far as it says so."""
         recorded_key, present_key = _key(entry), judging.whole_key
         judge = str(recorded_key.get("judge"))
-        if not judging.code.earlier_form(judge):
+        if not recorded_in_earlier_form(judge, present_key["judge"]):
             return recorded_key == present_key
         if recorded_key != {**present_key, "judge": judge}:
             return False

@@ -322,9 +322,7 @@ _OF_EXTRA = {"human_reviewed": "review", "edit_note": "edit", "turns_shown": "sh
 _OF_LINE = {"expected": "label", "judge_fingerprint": "judge_digest", "target_score": "target"}
 
 
-def result_with(
-    result: CaseResult, **changes: Any
-) -> CaseResult:
+def result_with(result: CaseResult, **changes: Any) -> CaseResult:
     """The result with other values: of its line, of what is derived of it, or of its extra;
     `case_id` stays as it was.
     """
