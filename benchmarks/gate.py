@@ -18,7 +18,7 @@ from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.stats.baseline import Baseline, Scope
 from pytest_jrh.stats.decision import Decision, Held, decide
 from pytest_jrh.stats.wording import is_better
-from pytest_jrh.store.results import case_result
+from pytest_jrh.store.ledger import case_result
 
 Shares = npt.NDArray[np.float64]
 Verdicts = npt.NDArray[np.int64]

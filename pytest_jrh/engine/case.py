@@ -53,7 +53,7 @@ from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.sources.source import top_field
-from pytest_jrh.store.results import case_result
+from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence

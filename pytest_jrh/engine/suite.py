@@ -31,8 +31,7 @@ from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import built_in, load_template, override_path
 from pytest_jrh.store.labels import grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
-from pytest_jrh.store.results import SuiteCases, rejected_results
-from pytest_jrh.store.reuse import made_before, misfits, without_cases
+from pytest_jrh.store.reuse import SuiteCases, made_before, misfits, rejected_results, without_cases
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:

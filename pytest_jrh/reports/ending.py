@@ -29,7 +29,7 @@ from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
 from pytest_jrh.store.ledger import in_file, ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause
-from pytest_jrh.store.results import earlier_results
+from pytest_jrh.store.reuse import earlier_results
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.results import SuiteCases
+    from pytest_jrh.store.reuse import SuiteCases
     from pytest_jrh.store.spools import RecordEntry
 
 

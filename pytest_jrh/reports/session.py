@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, CaseSpec, Progress
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
-    from pytest_jrh.store.results import SuiteCases
+    from pytest_jrh.store.reuse import SuiteCases
 
 
 _ESTIMATED_FROM = 0.1

@@ -13,7 +13,7 @@ from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id
 from pytest_jrh.core.model import MADE, CaseResult, CaseSpec
 from pytest_jrh.core.text import counted
 from pytest_jrh.store.outputs import Outputs, cause
-from pytest_jrh.store.results import without_gone
+from pytest_jrh.store.reuse import without_gone
 from pytest_jrh.store.spools import (
     RecordEntry,
     RecordIndex,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.store.results import SuiteCases
+    from pytest_jrh.store.reuse import SuiteCases
     from pytest_jrh.store.spools import ReadCase
 
 

@@ -19,21 +19,35 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import lines_of
-from pytest_jrh.core.ids import LEDGER_FILE
-from pytest_jrh.core.model import CaseResult
+from pytest_jrh.core.ids import LEDGER_FILE, case_id
+from pytest_jrh.core.model import (
+    NOTHING_WRONG,
+    UNEDITED,
+    CaseResult,
+    Extra,
+    ProbeVariant,
+    Rejection,
+    Why,
+)
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.sources.tables import LEDGER_FORMAT
-from pytest_jrh.store.records import record_line
+from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
     from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, CaseSpec, LabelSource, Verdict
     from pytest_jrh.core.redact import Redactor
 
 
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
+
+
+_LONGEST_NOTE = 160
+_LONGEST_READ = 2_000
 
 
 @cache
@@ -153,3 +167,78 @@ def _opened(path: Path) -> IO[bytes]:
         size = start
     file.truncate(size)
     return file
+
+
+def case_result(
+    spec: CaseSpec,
+    case: Case | None,
+    why: Why = NOTHING_WRONG,
+    *,
+    verdicts: Sequence[Verdict] = (),
+    judge_digest: str = "",
+    rejected: Case | None = None,
+) -> CaseResult:
+    """The result of one spec, without what it took; `case` is None where none was made, `why` says
+    why there is no verdict, and `rejected` is the one that the verifier rejected.
+    """
+    probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
+    result = CaseResult(
+        case_id(spec),
+        spec.suite,
+        spec.test,
+        spec.rubric_id,
+        spec.run_id,
+        spec.epoch,
+        spec.cluster,
+        spec.target_score,
+        judge=spec.judge or "",
+        judge_digest=judge_digest,
+        scores=tuple(verdict.score for verdict in verdicts),
+        reasons=tuple(verdict.reasoning for verdict in verdicts),
+        why=why,
+        extra=Extra(
+            edit=_edit_note(spec, case or rejected),
+            probe=probe,
+            rejected=None if rejected is None else _rejection(rejected),
+        ),
+    )
+    if case is None:
+        return result
+    content, altered, reworded = content_digest(case), case.altered, case.reworded
+    extra = replace(result.extra, content=content, altered=altered, reworded=reworded)
+    by = _labelled_by(case)
+    return replace(
+        result, label=case.expected, labelled_by=by, case_digest=case_digest(case), extra=extra
+    )
+
+
+def _labelled_by(case: Case) -> LabelSource | None:
+    if case.expected is None:
+        return None
+    if case.label is not None:
+        return case.label.by
+    # The label of an altered case is unverified for that reason alone.
+    return "made" if case.verified or case.altered else "unconfirmed"
+
+
+def _edit_note(spec: CaseSpec, case: Case | None) -> str:
+    """What the editor says of its first edit; see `CaseResult`."""
+    if case is None or spec.natural or spec.derived:
+        return ""
+    edits, plan = case.outcome.edits, case.outcome.plan
+    if not edits:
+        return UNEDITED
+    note = edits[0].editor_reason
+    if not note and plan is not None:
+        note = plan.thesis
+    return shortened(one_line(note[:_LONGEST_READ]), _LONGEST_NOTE)
+
+
+def _rejection(case: Case) -> Rejection:
+    verification = case.outcome.verification
+    assert verification is not None
+    assert case.expected is not None
+    verdict = verification.score
+    if verdict is None:
+        verdict = int(verification.verdict == "FAIL")
+    return Rejection(case_digest(case), case.expected, verdict)

@@ -1,4 +1,5 @@
-"""Cases that are on disk already: frozen suites, and `cases.renew: false`.
+"""What is on disk already: made cases that a suite takes, those that the verifier rejected, and
+results of earlier sessions.
 
 A case that the suite does not take would be missing from every figure without a word. So what the
 config leaves out on purpose (`cases.kinds`, `cases.rubrics`, `cases.scores`) is left out, and
@@ -7,7 +8,8 @@ all else that does not fit is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,12 @@ from pytest_jrh.config.probes import with_probes
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, generation_id
-from pytest_jrh.core.model import Case, CaseSpec, Rubric
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, Recorded, case_id, generation_id
+from pytest_jrh.core.model import MADE, Case, CaseResult, CaseSpec, Rubric, Why
 from pytest_jrh.core.text import counted
-from pytest_jrh.store.records import reworded, under
-from pytest_jrh.store.spools import RecordEntry, read_jsonl
+from pytest_jrh.store.ledger import case_result, ledger_path, read_ledger
+from pytest_jrh.store.records import case_digest, reworded, under
+from pytest_jrh.store.spools import RecordEntry, RecordIndex, read_jsonl
 
 if TYPE_CHECKING:
     from pytest_jrh.config.suite import SuiteTest
@@ -234,3 +237,117 @@ def _problem(mistake: str, entries: list[RecordEntry]) -> Problem:
     where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
     message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"
     return Problem(message, str(entries[0].place.path), lines[0])
+
+
+def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:
+    """What stands for the cases that the verifier rejected in earlier sessions.
+
+    Raises `InputError` where their file cannot be used.
+    """
+    return tuple(
+        case_result(case.spec, None, Why("no_case"), rejected=case)
+        for case in rejected_cases(suite)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCases:
+    """All cases of a suite as it is now, by id in its order, and by judge what says which one it
+    is.
+
+    `runs` are the ids and epochs of all runs of its log, sampled or not; None where that is not
+    known, as in a frozen suite or one whose log another one stands in for.
+    """
+
+    specs: Mapping[str, CaseSpec]
+    fingerprints: Mapping[str | None, str]
+    runs: frozenset[tuple[str, int]] | None = None
+
+
+def earlier_results(
+    suite: Suite,
+    cases: SuiteCases,
+    ran: Mapping[str, CaseResult],
+    made_case: Callable[[CaseSpec], Case | None],
+) -> tuple[Mapping[str, CaseResult], list[str]]:
+    """Pick the results of the file that this session has none of, by case id, and that are of the
+    cases and judges of today; with sentences about others that somebody may miss.
+
+    What a probe made is as old as the case that it changes. `made_case` reads the made case of a
+    spec. Raises `OSError` where a file that cannot be used cannot be moved aside either.
+    """
+    path = ledger_path(suite)
+    if all(case in ran for case in cases.specs) or not path.exists():
+        return {}, []
+    try:
+        stored_results = read_ledger(path)
+    except InputError as error:
+        aside = path.with_name(f"{path.name}.unreadable")
+        path.replace(aside)
+        return {}, [
+            "The results of earlier sessions cannot be used; they were moved to "
+            f"{aside.name}.\n{error}"
+        ]
+    results: dict[str, CaseResult] = {}
+    counts: Counter[str] = Counter()
+    for case, (result, _) in stored_results.items():
+        spec = cases.specs.get(case)
+        is_suites = result.suite == suite.name and result.extra.config in ("", suite.key)
+        if spec is None or case in ran or not is_suites:
+            continue
+        reason = ""
+        if result.judge_digest and result.judge_digest != cases.fingerprints.get(spec.judge):
+            reason = "the judge has changed (model, prompt or parameters)"
+        elif result.outcome in MADE:
+            judged = next(test.evaluate for test in suite.tests if test.name == spec.test)
+            repeats = suite.repeats_of(spec.judge) if judged else 0
+            base = spec.base_case if spec.variant else spec
+            base_result, _ = stored_results.get(case_id(base), (None, 0))
+            if len(result.all_scores) != repeats:
+                reason = "cases are judged now that were not, or repeats has changed"
+            elif base_result is None or not _is_same(suite, base_result, made_case(base)):
+                reason = "the case has changed (rubric, transcript or label)"
+        if reason:
+            counts[reason] += 1
+        else:
+            results[case] = result
+    notes = []
+    for reason, number in counts.items():
+        left_out = counted(number, "result")
+        notes.append(f"{left_out} of earlier sessions left out of {path.name}: {reason}.")
+    return results, notes
+
+
+def _is_same(suite: Suite, result: CaseResult, made: Case | None) -> bool:
+    """Whether a result is of a case as it was made, and its rubric as it is."""
+    rubric = next(rubric for rubric in suite.rubrics if rubric.id == result.rubric_id)
+    case = None if made is None else under(made, rubric)
+    if case is not None and case.rubric is not rubric:
+        case = reworded(case, rubric) if suite.frozen is not None else None
+    if case is None:
+        return False
+    # A frozen file keeps the case as it was made, and the verdict is about the case as it was
+    # edited in review.
+    is_edited = result.extra.review == "edited" and suite.frozen is not None
+    return is_edited or case_digest(case) == result.case_digest
+
+
+def without_gone(suite: Suite, cases: SuiteCases, index: RecordIndex) -> RecordIndex:
+    """The records without those of the suite's cases that can no longer exist: another run, rubric
+    or score.
+    """
+    if cases.runs is None:
+        return index
+    scales: dict[str, tuple[int | None, ...]] = {
+        rubric.id: rubric.scores or (None,) for rubric in suite.rubrics
+    }
+
+    def gone(spec: CaseSpec) -> bool:
+        if spec.suite != suite.name:
+            return False
+        scale = scales.get(spec.rubric_id, ())
+        on_offer = spec.rubric_id in suite.untargeted or spec.target_score in scale
+        return not on_offer or (spec.run_id, spec.epoch) not in (cases.runs or ())
+
+    entries = {case: entry for case, entry in index.entries.items() if not gone(entry.spec)}
+    return replace(index, entries=entries)

@@ -44,7 +44,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.failures import FailedCase, disagreement_text
-from pytest_jrh.store.results import case_result
+from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

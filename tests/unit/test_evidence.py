@@ -13,7 +13,7 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.core.text import columns
-from pytest_jrh.store.results import case_result
+from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
 
 SPEC = make_spec("damaged-kettle")

@@ -16,8 +16,7 @@ from pytest_jrh.stats.intervals import estimate_flicker
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import flickering, repeated_case, tabulate
-from pytest_jrh.store.ledger import result_from, result_text
-from pytest_jrh.store.results import case_result
+from pytest_jrh.store.ledger import case_result, result_from, result_text
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
 
