@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.reports.checking import CheckedTable, check_table
     from pytest_jrh.sources import load_inspect_eval_runs
-    from pytest_jrh.stats.diagnosis import Reliability, reliability
+    from pytest_jrh.stats.figures import Reliability, reliability
 
 __version__ = "0.1.0"
 
@@ -63,7 +63,7 @@ _HOMES = {
     "NoVerdictCase": "core.errors",
     "PerturbationOutcome": "core.model",
     "Pipeline": "engine.suite",
-    "Reliability": "stats.diagnosis",
+    "Reliability": "stats.figures",
     "Rubric": "core.model",
     "ScoreLevel": "core.model",
     "StageModel": "core.model",
@@ -80,7 +80,7 @@ _HOMES = {
     "make_complete": "llm.calls",
     "make_llm_planner": "cases.pipeline",
     "make_llm_verifier": "cases.pipeline",
-    "reliability": "stats.diagnosis",
+    "reliability": "stats.figures",
 }
 
 __all__ = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_jrh.reports.checking import CheckedTable, check_table
-from pytest_jrh.stats.diagnosis import Reliability, figure_text
+from pytest_jrh.stats.figures import Reliability, figure_text
 from pytest_jrh.stats.formulas import Estimate
 
 ROOT = Path(__file__).parents[1]

@@ -245,7 +245,7 @@ def _card(section: figures.Section, decision: Decision | None) -> JudgeCard:
     else:
         for row in section.rubrics:
             of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
-            rows.append(_row(row.name, row.statistics, of_rubric))
+            rows.append(_row(row.name, row, of_rubric))
     if len(rows) == 1:
         [total] = rows
     rows.sort(key=lambda row: row.lowest)

@@ -38,14 +38,14 @@ from pytest_jrh.sources.verdict_tables import (
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
-from pytest_jrh.stats.diagnosis import reliability
+from pytest_jrh.stats.figures import reliability
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
     from pytest_jrh.sources.tables import Table
     from pytest_jrh.sources.verdict_tables import CaseKey, Columns
     from pytest_jrh.stats.decision import Decision
-    from pytest_jrh.stats.diagnosis import Reliability
+    from pytest_jrh.stats.figures import Reliability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.columns import GroupStats
+    from pytest_jrh.stats.statistics import Statistics
 
 
 MEANINGS = {0: "satisfied", 1: "violated"}
@@ -259,13 +259,13 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self._pairs)
 
-    def about(self, total: GroupStats) -> Changes:
+    def about(self, total: Statistics) -> Changes:
         """The changes of one judge; none where none of its cases is compared."""
         return self if self._of(total) else Changes(())
 
-    def cell(self, counts: GroupStats) -> Cell:
+    def cell(self, statistics: Statistics) -> Cell:
         """The difference of a row in points of accuracy; of how many cases, where not of all."""
-        pairs = self._of(counts)
+        pairs = self._of(statistics)
         if not pairs:
             return Cell(NONE, reason="no case is compared")
         number = len(pairs)
@@ -276,13 +276,14 @@ class Changes:
             weight = "good" if now > before else "bad"
         sentence = (
             f"accuracy {before:.1%} before, {now:.1%} now, in {number:,} of "
-            f"{counted(counts.n, 'case')}"
+            f"{counted(statistics.counts.n, 'case')}"
         )
-        of = "" if number == counts.n else f"n {number:,}"
+        of = "" if number == statistics.counts.n else f"n {number:,}"
         return Cell(signed_points(now - before), of, sentence, weight)
 
-    def _of(self, counts: GroupStats) -> Sequence[Pair]:
-        return self._pairs.get((counts.suite, counts.judge, counts.rubric), ())
+    def _of(self, statistics: Statistics) -> Sequence[Pair]:
+        row = (statistics.suite, statistics.judge, statistics.rubric)
+        return self._pairs.get(row, ())
 
 
 def _right(scores: tuple[int, ...], result: CaseResult) -> float:

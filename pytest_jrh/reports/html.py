@@ -56,11 +56,11 @@ from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import spending_lines, subtitle, suite_names
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
     flicker_sentence,
+    section_warnings,
     sections,
 )
 
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.html_cases import RunKey
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.statistics import Statistics
     from pytest_jrh.store.spools import ReadCase
 
 
@@ -115,7 +116,7 @@ def _figures_table(
     rows: list[tuple[str, Level, dict[str, Cell]]] = []
     links = []
     for section in sorted(of_mode, key=lambda section: lowest_share(section.total)):
-        table = topics.figures_table(section, changes.about(section.total.counts))
+        table = topics.figures_table(section, changes.about(section.total))
         meanings |= dict(zip(table.titles, table.meanings, strict=True))
         pairs = zip(section.rows, table.rows, strict=True)
         for row, of_table in sorted(pairs, key=lambda pair: _rank(pair[0])):
@@ -154,9 +155,9 @@ def _glossary(tables: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return meanings
 
 
-def _rank(row: figures.Row) -> tuple[bool, float]:
+def _rank(row: Statistics) -> tuple[bool, float]:
     """The total before the rubrics, and of these the worst first."""
-    return bool(row.rubric), lowest_share(row.statistics)
+    return bool(row.rubric), lowest_share(row)
 
 
 _TEMPLATES = Path(__file__).parent / "templates"

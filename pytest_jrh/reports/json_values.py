@@ -16,12 +16,11 @@ from pytest_jrh.reports.gate import certainty_sentences
 from pytest_jrh.reports.grounds import PeopleLevel, people_levels, rest_counts, unmatched
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import scales, suite_names
-from pytest_jrh.stats.diagnosis import all_warnings
-from pytest_jrh.stats.figures import keys_of
+from pytest_jrh.stats.figures import all_warnings, keys_of
 from pytest_jrh.stats.formulas import agreement
 from pytest_jrh.stats.intervals import LEVEL
 from pytest_jrh.stats.people import violation_rates
-from pytest_jrh.stats.statistics import flickering, tabulate
+from pytest_jrh.stats.statistics import tabulate
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
@@ -76,8 +75,8 @@ def _suites(session: Session) -> dict[str, Any]:
 
 def table_data(table: StatisticsTable) -> dict[str, Any]:
     """The figures of one judge over all and per rubric, and `warnings`."""
-    rubrics = {level.counts.rubric: statistics_data(level) for level in table.rubrics}
-    warnings = all_warnings(table.overall, table.rubrics, table.overall.mode)
+    rubrics = {level.rubric: statistics_data(level) for level in table.rubrics}
+    warnings = all_warnings(table.overall, table.rubrics)
     return {"overall": statistics_data(table.overall), "rubrics": rubrics, "warnings": warnings}
 
 
@@ -105,9 +104,10 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
 def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
     """The cases that the judge gave different scores."""
     cases = []
-    for result in flickering(results):
-        scores = list(result.all_scores)
-        cases.append({"case": result.case_id, "scores": scores, "score": result.score})
+    for result in results:
+        if result.flickers:
+            scores = list(result.all_scores)
+            cases.append({"case": result.case_id, "scores": scores, "score": result.score})
     return cases
 
 

@@ -64,7 +64,6 @@ from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,7 +132,7 @@ class CaseBlocks:
         right = [result for result in results if result.outcome == "agree"]
         odd = [result for result in right if reasoning_disagrees(result)]
         self._part(f"Right, but {REASONING_DISAGREES}", odd)
-        torn = [result for result in flickering(results) if result.outcome == "agree"]
+        torn = [result for result in right if result.flickers]
         self._part("Right, but flickering", torn)
         of_probes = [result for result in all_results if result.spec.derived]
         turned = [result for result in of_probes if result.outcome == "disagree"]
@@ -257,7 +256,7 @@ def _folds(session: Session) -> list[Block]:
         blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
     changes = Changes.since_baseline(session)
     for section in sections(session.table):
-        of_judge = _figures(section, changes.about(section.total.counts))
+        of_judge = _figures(section, changes.about(section.total))
         title = f"Figures of {section.label}"
         blocks.append(Fold(title, (*of_judge, *topics.more_figures(section))))
     labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]

@@ -40,11 +40,11 @@ from pytest_jrh.reports.topics import (
     shown_data,
     state_text,
 )
-from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.probes import probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, tabulate
+from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
 from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.records import to_record
 from pytest_jrh.store.tables import Sink
@@ -199,8 +199,8 @@ def _pass_rate(accuracy: float) -> str:
 
 def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
-    groups = group_stats(results)
-    total = ResultColumns.of(results).counts()
+    by_rubric = grouped((result.spec.rubric_id, result) for result in results)
+    total = Counts.of(results)
     figure = metric(
         metric_name,
         [result.label for result in judged if result.label is not None],
@@ -229,19 +229,19 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
         },
         "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
         "unverified_labels": total.unverified,
-        "rubrics": {group.rubric: _figures(group) for group in groups},
+        "rubrics": {rubric: _figures(Counts.of(group)) for rubric, group in by_rubric.items()},
     }
 
 
-def _figures(group: GroupStats) -> dict[str, Any]:
+def _figures(counts: Counts) -> dict[str, Any]:
     return {
-        "n": group.n,
-        "agree": group.agree,
-        "disagree": group.disagree,
-        "no_case": group.no_case,
-        "unscored": group.unscored,
-        "unverified_labels": group.unverified,
-        "accuracy": group.accuracy,
+        "n": counts.n,
+        "agree": counts.agree,
+        "disagree": counts.disagree,
+        "no_case": counts.no_case,
+        "unscored": counts.unscored,
+        "unverified_labels": counts.unverified,
+        "accuracy": counts.accuracy,
     }
 
 

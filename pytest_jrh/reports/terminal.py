@@ -60,7 +60,6 @@ from pytest_jrh.stats.figures import (
     ranged,
     sections,
 )
-from pytest_jrh.stats.statistics import flickering
 
 if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
@@ -195,31 +194,27 @@ def figure_blocks(section: figures.Section) -> Iterator[Block]:
     titles = tuple("\n".join(column.heading) for column in section.columns)
     table_rows = []
     for row in section.rows:
-        cells = tuple(Cell(cell.text) for cell in row.cells)
+        cells = tuple(Cell(column.cell(row).text) for column in section.columns)
         table_rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
     yield Table("\nrubric", titles, tuple(table_rows))
     yield from _range_blocks(section)
 
 
 def _range_blocks(section: figures.Section) -> Iterator[Block]:
-    indices = []
-    for index in range(len(section.columns)):
-        if any(row.cells[index].range for row in section.rows):
-            indices.append(index)
-    if not indices:
+    columns = []
+    for column in section.columns:
+        if any(column.cell(row).range for row in section.rows):
+            columns.append(column)
+    if not columns:
         return
     rows = []
     for row in section.rows:
-        cells = tuple(Cell(row.cells[index].range or NONE) for index in indices)
+        cells = tuple(Cell(column.cell(row).range or NONE) for column in columns)
         rows.append(Row(row.name, cells))
-    titles = tuple(_title(section.rows[0].cells[index]) for index in indices)
+    titles = tuple(" ".join(column.heading).strip() for column in columns)
     yield Table(_INTERVALS, titles, tuple(rows))
     if len(section.rows) > 1:
         yield Sentence(ONE_BY_ONE)
-
-
-def _title(cell: figures.Cell) -> str:
-    return " ".join(cell.column.heading).strip()
 
 
 _MOST_REASONS = 3  # lines
@@ -436,8 +431,9 @@ def _flickering(section: figures.Section, session: Session) -> list[Block]:
     if not sentence:
         return []
     cases = []
-    for result in flickering(session.by_judge.get((section.suite, section.judge), ())):
-        cases.append(session.named(result.case_id, score_counts(result.all_scores)))
+    for result in session.by_judge.get((section.suite, section.judge), ()):
+        if result.flickers:
+            cases.append(session.named(result.case_id, score_counts(result.all_scores)))
     return [Cases(sentence, tuple(cases))]
 
 

@@ -26,7 +26,6 @@ from pytest_jrh.reports.blocks import (
 )
 from pytest_jrh.reports.evidence import CHANGE_MEANING, CHANGE_TITLE, PLACE
 from pytest_jrh.stats import figures
-from pytest_jrh.stats.diagnosis import section_warnings
 from pytest_jrh.stats.figures import (
     NONE,
     decimal,
@@ -34,6 +33,7 @@ from pytest_jrh.stats.figures import (
     percent,
     range_text,
     reasons,
+    section_warnings,
 )
 from pytest_jrh.stats.panels import made_case_id
 
@@ -94,11 +94,12 @@ def figures_table(section: figures.Section, changes: Changes) -> Table:
     rows = []
     for row in section.rows:
         cells = []
-        for cell in row.cells:
+        for column in section.columns:
+            cell = column.cell(row)
             interval = "" if cell.range == NONE else cell.range
             cells.append(Cell(cell.text, interval, cell.reason or cell.range_reason))
         if changes:
-            cells.insert(PLACE, changes.cell(row.statistics.counts))
+            cells.insert(PLACE, changes.cell(row))
         rows.append(Row(row.name, tuple(cells), "rubric" if row.rubric else "total"))
     return Table("rubric", tuple(titles), tuple(rows), meanings=tuple(meanings))
 
@@ -149,7 +150,7 @@ def more_figures(section: figures.Section) -> list[Block]:
     rows = section.total_first
     blocks: list[Block] = []
     for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
-        matrix = row.statistics.matrices.get(section.mode)
+        matrix = row.matrices.get(section.mode)
         if matrix is not None and matrix.n:
             blocks.append(_matrix(row.name, matrix))
     missing = []

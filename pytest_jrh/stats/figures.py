@@ -1,4 +1,5 @@
-"""The table of figures that every report shows: a section per judge, a row per rubric and all.
+"""The table of figures that every report shows: a section per judge, a row per rubric and all, and
+what makes them doubtful.
 
 Each figure is declared once, as a column; every report and the schema of the JSON report derive
 from these. A new one is its computation in `Statistics` and one line here.
@@ -9,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pytest_jrh.core.text import counted
+from pytest_jrh.core.text import counted, one_line
+from pytest_jrh.stats.formulas import SIGNIFICANCE
 from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.statistics import kappa_of, tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from pytest_jrh.core.model import Mode
+    from pytest_jrh.core.model import CaseResult, Mode
     from pytest_jrh.stats.formulas import Estimate
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
@@ -57,26 +60,19 @@ class Column:
         """Whether it is shown of a judge with these figures over all its cases."""
         return not self.optional or total.figures[self.key].n > 0
 
-    def cell(self, statistics: Statistics) -> tuple[str, str]:
-        """The figure as text, `-` where it cannot be computed, and then the reason."""
+    def cell(self, statistics: Statistics) -> Cell:
+        """The figure and its interval as text."""
         if self.kind == "count":
-            return f"{statistics.counts.n:,}", ""
+            return Cell(f"{statistics.counts.n:,}")
         estimate = statistics.figures.get(self.key)
         if estimate is None:
-            return NONE, ""
+            return Cell(NONE)
         if self.kind == "bounds":
-            return range_text(estimate), estimate.interval_reason or ""
-        return value_text(estimate, self.kind), estimate.reason or ""
-
-    def range_cell(self, statistics: Statistics) -> tuple[str, str]:
-        """The interval as text, `-` where there is none, and then the reason.
-
-        Empty where it has a column of its own, or the figure itself is missing.
-        """
-        estimate = statistics.figures.get(self.key)
-        if estimate is None or estimate.value is None or self.apart or self.kind == "bounds":
-            return "", ""
-        return range_text(estimate, self.kind), estimate.interval_reason or ""
+            return Cell(range_text(estimate), estimate.interval_reason or "")
+        text, reason = value_text(estimate, self.kind), estimate.reason or ""
+        if estimate.value is None or self.apart:
+            return Cell(text, reason)
+        return Cell(text, reason, range_text(estimate, self.kind), estimate.interval_reason or "")
 
 
 def value_text(estimate: Estimate, kind: FigureKind) -> str:
@@ -120,15 +116,6 @@ def decimal(value: float | None) -> str:
     """A number as text."""
     # Rounding makes "-0.00" of what is a little below 0.
     return NONE if value is None else f"{round(value, 2) + 0.0:.2f}"
-
-
-def columns_of(mode: Mode, total: Statistics) -> list[Column]:
-    """The columns of the table of a judge of this mode, in order; `total` is over all its cases."""
-    return [
-        column
-        for column in COLUMNS
-        if mode in column.modes and column.title and column.shown(total)
-    ]
 
 
 def keys_of(mode: Mode) -> list[Column]:
@@ -249,10 +236,9 @@ class Cell:
     """One figure as text, `-` where it cannot be computed, and then why.
 
     `range` is its interval, `-` where there is none, and then `range_reason` says why; empty where
-    it has a column of its own.
+    it has a column of its own, or the figure itself is missing.
     """
 
-    column: Column
     text: str
     reason: str = ""
     range: str = ""
@@ -260,46 +246,47 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: a rubric, or, where `rubric` is empty, all of the judge's cases."""
-
-    rubric: str
-    statistics: Statistics
-    cells: tuple[Cell, ...]
-
-    @property
-    def name(self) -> str:
-        """What stands before its cells."""
-        return self.rubric or "all"
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
-    """The figures of one judge of one suite; `judge` is empty for a suite's only judge.
-
-    The last row is the total, but for a judge of one rubric.
+    """The figures of one judge of one suite: a row for each rubric, and where there are several
+    the total behind them.
     """
 
-    suite: str
-    judge: str
-    mode: Mode
-    rows: tuple[Row, ...]
+    rows: tuple[Statistics, ...]
     total: Statistics
 
     @property
-    def rubrics(self) -> list[Row]:
-        """The rows of single rubrics."""
-        return [row for row in self.rows if row.rubric]
+    def suite(self) -> str:
+        """The suite of the judge."""
+        return self.total.suite
 
     @property
-    def total_first(self) -> list[Row]:
+    def judge(self) -> str:
+        """The judge; empty for a suite's only one."""
+        return self.total.judge
+
+    @property
+    def mode(self) -> Mode:
+        """The mode whose figures are shown."""
+        return self.total.mode
+
+    @property
+    def total_first(self) -> list[Statistics]:
         """The rows, the total first."""
         return sorted(self.rows, key=lambda row: bool(row.rubric))
 
     @property
+    def rubrics(self) -> list[Statistics]:
+        """The rows of single rubrics."""
+        return [row for row in self.rows if row.rubric]
+
+    @property
     def columns(self) -> list[Column]:
-        """The columns of the rows' cells."""
-        return columns_of(self.mode, self.total)
+        """The columns of its table, in order."""
+        return [
+            column
+            for column in COLUMNS
+            if self.mode in column.modes and column.title and column.shown(self.total)
+        ]
 
     @property
     def label(self) -> str:
@@ -312,20 +299,13 @@ def sections(table: StatisticsTable) -> list[Section]:
 
     A judge without cases to judge has no section.
     """
-    by_judge = grouped(
-        ((rubric.counts.suite, rubric.counts.judge), rubric) for rubric in table.rubrics
-    )
+    by_judge = grouped(((rubric.suite, rubric.judge), rubric) for rubric in table.rubrics)
     with_cases = []
     for total in table.judges:
-        counts, mode = total.counts, total.mode
-        if not (counts.n or counts.no_case or counts.unscored):
-            continue
-        columns = columns_of(mode, total)
-        levels = [*by_judge[counts.suite, counts.judge]]
-        if len(levels) > 1:
-            levels.append(total)
-        rows = tuple(Row(level.counts.rubric, level, _cells(level, columns)) for level in levels)
-        with_cases.append(Section(counts.suite, counts.judge, mode, rows, total))
+        counts = total.counts
+        if counts.n or counts.no_case or counts.unscored:
+            rows = by_judge[total.suite, total.judge]
+            with_cases.append(Section((*rows, total) if len(rows) > 1 else (*rows,), total))
     return with_cases
 
 
@@ -347,19 +327,14 @@ def reasons(section: Section) -> list[tuple[str, str, list[str]]]:
     """
     missing: dict[tuple[str, str], list[str]] = {}
     for row in section.rows:
-        for cell in row.cells:
+        for column in section.columns:
+            cell = column.cell(row)
             if cell.reason:
-                missing.setdefault((cell.column.title, cell.reason), []).append(row.name)
+                missing.setdefault((column.title, cell.reason), []).append(row.name)
             if cell.range_reason:
-                title = f"interval of {cell.column.title}"
+                title = f"interval of {column.title}"
                 missing.setdefault((title, cell.range_reason), []).append(row.name)
     return [(title, reason, names) for (title, reason), names in missing.items()]
-
-
-def _cells(statistics: Statistics, columns: Sequence[Column]) -> tuple[Cell, ...]:
-    return tuple(
-        Cell(column, *column.cell(statistics), *column.range_cell(statistics)) for column in columns
-    )
 
 
 def flicker_sentence(statistics: Statistics) -> str:
@@ -386,3 +361,157 @@ def tie_sentence(statistics: Statistics) -> str:
         f"Ties: in {ties:,} of {counted(n, 'case')} no score is the most frequent of the repeats. "
         f"They count as wrong{left_out}."
     )
+
+
+_MEANINGS = {0: "satisfied", 1: "violated"}
+# Of a judge that is right in 80% of the cases of either label.
+_SOUND = 0.6
+_FEWEST_VERDICTS = 4
+# A single case has one label, whatever the suite.
+_FEWEST_LABELS = 2
+_MOST_NAMED = 5
+
+
+def section_warnings(section: Section) -> list[str]:
+    """All warnings about the figures of one judge."""
+    return all_warnings(section.total, section.rubrics)
+
+
+def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
+    """Warnings about one judge over all its cases, and about single rubrics.
+
+    What is true of all cases is not said of a rubric again.
+    """
+    of_total = [doubt(total), one_class(total)]
+    lines = [text for text in of_total if text] + _contradictions(total)
+    if ties := tie_sentence(total):
+        lines.append(ties)
+    if len(rubrics) < _FEWEST_LABELS or _is_constant(total):
+        return lines
+    doubts = [doubt(rubric, len(rubrics)) for rubric in rubrics]
+    if of_total[0] and all(doubts):
+        doubts = [""] * len(rubrics)
+    named: dict[str, list[str]] = {}
+    for rubric, doubted in zip(rubrics, doubts, strict=True):
+        for text in (doubted, one_class(rubric)):
+            if text and text not in of_total:
+                named.setdefault(text, []).append(one_line(rubric.rubric))
+    for text, names in named.items():
+        lines.append(f"{_listed(names)}: {text[0].lower()}{text[1:]}")
+    return lines
+
+
+def doubt(statistics: Statistics, rubrics: int = 1) -> str:
+    """Why verdicts are worth little: of a constant judge, and where even the upper end of kappa is
+    below that of a judge that is right in 80% of either class; empty where they may be.
+
+    Of one of several `rubrics` the level is adjusted, so that of sound judges 5% are doubted; so is
+    a constant verdict on them, which a judge may give that is sound. Nothing is said of fewer than
+    four verdicts, or where all labels are the same.
+    """
+    matrix = statistics.matrices.get(statistics.mode)
+    if matrix is None or matrix.n < _FEWEST_VERDICTS:
+        return ""
+    if sum(map(bool, matrix.rows)) < _FEWEST_LABELS:
+        return ""
+    name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
+    kappa = statistics.figures[name.replace(" ", "_")]
+    if rubrics > 1 and kappa.upper is not None and kappa.upper < _SOUND:
+        kappa = kappa_of(statistics, 1 - SIGNIFICANCE / rubrics)
+    is_worthless = kappa.upper is not None and kappa.upper < _SOUND
+    if _is_constant(statistics) and (rubrics == 1 or is_worthless):
+        [answer] = _occurring(matrix.labels, matrix.columns)
+        verdict = str(answer)
+        if statistics.mode == "binary" and answer in _MEANINGS:
+            verdict = f"{answer} ({_MEANINGS[answer]})"
+        return f"Constant verdict: {verdict} for all {matrix.n:,} cases."
+    if not is_worthless:
+        return ""
+    interval = range_text(kappa, "number")
+    return f"Worth little: {name} {decimal(kappa.value)} ({interval}); 0 is chance."
+
+
+def _is_constant(statistics: Statistics) -> bool:
+    """Whether all cases were given one verdict."""
+    matrix = statistics.matrices.get(statistics.mode)
+    return matrix is not None and sum(map(bool, matrix.columns)) == 1
+
+
+def _occurring(labels: Sequence[int], numbers: Sequence[int]) -> list[int]:
+    """The labels that occur."""
+    return [label for label, number in zip(labels, numbers, strict=True) if number]
+
+
+def one_class(statistics: Statistics) -> str:
+    """What is said where all labels are the same; nothing where they are not."""
+    matrix = statistics.matrices.get(statistics.mode)
+    if matrix is None or matrix.n < _FEWEST_LABELS or sum(map(bool, matrix.rows)) > 1:
+        return ""
+    [label] = _occurring(matrix.labels, matrix.rows)
+    cases = f"Only cases of score {label}"
+    if statistics.mode == "binary" and label in _MEANINGS:
+        cases = f"Only {_MEANINGS[label]} cases"
+    return f"{cases}: a judge that always says {label} would get 100%."
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    shown = ", ".join(names[:_MOST_NAMED])
+    return f"{shown} and {counted(more, 'more rubric')}" if more > 0 else shown
+
+
+def _contradictions(statistics: Statistics) -> list[str]:
+    counts = statistics.counts
+    if not counts.contradicted:
+        return []
+    return [
+        f"Reasoning and score disagree in {counts.contradicted:,} of "
+        f"{counted(counts.n, 'verdict')}: the reasoning ends in another verdict than the score. "
+        "The score counts."
+    ]
+
+
+def figure_text(name: str, estimate: Estimate) -> str:
+    """A figure and its interval as the tables show them, with what is missing of it."""
+    [kind] = [column.kind for column in COLUMNS if column.key == name and column.kind in FIGURES]
+    text = ranged(value_text(estimate, kind), estimate, kind)
+    return f"{text} ({estimate.why})" if estimate.why else text
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How well a judge agrees with the labels: `figures` over all cases, and per rubric, by name.
+
+    The names are those of the JSON report: `accuracy`, `recall`, `false_positive_rate`, `kappa` and
+    more for a binary judge, `exact`, `within_one`, `weighted_kappa` and more for an ordinal one.
+    `warnings` say what makes a figure worthless, such as a constant verdict.
+    """
+
+    figures: dict[str, Estimate]
+    rubrics: dict[str, dict[str, Estimate]]
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{name}: {figure_text(name, figure)}" for name, figure in self.figures.items()]
+        return "\n".join([*lines, *(f"! {warning}" for warning in self.warnings)])
+
+
+def reliability(results: Iterable[CaseResult]) -> Reliability:
+    """Compute one judge's figures with 95% intervals, clustered by run; raises `ValueError` for no
+    results, and for those of several judges or suites.
+    """
+    judge_sections = sections(tabulate(results))
+    if len(judge_sections) != 1:
+        raise ValueError(f"the results are of {len(judge_sections)} judges or suites; must be one")
+    [section] = judge_sections
+    rubrics = {row.name: _named_figures(row) for row in section.rubrics}
+    return Reliability(_named_figures(section.total), rubrics, tuple(section_warnings(section)))
+
+
+def _named_figures(statistics: Statistics) -> dict[str, Estimate]:
+    """Every figure of the shown mode with its interval, by its name in the JSON report."""
+    return {
+        column.key: statistics.figures[column.key]
+        for column in COLUMNS
+        if statistics.mode in column.modes and column.kind in FIGURES and column.shown(statistics)
+    }

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.columns import answer_of
 from pytest_jrh.stats.formulas import NO_VERDICT, Estimate
 from pytest_jrh.stats.intervals import (
     estimate_flicker,
@@ -18,7 +17,7 @@ from pytest_jrh.stats.intervals import (
     majority_flip,
 )
 from pytest_jrh.stats.probes import ProbeTable, is_turned, probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, repeated_case, share_of
+from pytest_jrh.stats.statistics import accuracy_of, answer_of, repeated_case, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import JUDGED
-from pytest_jrh.stats.columns import answer_of
 from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
     NOT_ASKED_TWICE,
@@ -21,7 +20,7 @@ from pytest_jrh.stats.intervals import (
     estimate_flicker,
     grouped,
 )
-from pytest_jrh.stats.statistics import share_of
+from pytest_jrh.stats.statistics import answer_of, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult

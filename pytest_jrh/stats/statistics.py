@@ -1,17 +1,17 @@
-"""Figures of the judges, with their intervals: per judge, test and rubric, and over all; what
-repeats say about a judge.
+"""Figures of the judges, with their intervals: per judge and rubric, and over all.
 
 Only agree and disagree count. A figure that cannot be computed is an `Estimate` that says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES
-from pytest_jrh.stats.columns import GroupStats, ResultColumns
+from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES, UNSCORED
+from pytest_jrh.core.reasoning import reasoning_disagrees
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
@@ -31,11 +31,13 @@ from pytest_jrh.stats.intervals import (
 )
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, Mode, TestName
+    from pytest_jrh.core.model import CaseResult, Mode
+    from pytest_jrh.stats.intervals import Codes, Numbers
 
 
 SEE_RECALL = "see the intervals of recall and false-positive rate"
-_TOO_LARGE = "the scores are too large to calculate with"
+# Scores beyond this are of no scale, and are counted as this.
+_LARGEST_SCORE = 10**12
 
 
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
@@ -44,67 +46,157 @@ def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCa
     return RepeatedCase(result.spec.cluster_id, scores, binary=result.spec.target_score is None)
 
 
-def flicker_of(results: Iterable[CaseResult]) -> Estimate:
-    """How often the judge of these results contradicts itself."""
-    return estimate_flicker(repeated_case(result) for result in results)
-
-
-def flickering(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """The cases that a judge gave different scores."""
-    return [result for result in results if result.flickers]
-
-
 def share_of(
-    results: Iterable[CaseResult],
-    counts: Callable[[CaseResult], bool],
-    level: float = LEVEL,
-    missing: str = NO_VERDICT,
+    results: Iterable[CaseResult], counts: Callable[[CaseResult], bool], level: float = LEVEL
 ) -> Estimate:
     """The share of results that count."""
     every_result = list(results)
     clusters = cluster_codes(result.spec.cluster_id for result in every_result)
-    return estimate_share(list(map(counts, every_result)), clusters, level, missing)
+    return estimate_share(list(map(counts, every_result)), clusters, level)
 
 
-def accuracy_of(judged: Iterable[CaseResult], level: float = LEVEL) -> Estimate:
+def accuracy_of(judged: Iterable[CaseResult]) -> Estimate:
     """The share of verdicts that are right."""
-    return share_of(judged, _is_right, level)
+    return share_of(judged, lambda result: result.outcome == "agree")
 
 
 def bias_of(judged: Sequence[CaseResult], scale: Sequence[int]) -> Estimate:
     """The mean of score minus label of a judge that gives scores of a scale, in levels: above 0,
     it scores too high.
     """
-    return _bias(_with_answer(ResultColumns.of(judged)), _farthest(scale))
+    return _bias(Verdicts.of(judged).with_answer, _farthest(scale))
 
 
-def _is_right(result: CaseResult) -> bool:
-    return result.outcome == "agree"
+def answer_of(result: CaseResult) -> int | None:
+    """The answer that counts: the score, and for a tie of a binary judge the wrong one.
+
+    None for a tie of an ordinal judge: there is no telling how far off it is.
+    """
+    if result.score is None and result.label is not None and result.spec.target_score is None:
+        return 1 - result.label
+    return result.score
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many results came to what; `n` is the number of verdicts, agree plus disagree.
+
+    `unverified` counts the cases, among all, whose label no verifier confirmed, and
+    `contradicted` the verdicts whose reasoning disagrees with their score. `ties` counts the
+    disagreements without a score.
+    """
+
+    agree: int = 0
+    disagree: int = 0
+    no_case: int = 0
+    unscored: int = 0
+    generated: int = 0
+    unlabelled: int = 0
+    unverified: int = 0
+    contradicted: int = 0
+    ties: int = 0
+
+    @classmethod
+    def of(cls, results: Sequence[CaseResult]) -> Counts:
+        """The counts of these results."""
+        outcomes = Counter(result.outcome for result in results)
+        judged = [result for result in results if result.outcome in JUDGED]
+        return cls(
+            agree=outcomes["agree"],
+            disagree=outcomes["disagree"],
+            no_case=outcomes["no_case"],
+            unscored=sum(number for outcome, number in outcomes.items() if outcome in UNSCORED),
+            generated=outcomes["generated"],
+            unlabelled=outcomes["unlabelled"],
+            unverified=sum(result.verified is False for result in results),
+            contradicted=sum(map(reasoning_disagrees, results)),
+            ties=sum(result.score is None for result in judged),
+        )
+
+    @property
+    def n(self) -> int:
+        """The number of verdicts."""
+        return self.agree + self.disagree
+
+    @property
+    def accuracy(self) -> float | None:
+        """Agreement over verdicts; None without a verdict."""
+        return self.agree / self.n if self.n else None
+
+
+class Verdicts(NamedTuple):
+    """Results as columns of numbers, with a row each: label and answer (`answer_of`) are nan where
+    there is none.
+    """
+
+    is_judged: Any
+    is_right: Any
+    is_ordinal: Any
+    tests: Any
+    labels: Numbers
+    answers: Numbers
+    clusters: Codes
+
+    @classmethod
+    def of(cls, results: Sequence[CaseResult]) -> Verdicts:
+        """The columns of these results."""
+        import numpy as np
+
+        outcomes = np.array([result.outcome for result in results], dtype=str)
+        return cls(
+            np.isin(outcomes, JUDGED),
+            outcomes == "agree",
+            np.array([result.spec.target_score is not None for result in results], dtype=bool),
+            np.array([result.spec.test for result in results], dtype=str),
+            _numbers(result.label for result in results),
+            _numbers(map(answer_of, results)),
+            cluster_codes(result.spec.cluster_id for result in results),
+        )
+
+    def where(self, rows: Any) -> Verdicts:
+        """The columns of some rows: their places, or whether each is one of them."""
+        return Verdicts(*(column[rows] for column in self))
+
+    @property
+    def with_answer(self) -> Verdicts:
+        """The rows that have both, a label and an answer."""
+        import numpy as np
+
+        return self.where(np.isfinite(self.labels + self.answers))
+
+
+def _numbers(values: Iterable[int | None]) -> Numbers:
+    import numpy as np
+
+    known = []
+    for value in values:
+        bounded = None if value is None else max(-_LARGEST_SCORE, min(value, _LARGEST_SCORE))
+        known.append(bounded)
+    return np.array(known, dtype=float)
 
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
 
-_Names: TypeAlias = tuple[str, str, str]
-
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Every figure of one set of results; names in `counts` that are empty stand for all.
+    """Every figure of one set of results; names that are empty stand for all.
 
     `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the modes
     of which the set has cases. `matrices` are those of the same modes; in a binary one 1 is
     "violated", 0 "satisfied". A tie of repeats is wrong in every share; what needs the score of an
     ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of,
-    and `columns` the same as columns.
+    and `verdicts` the same as columns.
     """
 
-    counts: GroupStats
+    suite: str
+    rubric: str
+    judge: str
+    counts: Counts
     figures: Mapping[str, Estimate]
-    matrices: Mapping[Mode, ConfusionMatrix] = field(default_factory=dict)
-    judged: Sequence[CaseResult] = field(default=(), repr=False)
-    columns: ResultColumns = field(
-        default_factory=lambda: ResultColumns.of(()), repr=False, compare=False
-    )
+    matrices: Mapping[Mode, ConfusionMatrix]
+    judged: Sequence[CaseResult] = field(repr=False)
+    verdicts: Verdicts = field(repr=False, compare=False)
 
     @property
     def accuracy(self) -> Estimate:
@@ -120,6 +212,11 @@ class Statistics:
     def mode(self) -> Mode:
         """The mode whose figures are shown."""
         return "ordinal" if "ordinal" in self.matrices else "binary"
+
+    @property
+    def name(self) -> str:
+        """What stands before its figures in a table."""
+        return self.rubric or "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,120 +237,110 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     them all.
     """
     shown = [result for result in results if not result.spec.derived]
-    columns = ResultColumns.of(shown)
+    verdicts = Verdicts.of(shown)
+    of_rubrics: dict[tuple[str, str, str], list[int]] = {}
+    of_judges: dict[tuple[str, str, str], list[int]] = {}
+    for place, result in enumerate(shown):
+        suite, rubric = result.spec.suite, result.spec.rubric_id
+        of_rubrics.setdefault((suite, rubric, result.judge), []).append(place)
+        of_judges.setdefault((suite, "", result.judge), []).append(place)
     # With one judge, or one rubric, the levels are the same sets again.
     computed: dict[tuple[int, ...], Statistics] = {}
 
-    def level(names_of: Callable[[CaseResult], _Names]) -> tuple[Statistics, ...]:
-        members: dict[_Names, list[int]] = {}
-        for index, result in enumerate(shown):
-            members.setdefault(names_of(result), []).append(index)
-        return tuple(described(names, tuple(indices)) for names, indices in members.items())
-
-    def described(names: _Names, indices: tuple[int, ...]) -> Statistics:
-        if indices not in computed:
-            results = [shown[index] for index in indices]
-            computed[indices] = _describe(results, columns.where(list(indices)), scales)
+    def described(names: tuple[str, str, str], places: Iterable[int]) -> Statistics:
+        key = tuple(places)
+        if key not in computed:
+            members = [shown[place] for place in key]
+            computed[key] = _described(names, members, verdicts.where([*key]), scales or {})
         suite, rubric, judge = names
-        counts = replace(computed[indices].counts, suite=suite, rubric=rubric, judge=judge)
-        return replace(computed[indices], counts=counts)
+        return replace(computed[key], suite=suite, rubric=rubric, judge=judge)
 
     return StatisticsTable(
-        rubrics=level(lambda result: (result.spec.suite, result.spec.rubric_id, result.judge)),
-        judges=level(lambda result: (result.spec.suite, "", result.judge)),
-        overall=described(("", "", ""), tuple(range(len(shown)))),
+        rubrics=tuple(described(*level) for level in of_rubrics.items()),
+        judges=tuple(described(*level) for level in of_judges.items()),
+        overall=described(("", "", ""), range(len(shown))),
     )
 
 
-def _describe(
-    shown: Sequence[CaseResult], columns: ResultColumns, scales: Scales | None
+def _described(
+    names: tuple[str, str, str], results: Sequence[CaseResult], columns: Verdicts, scales: Scales
 ) -> Statistics:
-    judged = [result for result in shown if result.outcome in JUDGED]
-    of_judged = columns.where(columns.is_judged)
+    judged = [result for result in results if result.outcome in JUDGED]
+    verdicts = columns.where(columns.is_judged)
     figures = {
-        "accuracy": estimate_share(of_judged.is_right, of_judged.clusters),
-        "flicker": flicker_of(judged),
+        "accuracy": estimate_share(verdicts.is_right, verdicts.clusters),
+        "flicker": estimate_flicker(map(repeated_case, judged)),
     }
     matrices: dict[Mode, ConfusionMatrix] = {}
     if not columns.is_ordinal.all():
-        binary = of_judged.where(~of_judged.is_ordinal)
+        binary = verdicts.where(~verdicts.is_ordinal)
         matrices["binary"] = _matrix(binary, (0, 1))
         figures |= _binary_figures(binary, matrices["binary"])
     if columns.is_ordinal.any():
-        rubrics = {
-            (result.spec.suite, result.spec.rubric_id)
-            for result in judged
-            if result.spec.target_score is not None
-        }
-        used = {tuple((scales or {}).get(rubric, ())) for rubric in rubrics}
-        ordinal = of_judged.where(of_judged.is_ordinal)
+        used = set()
+        for result in judged:
+            if result.spec.target_score is not None:
+                used.add(tuple(scales.get((result.spec.suite, result.spec.rubric_id), ())))
+        ordinal = verdicts.where(verdicts.is_ordinal)
         matrices["ordinal"] = _matrix(ordinal, set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
-    return Statistics(columns.counts(), figures, matrices, judged, of_judged)
+    return Statistics(*names, Counts.of(results), figures, matrices, judged, verdicts)
 
 
-def _matrix(judged: ResultColumns, labels: Iterable[int]) -> ConfusionMatrix:
+def _matrix(judged: Verdicts, labels: Iterable[int]) -> ConfusionMatrix:
     """Labels and answers but for the ties of an ordinal judge."""
-    known = _with_answer(judged)
+    known = judged.with_answer
     pairs = zip(known.labels.astype(int).tolist(), known.answers.astype(int).tolist(), strict=True)
     return confusion_matrix(pairs, labels)
 
 
-def _with_answer(judged: ResultColumns) -> ResultColumns:
-    import numpy as np
-
-    return judged.where(~np.isnan(judged.answers) & ~np.isnan(judged.labels))
-
-
-def _binary_figures(
-    judged: ResultColumns, matrix: ConfusionMatrix
-) -> Iterator[tuple[str, Estimate]]:
+def _binary_figures(judged: Verdicts, matrix: ConfusionMatrix) -> dict[str, Estimate]:
     """The figures of a binary judge, by their keys.
 
     `recall` is the share of the violations that were found, `false_positive_rate` the share of the
     satisfied cases that were judged violated, each of the tests that count in it.
     """
-    violated = _of_tests(judged, PERTURBATION, NATURAL).labelled(1)
-    satisfied = _of_tests(judged, POSITIVES, NATURAL).labelled(0)
-    found = estimate_share(
-        violated.is_right, violated.clusters, missing="no perturbation was judged"
-    )
-    alarms = estimate_share(
-        ~satisfied.is_right, satisfied.clusters, missing="no positive was judged"
-    )
-    why = SEE_RECALL if matrix.n else NO_VERDICT
-    balanced = Estimate(balanced_accuracy(matrix), n=matrix.n, why=why)
-    yield "recall", found
-    yield "false_positive_rate", alarms
-    yield "balanced_accuracy", _of_two_labels(matrix, balanced)
-    yield "kappa", _of_two_labels(matrix, _kappa(judged))
-
-
-def _of_tests(judged: ResultColumns, *tests: TestName) -> ResultColumns:
     import numpy as np
 
-    return judged.where(np.isin(judged.tests, tests))
+    is_violation = np.isin(judged.tests, (PERTURBATION, NATURAL)) & (judged.labels == 1)
+    is_satisfied = np.isin(judged.tests, (POSITIVES, NATURAL)) & (judged.labels == 0)
+    violated, satisfied = judged.where(is_violation), judged.where(is_satisfied)
+    return {
+        "recall": estimate_share(
+            violated.is_right, violated.clusters, missing="no perturbation was judged"
+        ),
+        "false_positive_rate": estimate_share(
+            ~satisfied.is_right, satisfied.clusters, missing="no positive was judged"
+        ),
+        "balanced_accuracy": _of_two_labels(
+            matrix,
+            Estimate(
+                balanced_accuracy(matrix), n=matrix.n, why=SEE_RECALL if matrix.n else NO_VERDICT
+            ),
+        ),
+        "kappa": _of_two_labels(matrix, _kappa(judged)),
+    }
 
 
 def _ordinal_figures(
-    judged: ResultColumns, matrix: ConfusionMatrix, *, one_scale: bool
-) -> Iterator[tuple[str, Estimate]]:
+    judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
+) -> dict[str, Estimate]:
     """The figures of a judge that scores, by their keys; errors are in levels of the scale."""
-    known, farthest = _with_answer(judged), _farthest(matrix.labels)
-    errors = abs(known.answers - known.labels)
+    known, farthest = judged.with_answer, _farthest(matrix.labels)
     # A tie is not near: it has no score.
     near = abs(judged.answers - judged.labels) <= 1
-    yield "exact", estimate_share(judged.is_right, judged.clusters)
-    yield "within_one", estimate_share(near, judged.clusters)
-    mean_error = Estimate(why=_TOO_LARGE)
-    if not known.is_too_large:
-        mean_error = estimate_mean(errors, known.clusters, (0.0, farthest))
-    yield "mean_absolute_error", mean_error
-    yield "bias", _bias(known, farthest)
     kappa = Estimate(n=matrix.n, why="the rubrics have different scales")
     if one_scale:
         kappa = _kappa(known)
-    yield "weighted_kappa", _of_two_labels(matrix, kappa)
+    return {
+        "exact": estimate_share(judged.is_right, judged.clusters),
+        "within_one": estimate_share(near, judged.clusters),
+        "mean_absolute_error": estimate_mean(
+            abs(known.answers - known.labels), known.clusters, (0.0, farthest)
+        ),
+        "bias": _bias(known, farthest),
+        "weighted_kappa": _of_two_labels(matrix, kappa),
+    }
 
 
 def _farthest(scale: Sequence[int]) -> float:
@@ -261,22 +348,19 @@ def _farthest(scale: Sequence[int]) -> float:
     return float(max(1, scale[-1] - scale[0])) if scale else 1.0
 
 
-def _bias(known: ResultColumns, farthest: float) -> Estimate:
-    if known.is_too_large:
-        return Estimate(why=_TOO_LARGE)
+def _bias(known: Verdicts, farthest: float) -> Estimate:
     return estimate_bias(known.labels, known.answers, known.clusters, farthest)
 
 
-def _kappa(known: ResultColumns, level: float = LEVEL) -> Estimate:
-    if known.is_too_large:
-        return Estimate(why=_TOO_LARGE)
+def _kappa(known: Verdicts, level: float = LEVEL) -> Estimate:
     return estimate_kappa(known.labels, known.answers, known.clusters, level)
 
 
-def kappa_of(statistics: Statistics, mode: Mode, level: float) -> Estimate:
-    """Agreement beyond chance of the cases of one mode, with an interval at another level."""
-    judged = statistics.columns.where(statistics.columns.is_ordinal == (mode == "ordinal"))
-    return _of_two_labels(statistics.matrices[mode], _kappa(_with_answer(judged), level))
+def kappa_of(statistics: Statistics, level: float) -> Estimate:
+    """Agreement beyond chance of the cases of the shown mode, with an interval at another level."""
+    verdicts, mode = statistics.verdicts, statistics.mode
+    of_mode = verdicts.where(verdicts.is_ordinal == (mode == "ordinal"))
+    return _of_two_labels(statistics.matrices[mode], _kappa(of_mode.with_answer, level))
 
 
 def kappa_by_case(pairs: Sequence[tuple[int, int]]) -> Estimate:

@@ -52,7 +52,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "numpy": (
-        "stats.columns",
         "stats.exchange",
         "stats.formulas",
         "stats.intervals",

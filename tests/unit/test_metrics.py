@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.columns import GroupStats, ResultColumns, group_stats
 from pytest_jrh.stats.metrics import metric
+from pytest_jrh.stats.statistics import Counts
 from tests.support.made_cases import make_result, make_spec
 
 if TYPE_CHECKING:
@@ -37,36 +37,15 @@ def test_only_agree_and_disagree_enter_the_accuracy() -> None:
     results = results_of(
         "agree", "disagree", "no_case", "generated", "model_error", "over_budget", "refused"
     )
-    (group,) = group_stats(results)
-    assert (group.n, group.agree, group.disagree) == (2, 1, 1)
-    assert (group.no_case, group.generated, group.unscored) == (1, 1, 3)
+    counts = Counts.of(results)
+    assert (counts.n, counts.agree, counts.disagree) == (2, 1, 1)
+    assert (counts.no_case, counts.generated, counts.unscored) == (1, 1, 3)
 
 
 def test_judge_outage_is_no_accuracy_at_all() -> None:
     results = results_of("model_error", "invalid_response", "no_case")
-    assert group_stats(results)[0].accuracy is None
+    assert Counts.of(results).accuracy is None
     assert metric("accuracy_score", [], []).reason == "no verdict was given"
-
-
-def test_groups_tell_suite_test_rubric_and_judge_apart_in_order() -> None:
-    specs = [
-        make_spec(test="agent_positives"),
-        make_spec(),
-        make_spec(judge="strict"),
-        make_spec(rubric_id="tone"),
-        make_spec(suite="other"),
-        make_spec("run-2"),
-    ]
-    results = [make_result(spec) for spec in specs]
-    groups = group_stats(results)
-    assert [(group.suite, group.test, group.rubric, group.judge, group.n) for group in groups] == [
-        ("refunds", "agent_positives", "refund_policy", "", 1),
-        ("refunds", "agent_perturbation", "refund_policy", "", 2),
-        ("refunds", "agent_perturbation", "refund_policy", "strict", 1),
-        ("refunds", "agent_perturbation", "tone", "", 1),
-        ("other", "agent_perturbation", "refund_policy", "", 1),
-    ]
-    assert ResultColumns.of(results).counts() == GroupStats(n=6, agree=6)
 
 
 def test_unverified_labels_are_counted() -> None:
@@ -75,7 +54,7 @@ def test_unverified_labels_are_counted() -> None:
         make_result(outcome="generated", expected=1, verified=False),
         make_result(),
     ]
-    assert group_stats(results)[0].unverified == 2
+    assert Counts.of(results).unverified == 2
 
 
 @given(LABELS)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_jrh.core.model import CaseResult, Outcome
-from pytest_jrh.stats.diagnosis import section_warnings
-from pytest_jrh.stats.figures import Section, sections
+from pytest_jrh.stats.figures import Section, section_warnings, sections
 from pytest_jrh.stats.statistics import tabulate
 from tests.support.made_cases import make_result, make_spec
 

@@ -8,7 +8,7 @@ from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import Styled, columns, visible
 from pytest_jrh.reports.session import Session
 from pytest_jrh.reports.terminal import answer_lines, quiet_lines, session_lines
-from pytest_jrh.stats.diagnosis import all_warnings
+from pytest_jrh.stats.figures import all_warnings
 from tests.support.judged_sessions import (
     HOSTILE,
     Answer,
@@ -234,7 +234,7 @@ def test_nothing_is_said_where_nothing_ran() -> None:
 )
 def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) -> None:
     (section,) = session_of(judged(answer)).table.judges
-    assert all_warnings(section, (), "binary") == [warning]
+    assert all_warnings(section, ()) == [warning]
     assert any(
         line.style == "yellow" and line.text.startswith(f"! {warning[:13]}")
         for line in session_lines(session_of(judged(answer)))
@@ -244,14 +244,14 @@ def test_judge_that_judges_nothing_is_called_so(answer: Answer, warning: str) ->
 def test_good_judge_is_not_warned_about_even_on_few_cases() -> None:
     for runs in (2, 12):
         (section,) = session_of(judged(right, runs=runs, rubrics=("tone",))).table.judges
-        assert all_warnings(section, (), "binary") == []
+        assert all_warnings(section, ()) == []
 
 
 def test_ordinal_judge_that_scores_at_random_is_called_so() -> None:
     (constant,) = session_of(scored(lambda spec, expected: 1)).table.judges
-    assert all_warnings(constant, (), "ordinal") == ["Constant verdict: 1 for all 30 cases."]
+    assert all_warnings(constant, ()) == ["Constant verdict: 1 for all 30 cases."]
     (turned,) = session_of(scored(lambda spec, expected: (expected + 1) % 3)).table.judges
-    assert all_warnings(turned, (), "ordinal") == [
+    assert all_warnings(turned, ()) == [
         "Worth little: weighted kappa -0.50 (-0.69 to -0.25); 0 is chance."
     ]
 

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from pytest_jrh.core.model import CaseResult, CaseSpec
 from pytest_jrh.core.text import dollars
 from pytest_jrh.reports.json_values import panel_data, table_data
-from pytest_jrh.stats.diagnosis import (
+from pytest_jrh.stats.figures import (
+    percent,
+    range_text,
     section_warnings,
+    sections,
 )
-from pytest_jrh.stats.figures import percent, range_text, sections
 from pytest_jrh.stats.formulas import Estimate
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import tabulate
