@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
@@ -23,13 +24,14 @@ from pytest_jrh.cases.acts import (
     Tool,
     acts_of,
     acts_text,
+    calls_of_turn,
     splice,
     structure_mistake,
     tools_of,
     with_arguments,
     with_words,
 )
-from pytest_jrh.cases.following import Following
+from pytest_jrh.cases.following import Values, is_id, mentioned, search_text, values_of_acts
 from pytest_jrh.cases.pipeline import (
     Goal,
     Planner,
@@ -49,6 +51,7 @@ from pytest_jrh.core.model import (
     Rubric,
     StageModel,
 )
+from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
 from pytest_jrh.core.templates import Template
 from pytest_jrh.core.text import ELLIPSIS, shortened
 from pytest_jrh.core.transcript import (
@@ -287,8 +290,25 @@ class ActEditor:
         making = _Making(work, task, self.act_template, self.tools)
         for step in steps:
             await making.carry_out(step)
+        for edit in list(work.edits):
+            if edit.kind in ("call", "omit"):
+                making.take_out(edit)
         await making.follow()
         work.edits.sort(key=lambda edit: edit.message_index)
+
+
+@dataclass(slots=True)
+class _Stale:
+    """What one edit took out: no turn behind it may say the values that are `gone`; of `doubtful`
+    ones, which stand before it too, the editor is asked.
+
+    Of a call that was `omitted` a later result may bring the values by itself.
+    """
+
+    behind: int
+    gone: Values
+    doubtful: Values
+    omitted: bool
 
 
 @dataclass(slots=True)
@@ -297,6 +317,7 @@ class _Making:
 
     `moves` has for each splice that changed the length the position in the run behind which it
     counts, and by how much. `planned` are the positions of what the plan's steps have edited.
+    `stale` is what the edits took out, and `changes` says it for the editor.
     """
 
     work: Work
@@ -305,6 +326,9 @@ class _Making:
     tools: Mapping[str, Tool]
     moves: list[tuple[int, int]] = field(default_factory=list)
     planned: set[int] = field(default_factory=set)
+    stale: list[_Stale] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    edits_left: int = MOST_FOLLOWING_EDITS
 
     async def carry_out(self, step: PlanStep) -> None:
         position = step.message_index
@@ -314,22 +338,17 @@ class _Making:
         elif step.kind == "insert":
             await self._insert(step, position)
         else:
-            act = self._act(position, step.call_id)
+            # A sanitized plan points at calls that are there.
+            act = calls_of_turn(self.work.messages, position)[int(step.call_id) - 1]
             if step.kind == "omit":
                 self._omit(step, act)
             else:
-                await self.change(step, act, "")
+                await self._change(step, act, "")
         edit = self.work.edits[-1]
         by = len(edit.after) - len(edit.before)
         if by:
             self.moves.append((step.message_index + (step.kind != "insert"), by))
         self.planned |= set(range(position, position + len(edit.after)))
-
-    def _act(self, turn: int, number: str) -> Act:
-        for act in acts_of(self.work.messages):
-            if act.turn == turn and str(act.number + 1) == number:
-                return act
-        raise AssertionError("a sanitized plan points at calls that are there")
 
     def _omit(self, step: PlanStep, act: Act) -> None:
         """Leave a call out, without a model: with its turn, where it is the turn's only call."""
@@ -343,8 +362,10 @@ class _Making:
             after = ({**message, "tool_calls": calls}, *others)
         self._splice(step, act.turn, before, after, reason=f"the call of {act.name} is left out")
 
-    async def change(self, step: PlanStep, act: Act, follows: str) -> bool:
-        """Have the editor write the arguments and the result of a call anew."""
+    async def _change(self, step: PlanStep, act: Act, follows: str) -> bool:
+        """Have the editor write the arguments and the result of a call anew; False where an edit
+        that follows leaves them as they are.
+        """
         messages = self.work.messages
         message, result = messages[act.turn], messages[act.results[0]]
         shown_message = message
@@ -354,18 +375,17 @@ class _Making:
         shown_act = acts_text((shown_message, result))
         stage, values = self._asked(step, act.turn, shown_act, act.name)
         answer = await stage.ask(values, CallResponse)
-        draft, raw = answer.parsed, answer.text
-        changed_call = with_arguments(act.call, self._arguments(draft, act.turn, act.name))
+        draft = answer.parsed
+        tool = self.tools.get(act.name, Tool(act.name))
         calls = [*message["tool_calls"]]
-        calls[act.number] = changed_call
+        calls[act.number] = with_arguments(act.call, _arguments(draft, tool, act.turn))
         words = storable(draft.words)[0]
         changed, dropped = with_words({**message, "tool_calls": calls}, words)
-        tool = self.tools.get(act.name, Tool(act.name))
         new_result = self._result(draft, tool, result, act.results[0])
         before = messages[act.turn : act.results[0] + 1]
         after = (changed, *before[1:-1], new_result)
         same_text = acts_text((changed, new_result)) == acts_text((message, result))
-        if same_text or tuple(before) == after:
+        if same_text or before == after:
             if follows:
                 return False
             raise NoVerdictCase(
@@ -378,7 +398,7 @@ class _Making:
             before,
             after,
             reason=draft.reason.strip(),
-            raw=raw,
+            raw=answer.text,
             dropped=dropped,
             follows=follows,
         )
@@ -393,21 +413,29 @@ class _Making:
         tool = self.tools.get(name)
         if tool is None or not tool.examples:
             raise _broken(f"[{position}] the call put in is of {name!r:.80}, which no run calls")
-        arguments = self._arguments(draft, position, name)
         call, result, message = self._models(tool)
-        call_id = _new_id(str(call.get("id") or ""), self._ids("tool_calls"))
-        changed_call = with_arguments(call, arguments)
+        new_call = with_arguments(call, _arguments(draft, tool, position))
+        messages = (*self.task.run.messages, *self.work.messages)
+        call_ids: set[str] = set()
+        for turn in messages:
+            call_ids |= {str(entry.get("id") or "") for entry in turn.get("tool_calls") or ()}
+        call_id = _new_id(str(call.get("id") or ""), call_ids)
         if call_id:
-            changed_call["id"] = call_id
-        new_message = {**_bare(message), "tool_calls": [changed_call]}
+            new_call["id"] = call_id
         words: Any = storable(draft.words)[0].strip()
         if words and isinstance(message.get("content"), list):
             words = [{"type": "text", "text": words}]
-        new_message["content"] = words
+        new_message = {**_bare(message), "tool_calls": [new_call], "content": words}
         new_result = dict(self._result(draft, tool, _bare(result), position + 1))
         if "tool_call_id" in result:
             new_result["tool_call_id"] = call_id
-        after = self._with_ids(new_message, new_result)
+        message_ids = {str(turn.get("id") or "") for turn in messages}
+        for entry in (new_message, new_result):
+            new_id = _new_id(str(entry.get("id") or ""), message_ids)
+            message_ids.add(new_id)
+            if new_id:
+                entry["id"] = new_id
+        after = (new_message, new_result)
         self._splice(step, position, (), after, reason=draft.reason.strip(), raw=answer.text)
 
     def _models(self, tool: Tool) -> tuple[Mapping[str, Any], Message, Message]:
@@ -417,47 +445,27 @@ class _Making:
         run = self.task.run.messages
         acts = [act for act in acts_of(run) if act.results]
         acts.sort(key=lambda act: act.name != tool.name)
-        call, result = tool.examples[0]
-        message: Message = {"role": "assistant", "content": ""}
-        if acts:
-            act = acts[0]
-            message, call = run[act.turn], {**act.call, "function": tool.name}
-            result = dict(run[act.results[0]])
-            if "function" in result:
-                result["function"] = tool.name
-        return call, result, message
-
-    def _with_ids(self, message: Message, result: Message) -> tuple[Message, ...]:
-        """The two messages with ids that no other message has, where they have any."""
-        used = self._ids("id")
-        made: list[Message] = []
-        for entry in (message, result):
-            new_id = _new_id(str(entry.get("id") or ""), used)
-            used.add(new_id)
-            made.append({**entry, "id": new_id} if new_id else entry)
-        return tuple(made)
-
-    def _ids(self, field_name: Literal["id", "tool_calls"]) -> set[str]:
-        """The ids of messages, or of calls, in the run and in what has been made of it."""
-        ids: set[str] = set()
-        for message in (*self.task.run.messages, *self.work.messages):
-            if field_name == "id":
-                ids.add(str(message.get("id") or ""))
-            else:
-                ids |= {str(call.get("id") or "") for call in message.get("tool_calls") or ()}
-        return ids
+        if not acts:
+            return *tool.examples[0], {"role": "assistant", "content": ""}
+        act = acts[0]
+        result = dict(run[act.results[0]])
+        if "function" in result:
+            result["function"] = tool.name
+        return {**act.call, "function": tool.name}, result, run[act.turn]
 
     def _asked(
         self, step: PlanStep, position: int, act: str, tool_name: str
     ) -> tuple[Stage, dict[str, object]]:
         """The stage for calls, and what its prompt is filled with."""
         task, editor = self.task, self.task.editor
+        tools: Mapping[str, Tool] = self.tools
+        if tool_name in self.tools:
+            tools = {tool_name: self.tools[tool_name]}
         examples: list[str] = []
-        tools = [self.tools[tool_name]] if tool_name in self.tools else []
-        for tool in tools or self.tools.values():
-            shown = tool.examples if tools else tool.examples[:1]
-            for call, result in shown:
-                examples.append(_example(call, result))
+        for tool in tools.values():
+            for call, result in tool.examples if tools is not self.tools else tool.examples[:1]:
+                parts = [render_tool_calls({"tool_calls": [call]}), acts_text([result])]
+                examples.append("\n".join(_cut(part) for part in parts if part.strip()))
             if tool.error is not None:
                 examples.append(f"(a result that is an error)\n{_cut(acts_text([tool.error]))}")
         earlier = [f"[{edit.message_index}] {edit.edited_content}" for edit in self.work.edits]
@@ -467,7 +475,7 @@ class _Making:
             "act": act,
             "transcript": render_transcript(self.work.messages),
             "examples": "\n\n".join(examples),
-            "tools": tools_text({tool.name: tool for tool in tools} or self.tools),
+            "tools": tools_text(tools),
             "rubric": task.rubric.instructions,
             "plan_thesis": self.work.plan.thesis if self.work.plan else "",
             "goal": step.goal,
@@ -477,40 +485,25 @@ class _Making:
         }
         return Stage(editor.model, self.template, editor.complete), values
 
-    def _arguments(self, draft: CallResponse, turn: int, name: str) -> dict[str, Any]:
-        """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
-        try:
-            arguments = json.loads(draft.arguments, parse_constant=no_constant)
-        except (ValueError, RecursionError):
-            arguments = None
-        if not isinstance(arguments, dict):
-            raise _broken(f"[{turn}] the new arguments of {name} are no JSON object")
-        tool = self.tools.get(name, Tool(name))
-        if mistake := tool.arguments_mistake(arguments):
-            raise _broken(f"[{turn}] the new call of {name}: {mistake}")
-        plain: dict[str, Any] = storable(arguments)[0]
-        return plain
-
     def _result(self, draft: CallResponse, tool: Tool, current: Message, position: int) -> Message:
         """The message of a result as the editor wrote it, in the form that this tool's have."""
         text = storable(draft.result)[0]
         subject = f"[{position}] the new result of {tool.name}"
-        if draft.result_is_error:
-            example = self._error_example(tool)
-            if example is None:
-                raise _broken(f"{subject} is an error, and no result in the log is marked as one")
-            return _as_error(current, example, text)
-        if mistake := tool.result_mistake(text):
-            raise _broken(f"{subject}: {mistake}")
-        without_error = {key: value for key, value in current.items() if key != "error"}
-        return replace_text(without_error, text)[0]
-
-    def _error_example(self, tool: Tool) -> Message | None:
-        """A real result that is marked as an error: of the same tool, or else of another."""
-        for candidate in (tool, *self.tools.values()):
-            if candidate.error is not None:
-                return candidate.error
-        return None
+        if not draft.result_is_error:
+            if mistake := tool.result_mistake(text):
+                raise _broken(f"{subject}: {mistake}")
+            without_error = {key: value for key, value in current.items() if key != "error"}
+            return replace_text(without_error, text)[0]
+        # In the form of a real one, of this tool or else of another: its message may stand in
+        # `content` too.
+        errors = [known.error for known in (tool, *self.tools.values()) if known.error is not None]
+        if not errors:
+            raise _broken(f"{subject} is an error, and no result in the log is marked as one")
+        error = {**errors[0]["error"]}
+        in_content = message_text(errors[0]).strip() or not error.get("message")
+        if error.get("message"):
+            error["message"] = text
+        return {**replace_text(current, text if in_content else "")[0], "error": error}
 
     def _splice(
         self,
@@ -527,7 +520,7 @@ class _Making:
     ) -> None:
         edit = Edit(
             message_index=position,
-            message_id=str(next(iter((*before, *after))).get("id") or ""),
+            message_id=str((*before, *after)[0].get("id") or ""),
             round_index=len(self.work.edits),
             original_content=acts_text(before),
             edited_content=acts_text(after),
@@ -549,22 +542,28 @@ class _Making:
             if mistake is not None:
                 raise _broken(mistake)
 
-    def leave_reasoning_out(self, step: PlanStep, position: int, follows: str) -> None:
-        """Drop the reasoning of a turn whose words say nothing of what was changed."""
-        message = self.work.messages[position]
-        changed, dropped = with_words(message, "")
-        reason = "its reasoning is left out"
-        self._splice(
-            step,
-            position,
-            (message,),
-            (changed,),
-            reason=reason,
-            dropped=dropped,
-            follows=follows,
-            # A turn that still says something is no mistake: a whole check for each is quadratic.
-            is_checked=not changed["content"],
-        )
+    def take_out(self, edit: Edit) -> None:
+        """Look, from behind an edit, for what it took out."""
+        # All that is there now: a value that only moved was not taken out.
+        values, kept = values_of_acts(edit.before), values_of_acts(edit.after, most=math.inf)
+        values = {value: spelling for value, spelling in values.items() if value not in kept}
+        if not values:
+            return
+        earlier: Values = {}
+        for message in self.work.messages[: edit.message_index]:
+            earlier |= mentioned(values, search_text(message))
+        gone: Values = {}
+        doubtful: Values = {}
+        for value, spelling in values.items():
+            if value not in earlier:
+                gone[value] = spelling
+            elif not isinstance(value, str) or is_id(value):
+                doubtful[value] = spelling
+            # A word that was said before says nothing of the act.
+        behind = edit.message_index + len(edit.after)
+        self.stale.append(_Stale(behind, gone, doubtful, edit.kind == "omit"))
+        now = edit.edited_content or "(left out)"
+        self.changes.append(f"[{edit.message_index}] was:\n{edit.original_content}\nis now:\n{now}")
 
     async def follow(self) -> None:
         """Edit what later turns still say of what acts changed, or end the case.
@@ -572,26 +571,103 @@ class _Making:
         What a step of the plan has edited is left to it: words may contradict an act on purpose.
         Of values that stand earlier in the transcript too, the editor is asked, and may leave them.
         """
-        following = Following(self)
-        for edit in list(self.work.edits):
-            if edit.kind in ("call", "omit"):
-                following.start(edit)
-        await following.search()
+        position = min((stale.behind for stale in self.stale), default=math.inf)
+        while position < len(self.work.messages):
+            if position not in self.planned:
+                await self._follow_in(int(position))
+            position += 1
+
+    async def _follow_in(self, position: int) -> None:
+        messages = self.work.messages
+        certain, doubtful = self._said(position, messages[position])
+        if not (certain or doubtful):
+            return
+        role = messages[position].get("role")
+        if self.edits_left and role in ("assistant", "tool"):
+            await self._edit_following(position, [*certain, *doubtful])
+        message = self.work.messages[position]
+        for stale in self.stale:
+            if role == "tool" and stale.omitted and position >= stale.behind:
+                for value in mentioned(stale.gone | stale.doubtful, search_text(message)):
+                    stale.gone.pop(value, None)
+                    stale.doubtful.pop(value, None)
+        certain, _doubtful = self._said(position, message)
+        if certain:
+            raise NoVerdictCase("stale_value", f"[{position}] still says {', '.join(certain[:3])}")
+
+    async def _edit_following(self, position: int, spelled: Sequence[str]) -> None:
+        """Have the editor look at a turn's calls that say a stale value, at a result, or at the
+        turn's words.
+        """
+        values = ", ".join(spelled[:10])
+        follows = f"[{position}] still says {', '.join(spelled[:3])}"
+        changes = "\n\n".join(self.changes)
+        goal = (
+            f"The transcript was changed before this turn, which still says {values}. Make it "
+            f"agree with the change, and change nothing else. What was changed:\n{changes}"
+        )
+        step = PlanStep(position, goal, follows, "call")
+        turn = position
+        while turn and self.work.messages[turn].get("role") == "tool":
+            turn -= 1
+        for act in calls_of_turn(self.work.messages, turn):
+            says_it = act.turn == position and any(self._said(position, {"tool_calls": [act.call]}))
+            if len(act.results) == 1 and self.edits_left and (says_it or position in act.results):
+                self.edits_left -= 1
+                if await self._change(step, act, follows):
+                    self.take_out(self.work.edits[-1])
+        message = self.work.messages[position]
+        if message["role"] != "assistant":
+            return
+        say = replace(step, kind="say")
+        without_reasoning, dropped = with_words(message, "")
+        if dropped and not any(self._said(position, {**without_reasoning, "tool_calls": None})):
+            self._splice(
+                say,
+                position,
+                (message,),
+                (without_reasoning,),
+                reason="its reasoning is left out",
+                dropped=dropped,
+                follows=follows,
+                # A turn that still says something is no mistake: a whole check for each is
+                # quadratic.
+                is_checked=not without_reasoning["content"],
+            )
+        elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
+            self.edits_left -= 1
+            await edit_words(self.work, self.task, say, position, follows)
+
+    def _said(self, position: int, message: Message) -> tuple[list[str], list[str]]:
+        """What a message at a position says that is gone, and that is doubtful."""
+        texts = search_text(message)
+        certain: dict[str, None] = {}
+        doubtful: dict[str, None] = {}
+        for stale in self.stale:
+            if position >= stale.behind:
+                certain |= dict.fromkeys(mentioned(stale.gone, texts).values())
+                doubtful |= dict.fromkeys(mentioned(stale.doubtful, texts).values())
+        return list(certain), list(doubtful)
+
+
+def _arguments(draft: CallResponse, tool: Tool, turn: int) -> dict[str, Any]:
+    """What the editor wrote as arguments; raises `NoVerdictCase` for what is no JSON object."""
+    try:
+        arguments = json.loads(draft.arguments, parse_constant=no_constant)
+    except (ValueError, RecursionError):
+        arguments = None
+    if not isinstance(arguments, dict):
+        raise _broken(f"[{turn}] the new arguments of {tool.name} are no JSON object")
+    if mistake := tool.arguments_mistake(arguments):
+        raise _broken(f"[{turn}] the new call of {tool.name}: {mistake}")
+    plain: dict[str, Any] = storable(arguments)[0]
+    return plain
 
 
 def _bare(message: Message) -> dict[str, Any]:
     """A message without what belongs to the one call that it was made of."""
     kept = ("role", "id", "source", "model", "content", "tool_call_id", "function", "error")
     return {key: message[key] for key in kept if key in message}
-
-
-def _as_error(current: Message, example: Message, text: str) -> Message:
-    """A result as an error, in the form of a real one: its message may stand in `content` too."""
-    error = {**example["error"]}
-    if error.get("message"):
-        error["message"] = text
-    content = text if message_text(example).strip() or not error.get("message") else ""
-    return {**replace_text(current, content)[0], "error": error}
 
 
 def _new_id(example: str, used: set[str]) -> str:
@@ -603,12 +679,12 @@ def _new_id(example: str, used: set[str]) -> str:
         return ""
     letters = "abcdefghijklmnopqrstuvwxyz"
     start = max(example.rfind(char) for char in "_-:") + 1
-    fixed, free = example[:start], example[start:] or example
-    fixed = "" if not example[start:] else fixed
+    if start == len(example):
+        start = 0
     for attempt in count():
         digest = hashlib.sha256(f"{example}:{attempt}:{len(used)}".encode()).digest()
-        made = fixed
-        for position, char in enumerate(free):
+        made = example[:start]
+        for position, char in enumerate(example[start:]):
             number = digest[position % len(digest)] + position // len(digest)
             if char.isdigit():
                 made += str(number % 10)
@@ -626,11 +702,6 @@ def _new_id(example: str, used: set[str]) -> str:
 
 def _broken(text: str) -> NoVerdictCase:
     return NoVerdictCase("broken_structure", f"an edit breaks the structure: {text}")
-
-
-def _example(call: Mapping[str, Any], result: Message) -> str:
-    parts = [render_tool_calls({"tool_calls": [call]}), acts_text([result])]
-    return "\n".join(_cut(part) for part in parts if part.strip())
 
 
 def _cut(text: str) -> str:

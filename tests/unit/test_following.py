@@ -40,8 +40,8 @@ def result(text: str) -> Message:
 def test_one_text_of_many_values_counts_with_the_first_thousand() -> None:
     many = result(" ".join(f"id{number:06}" for number in range(5_000)))
 
-    assert len(values_of_acts([many]).ids) == 1_000
-    assert len(values_of_acts([many], most=math.inf).ids) == 5_000
+    assert len(values_of_acts([many])) == 1_000
+    assert len(values_of_acts([many], most=math.inf)) == 5_000
 
 
 def test_value_is_told_from_a_longer_one_and_found_behind_it() -> None:
