@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.transcript import brief, message_text, render_tool_calls, replace_text
+from pytest_jrh.core.transcript import (
+    assistant_indices,
+    brief,
+    message_text,
+    render_tool_calls,
+    replace_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,43 +112,34 @@ class Act:
         return str(self.call.get("id") or "")
 
 
-def results_end(messages: Sequence[Message], turn: int) -> int:
-    """The position behind a turn and the results that follow it at once."""
-    end = turn + 1
-    while end < len(messages) and messages[end].get("role") == "tool":
-        end += 1
-    return end
-
-
 def acts_of(messages: Sequence[Message]) -> tuple[Act, ...]:
-    """All calls of a transcript, in its order.
+    """All calls of a transcript, in its order."""
+    acts: list[Act] = []
+    for turn in assistant_indices(messages):
+        acts += calls_of_turn(messages, turn)
+    return tuple(acts)
+
+
+def calls_of_turn(messages: Sequence[Message], turn: int) -> tuple[Act, ...]:
+    """The calls of one turn of the assistant, with where their results stand.
 
     A result belongs to the call whose id it has; one without an id to the first call, without an
     id or without a result, that is left.
     """
-    acts: list[Act] = []
-    for turn, message in enumerate(messages):
-        calls = message.get("tool_calls") or ()
-        if message.get("role") != "assistant" or not calls:
-            continue
-        results: list[list[int]] = [[] for _ in calls]
-        for position in range(turn + 1, results_end(messages, turn)):
-            number = _number_of_call(calls, results, messages[position])
-            if number is not None:
-                results[number].append(position)
-        for number, call in enumerate(calls):
-            acts.append(Act(turn, number, call, tuple(results[number])))
-    return tuple(acts)
-
-
-def calls_of_turn(messages: Sequence[Message], index: int) -> tuple[Act, ...]:
-    """The calls of one turn, with where their results stand."""
-    acts = acts_of(messages[index : results_end(messages, index)])
-    moved = []
-    for act in acts:
-        results = tuple(index + position for position in act.results)
-        moved.append(replace(act, turn=index, results=results))
-    return tuple(moved)
+    message = messages[turn]
+    calls = message.get("tool_calls") or ()
+    if message.get("role") != "assistant" or not calls:
+        return ()
+    results: list[list[int]] = [[] for _ in calls]
+    position = turn + 1
+    while position < len(messages) and messages[position].get("role") == "tool":
+        number = _number_of_call(calls, results, messages[position])
+        if number is not None:
+            results[number].append(position)
+        position += 1
+    return tuple(
+        Act(turn, number, call, tuple(results[number])) for number, call in enumerate(calls)
+    )
 
 
 def _number_of_call(
@@ -172,17 +169,10 @@ class Shape:
     items: Shape | None = None
     seen: int = 0
 
-    @property
-    def _is_map(self) -> bool:
-        return self.seen > 1 and not self.required
-
     @cached_property
     def _of_any_key(self) -> Shape:
         """What the values of a map have, whose keys are data."""
-        of_any_key = Shape()
-        for shape in (self.keys or {}).values():
-            of_any_key += shape
-        return of_any_key
+        return sum((self.keys or {}).values(), Shape())
 
     def __add__(self, other: Shape) -> Shape:
         """What has this shape or the other one."""
@@ -205,21 +195,16 @@ class Shape:
         value_type = json_type(value)
         if self.types and value_type not in self.types:
             return f"{name} is {value_type}, not {' or '.join(sorted(self.types))}"
-        if isinstance(value, dict):
-            return self._keys_mistake(value, name, may_be_map=may_be_map)
         if isinstance(value, list) and self.items is not None:
             for number, item in enumerate(value):
                 if mistake := self.items.mistake(item, f"{name}[{number}]"):
                     return mistake
-        return None
-
-    def _keys_mistake(self, value: Mapping[str, Any], name: str, *, may_be_map: bool) -> str | None:
-        if self.keys is None:
+        if not isinstance(value, dict) or self.keys is None:
             return None
         missing = sorted(self.required - value.keys())
         if missing:
             return f"{brief(missing[0])} is missing from {name}"
-        is_map = may_be_map and self._is_map
+        is_map = may_be_map and self.seen > 1 and not self.required
         for key, item in value.items():
             if key not in self.keys and not is_map:
                 return f"{brief(key)} is no key of {name}"
@@ -253,9 +238,7 @@ def shape_of(value: object, depth: int = 0) -> Shape:
         keys = {str(key): shape_of(item, depth + 1) for key, item in value.items()}
         return Shape(types, keys, frozenset(keys), seen=1)
     if isinstance(value, list):
-        items = Shape()
-        for item in value:
-            items += shape_of(item, depth + 1)
+        items = sum((shape_of(item, depth + 1) for item in value), Shape())
         return Shape(types, items=items if value else None)
     return Shape(types)
 
@@ -267,12 +250,7 @@ def shape_of_schema(schema: object, depth: int = 0) -> Shape:
     choices = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(choices, list):
         shapes = [shape_of_schema(choice, depth + 1) for choice in choices]
-        if not all(shape.types for shape in shapes):
-            return Shape()
-        together = Shape()
-        for shape in shapes:
-            together += shape
-        return together
+        return sum(shapes, Shape()) if all(shape.types for shape in shapes) else Shape()
     named = schema.get("type")
     names = named if isinstance(named, list) else [named]
     types = frozenset(_SCHEMA_TYPES[name] for name in names if name in _SCHEMA_TYPES)
