@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import Cases, Command, Fold, Sentence
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
-from pytest_jrh.stats.exchange import LEVEL
+from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.limits import limit_text
 
 if TYPE_CHECKING:

@@ -21,11 +21,10 @@ from pytest_jrh.stats.baseline import (
     Comparison,
     Scope,
     compare,
+    missing_from,
     suite_of,
 )
-from pytest_jrh.stats.changes import SetChange, Widths, set_changes
-from pytest_jrh.stats.coverage import missing_from
-from pytest_jrh.stats.exchange import DOUBT, LEVEL, runs_to_prove
+from pytest_jrh.stats.changes import DOUBT, LEVEL, SetChange, Widths, runs_to_prove, set_changes
 from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
 from pytest_jrh.stats.statistics import accuracy_of, answer_of, kappa_by_case

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pytest_jrh.core.model import JUDGED
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.stats.exchange import LEVEL
+from pytest_jrh.stats.changes import LEVEL
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules

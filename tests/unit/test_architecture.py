@@ -52,7 +52,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "vcr": ("recording.recorder",),
     "jinja2": ("core.templates",),
     "numpy": (
-        "stats.exchange",
+        "stats.changes",
         "stats.formulas",
         "stats.intervals",
         "stats.panels",

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.stats.exchange import CaseErrors, SetTest, compare_sets, largest_drop
+from pytest_jrh.stats.changes import CaseErrors, SetTest, compare_sets, largest_drop
 
 RIGHT, WRONG = CaseErrors((0,), (0,)), CaseErrors((1,), (1,))
 LOST, WON = CaseErrors((0,), (1,)), CaseErrors((1,), (0,))
