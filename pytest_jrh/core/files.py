@@ -124,25 +124,61 @@ def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Ite
         raise InputError(Problem(message, str(path), hint=hint)) from error
 
 
-def append_line(path: Path, line: bytes) -> None:
-    """Add a line to a file in one write, and wait for the disk; raises `OSError` as it comes.
+class LineFile:
+    """A file that lines are added to, by one thread at a time; it appears with the first one, and
+    stays open until `close`.
 
-    A last line without an end that is no JSON was left by a killed process, and goes.
+    A last line without an end that is no JSON was left by a killed process, and goes. A failed
+    write, as on a full disk, takes its half line back, and raises `OSError`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[bytes] | None = None
+
+    def add(self, line: bytes, *, synced: bool = False) -> None:
+        """Add a line, given without its end; it has then reached the operating system, or if
+        `synced` the disk.
+        """
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b", buffering=0)
+            self._end_last_line(self._file)
+        start = self._file.seek(0, os.SEEK_END)
+        left = line + b"\n"
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:
+            self._file.truncate(start)
+            raise
+        if synced:
+            os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file, which may then be replaced, or added to again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @staticmethod
+    def _end_last_line(file: IO[bytes]) -> None:
         file.seek(0)
         content = file.read()
         complete = content.rfind(b"\n") + 1
-        added = line + b"\n"
-        if complete < len(content):
-            if _is_json(content[complete:]):
-                added = b"\n" + added
-            else:
-                file.truncate(complete)
-        file.write(added)
-        file.flush()
-        os.fsync(file.fileno())
+        if _is_json(content[complete:]):
+            file.write(b"\n")
+        else:
+            file.truncate(complete)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Add a line to a file, and wait for the disk; raises `OSError` as it comes."""
+    file = LineFile(path)
+    try:
+        file.add(line, synced=True)
+    finally:
+        file.close()
 
 
 def _is_json(line: bytes) -> bool:

@@ -40,7 +40,6 @@ from pytest_jrh.plugin.session import (
     TimeLimits,
     file_node,
 )
-from pytest_jrh.store.ledger import result_text
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
@@ -307,7 +306,7 @@ class _SuiteHooks:
         if item.result is not None and (
             call.when == "call" or (call.when == "setup" and not report.passed)
         ):
-            setattr(report, RESULT_ATTRIBUTE, result_text(item.result))
+            setattr(report, RESULT_ATTRIBUTE, self._session.result_text(item.result))
         return report
 
     @pytest.hookimpl(tryfirst=True)

@@ -86,7 +86,7 @@ class Reporter:
         self._selected = session.selected
         self._started = time.monotonic()
         self.results: dict[str, CaseResult] = {}
-        self._ledger = LedgerWriter(session.redactor)
+        self._ledger = LedgerWriter()
         self._repeated: set[str] = set()
         self._judged_again: set[str] = set()
         self._problems: list[str] = []
@@ -121,19 +121,19 @@ class Reporter:
         result = getattr(report, RESULT_ATTRIBUTE, None)
         if result is not None:
             self.results[report.nodeid] = result_from(result)
-            self._append(self.results[report.nodeid])
+            self._append(self.results[report.nodeid].suite, result)
             if outcome == "rerun" and self.results[report.nodeid].score is not None:
                 self._judged_again.add(report.nodeid)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
 
-    def _append(self, result: CaseResult) -> None:
+    def _append(self, suite: str, result: str) -> None:
         """Put a result into the ledger of its suite; of one that only workers know by now, at the
         end of the session.
         """
         for ready in self._suites:
-            if ready.suite.name == result.spec.suite:
+            if ready.suite.name == suite:
                 self._ledger.append(result, ready.suite)
 
     @pytest.hookimpl(optionalhook=True)

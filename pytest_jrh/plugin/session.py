@@ -194,8 +194,13 @@ class SuiteSession:
         """Leave the controller of xdist what is in no item's report."""
         unreported = self._engine.unreported if self._engine else []
         for result in unreported:
-            suite = self.suites.named(result.spec.suite).suite
-            self.handover.leave_unreported(suite, result_text(result))
+            suite = self.suites.named(result.suite).suite
+            self.handover.leave_unreported(suite, self.result_text(result))
+
+    def result_text(self, result: CaseResult) -> str:
+        """The result as its line in the ledger, in which it travels to the controller."""
+        suite = self.suites.named(result.suite).suite
+        return result_text(result, suite, self.redactor)
 
     def add_notices(self, notices: Sequence[str]) -> None:
         """Add the notices of an xdist worker."""

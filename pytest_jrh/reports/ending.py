@@ -27,7 +27,7 @@ from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
-from pytest_jrh.store.ledger import in_file, ledger_line, ledger_path
+from pytest_jrh.store.ledger import ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause
 from pytest_jrh.store.reuse import earlier_results
 from pytest_jrh.store.spools import RecordIndex
@@ -286,8 +286,8 @@ def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> Non
     lines = []
     for item in items:
         if item.result is not None:
-            redactor = outputs.redactor
-            lines.append(ledger_line(in_file(item.result, suite, kept=item.kept), redactor))
+            extra = replace(item.result.extra, config=suite.key, kept=item.kept)
+            lines.append(ledger_line(replace(item.result, extra=extra), outputs.redactor))
     outputs.write(ledger_path(suite), b"".join(lines))
 
 

@@ -166,10 +166,6 @@ class Assembler:
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
             self._outputs.keep_spools = True
-        if spooled.made.torn:
-            self._outputs.problems.append(
-                f"Skipped {spooled.made.torn} unfinished line(s) of a killed process in a spool."
-            )
         self.made |= spooled.made.entries.keys()
         return spooled
 

@@ -9,7 +9,6 @@ a line is read, so that no line contradicts itself.
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import lines_of
+from pytest_jrh.core.files import LineFile, lines_of
 from pytest_jrh.core.ids import LEDGER_FILE, case_id
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -29,14 +28,14 @@ from pytest_jrh.core.model import (
     Rejection,
     Why,
 )
+from pytest_jrh.core.redact import NO_SECRETS
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.sources.tables import LEDGER_FORMAT
 from pytest_jrh.store.records import case_digest, content_digest, record_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
-    from typing import IO
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseSpec, LabelSource, Verdict
@@ -62,24 +61,20 @@ def line_data(result: CaseResult) -> dict[str, Any]:
     return {"format": LEDGER_FORMAT, **values}
 
 
-def ledger_line(result: CaseResult, redactor: Redactor) -> bytes:
-    """The line of a result in the file, newline included, without secrets."""
-    clean: Mapping[str, Any] = redactor.value(line_data(result))
-    return record_line(clean)
+def ledger_line(result: CaseResult, redactor: Redactor = NO_SECRETS) -> bytes:
+    """The line of a result, newline included, without secrets."""
+    return record_line(redactor.value(line_data(result)))
 
 
-def in_file(result: CaseResult, suite: Suite, *, kept: bool = False) -> CaseResult:
-    """The result as a suite's ledger has it; `kept` says that an earlier session gave it."""
-    return replace(result, extra=replace(result.extra, config=suite.key, kept=kept))
-
-
-def result_text(result: CaseResult) -> str:
-    """The result as one JSON text, which `result_from` reads.
+def result_text(result: CaseResult, suite: Suite | None, redactor: Redactor = NO_SECRETS) -> str:
+    """The line of a result of a suite as one text, which `result_from` reads.
 
     It travels between processes as a report's attribute: taken apart by execnet it would be a
     hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
-    return record_line(line_data(result))[:-1].decode()
+    if suite is not None:
+        result = replace(result, extra=replace(result.extra, config=suite.key))
+    return ledger_line(result, redactor)[:-1].decode()
 
 
 def result_from(text: str | bytes) -> CaseResult:
@@ -129,44 +124,19 @@ class LedgerWriter:
     whole file and says so.
     """
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._files: dict[Path, IO[bytes]] = {}
+    def __init__(self) -> None:
+        self._files: dict[Path, LineFile] = {}
 
-    def append(self, result: CaseResult, suite: Suite) -> None:
-        """Add the line of a result."""
-        line = ledger_line(in_file(result, suite), self._redactor)
+    def append(self, text: str, suite: Suite) -> None:
+        """Add what `result_text` gave."""
         path = ledger_path(suite)
         with contextlib.suppress(OSError):
-            file = self._files.get(path)
-            if file is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                file = self._files[path] = _opened(path)
-            start = file.seek(0, os.SEEK_END)
-            if file.write(line) != len(line):
-                file.truncate(start)
+            self._files.setdefault(path, LineFile(path)).add(text.encode())
 
     def close(self) -> None:
         """Close the files, which may then be replaced."""
         for file in self._files.values():
             file.close()
-        self._files = {}
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """The file at its end, without what a killed session left of a line."""
-    file = path.open("a+b", buffering=0)
-    size = file.seek(0, os.SEEK_END)
-    while size:
-        start = max(0, size - 2**16)
-        file.seek(start)
-        newline = file.read(size - start).rfind(b"\n")
-        if newline >= 0:
-            size = start + newline + 1
-            break
-        size = start
-    file.truncate(size)
-    return file
 
 
 def case_result(

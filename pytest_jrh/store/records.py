@@ -58,18 +58,13 @@ BY_HAND = "edited in review"
 NOT_OURS = f"this record has no `format`, so pytest-jrh did not write it; must be {FORMAT}"
 
 
-class BrokenLineError(InputError):
-    """A line is no JSON object, as one that a killed process did not finish."""
-
-
 def read_record(
     line: bytes, *, file: str | None = None, number: int | None = None
 ) -> Record | None:
     """The record of a line, `number` of `file`; None for one that RAND's harness wrote, which lacks
     the keys that ours begin by.
 
-    Raises `InputError` with the first value that cannot be used; `BrokenLineError` where the
-    line is no JSON object.
+    Raises `InputError` with the first value that cannot be used.
     """
     try:
         return Record.model_validate_json(line)
@@ -90,7 +85,7 @@ def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]
         if isinstance(value, dict):
             return value
         message = f"this line holds a JSON {type(value).__name__}, not an object"
-    raise BrokenLineError(Problem(message, file, number, hint=_REPAIR))
+    raise InputError(Problem(message, file, number, hint=_REPAIR))
 
 
 def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import FileLine, LinePlace, lines_of, replacing
+from pytest_jrh.core.files import FileLine, LineFile, LinePlace, lines_of, replacing
 from pytest_jrh.store.records import (
-    BrokenLineError,
     read_case,
     read_record,
     stored_case,
@@ -81,14 +80,10 @@ class RecordEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Places of records by case id; `foreign` are lines that RAND's harness wrote, which have none.
-
-    `torn` counts lines of spools that a killed process left unfinished.
-    """
+    """Places of records by case id; `foreign` are lines of RAND's harness, which have none."""
 
     entries: Mapping[str, RecordEntry] = field(default_factory=dict)
     foreign: tuple[LinePlace, ...] = ()
-    torn: int = 0
 
     @classmethod
     def joined(cls, indexes: Iterable[RecordIndex]) -> RecordIndex:
@@ -136,39 +131,16 @@ def _bytes_at(file: IO[bytes], line_place: LinePlace) -> bytes:
     return file.read(line_place.length)
 
 
-class Spool:
-    """One process's file of made cases, a line each, on disk as soon as the case is made.
-
-    The file appears with the first case. A failed write (a full disk) takes its half line back, so
-    that later lines stay readable, and raises `OSError`. One thread at a time may append.
-    """
+class Spool(LineFile):
+    """One process's file of made cases, a line each, on disk as soon as the case is made."""
 
     def __init__(self, folder: Path, redactor: Redactor) -> None:
-        self.path = folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+        super().__init__(folder / f"{os.getpid()}-{secrets.token_hex(4)}.jsonl")
         self._redactor = redactor
-        self._file: IO[bytes] | None = None
 
     def append(self, case: Case) -> None:
-        """Write one case; it has reached the operating system when this returns."""
-        line = stored_line(case, self._redactor)
-        if self._file is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("ab", buffering=0)
-        start = self._file.tell()
-        try:
-            written = 0
-            while written < len(line):
-                written += self._file.write(line[written:])
-        except OSError:
-            self._file.truncate(start)
-            self._file.seek(start)
-            raise
-
-    def close(self) -> None:
-        """Close the file; the spool may be appended to again."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Write one case; raises `OSError`."""
+        self.add(stored_line(case, self._redactor)[:-1])
 
 
 def read_jsonl(path: Path) -> RecordIndex:
@@ -210,24 +182,20 @@ class Spooled(NamedTuple):
 
 
 def read_spools(spools: Iterable[Path], selected: frozenset[str]) -> Spooled:
-    """Index the selected cases in spool files, later ones winning.
-
-    Unfinished lines are counted with those that were made, and skipped.
+    """Index the selected cases in spool files, later ones winning; what a killed process left of a
+    line is none.
     """
-    entries: dict[str, RecordEntry] = {}
+    made: dict[str, RecordEntry] = {}
     rejected: dict[str, RecordEntry] = {}
-    torn = 0
     for path in spools:
         for line in lines_of(path):
-            try:
-                record = read_record(line.data, file=str(path), number=line.number)
-            except BrokenLineError:
-                torn += 1
+            if not line.is_ended:
                 continue
+            record = read_record(line.data, file=str(path), number=line.number)
             if record is not None and record.case_id in selected:
-                group = entries if record.rejected is None else rejected
+                group = made if record.rejected is None else rejected
                 group[record.case_id] = RecordEntry.of(record, line)
-    return Spooled(RecordIndex(entries, torn=torn), RecordIndex(rejected))
+    return Spooled(RecordIndex(made), RecordIndex(rejected))
 
 
 def merge(
@@ -247,7 +215,7 @@ def merge(
         for case_id, entry in new.entries.items():
             if entry.human_reviewed:
                 entries[case_id] = entry
-    return RecordIndex(entries, existing.foreign, new.torn)
+    return RecordIndex(entries, existing.foreign)
 
 
 def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
@@ -272,7 +240,7 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
             foreign.append(copied(line_place))
         for case_id, entry in sorted(index.entries.items()):
             entries[case_id] = entry._replace(place=copied(entry.place))
-    return RecordIndex(entries, tuple(foreign), index.torn)
+    return RecordIndex(entries, tuple(foreign))
 
 
 _PREFIX = ".spool-"

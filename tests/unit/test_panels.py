@@ -46,4 +46,4 @@ def test_a_suite_with_one_judge_is_left_as_it_is() -> None:
 
 def test_the_judges_part_survives_the_way_between_processes_and_the_disk() -> None:
     for result in (by("a", MADE), make_result(make_spec("run-1"), spending=MADE)):
-        assert result_from(result_text(result)) == result
+        assert result_from(result_text(result, None)) == result

@@ -253,4 +253,4 @@ def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) ->
 )
 def test_a_result_keeps_what_was_shown(turns: ShownTurns | None) -> None:
     stored = make_result(turns_shown=turns)
-    assert result_from(result_text(stored)) == stored
+    assert result_from(result_text(stored, None)) == stored

@@ -98,7 +98,7 @@ def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) ->
         assert all(column.cell(row).text for row in section.rows for column in section.columns)
     assert panels(given_results) == []
     for each in given_results:
-        assert result_from(result_text(each)) == each
+        assert result_from(result_text(each, None)) == each
 
 
 def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:

@@ -153,7 +153,7 @@ def test_one_cluster_gives_no_interval() -> None:
 
 def test_a_verdict_without_a_label_survives_a_file() -> None:
     result = judged(1, 1, None)
-    assert result_from(result_text(result)) == result
+    assert result_from(result_text(result, None)) == result
 
 
 def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:
