@@ -2,7 +2,7 @@
 cases as they were made and of each judge's results, a JSON report of each judge, a summary of the
 made cases, and a debug bundle of each case that somebody may want to look at.
 
-A table and a bundle are written in one pass, which reads each record once.
+Tables and bundles are made in one pass, which reads each record once.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
 from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.records import to_record
-from pytest_jrh.store.tables import Sink
+from pytest_jrh.store.tables import table_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,12 +264,10 @@ def _write_tables(
     for item in items:
         by_case.setdefault(item.made_id, []).append(item)
     unwritten: list[str] = []
+    synthetic: list[TableRow] = []
+    tables = _result_tables(suite, results)
+    rows: dict[tuple[str, str], list[TableRow]] = {key: [] for key in tables}
     with contextlib.ExitStack() as stack:
-        path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
-        synthetic = stack.enter_context(Sink(path, SYNTHETIC_COLUMNS, outputs))
-        sinks = {}
-        for (test, judge), (path, columns) in _result_tables(suite, results).items():
-            sinks[test, judge] = stack.enter_context(Sink(path, columns, outputs))
         readers = assembled.readers(stack)
         for made_id, case_items in by_case.items():
             spec = case_items[0].spec
@@ -281,13 +279,18 @@ def _write_tables(
                 transcript = render_transcript(case.messages)
                 is_altered = any(result.extra.altered for result in of_case)
                 made = replace(case, verified=False) if is_altered else case
-                synthetic(synthetic_row(made, temperature=temperature, transcript=transcript))
+                row = synthetic_row(made, temperature=temperature, transcript=transcript)
+                synthetic.append(outputs.redactor.value(row))
                 unwritten += _write_bundle(case, case_items, folder, outputs)
             for result in of_case:
                 rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
-                if (spec.test, result.judge) in sinks:
+                if (spec.test, result.judge) in rows:
                     row = result_row(result, case, transcript=transcript, rubric=rubric)
-                    sinks[spec.test, result.judge](row)
+                    rows[spec.test, result.judge].append(outputs.redactor.value(row))
+    path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
+    outputs.write(path, table_bytes(path.suffix, SYNTHETIC_COLUMNS, synthetic))
+    for key, (path, columns) in tables.items():
+        outputs.write(path, table_bytes(path.suffix, columns, rows[key]))
     if unwritten:
         bundles = counted(len(unwritten), "debug bundle")
         outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")

@@ -1,53 +1,40 @@
-"""The tables for people and notebooks, CSV or XLSX, written row by row.
+"""The tables for people and notebooks, CSV or XLSX.
 
 Cells are hostile: what a spreadsheet would run as a formula is prefixed with `'`, ANSI sequences
-and control characters are dropped, and XLSX cells are cut at the limit of the format. Where one
-table cannot be written, the others go on.
+and control characters are dropped, and XLSX cells are cut at the limit of the format.
 """
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import math
 import re
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
-from pytest_jrh.core.files import encoded, replacing
+from pytest_jrh.core.files import encoded
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.text import plain
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pytest_jrh.store.outputs import Outputs
-
-
 TableRow: TypeAlias = Mapping[str, Any]
 Columns: TypeAlias = Sequence[str]
-AddRow: TypeAlias = Callable[[TableRow], None]
 
 XLSX_CELL = 32_767
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
-@contextlib.contextmanager
-def open_table(path: Path, columns: Columns) -> Iterator[AddRow]:
-    """Open a table in the format of the path's suffix; it replaces an older one when the block ends
-    well.
-
-    Rows are written as they come, none is kept. Raises `OSError` as it comes.
-    """
-    with replacing(path) as file:
-        if path.suffix == ".xlsx":
-            with _xlsx(file, columns) as add:
-                yield add
-        else:
-            yield _csv(file, columns)
+def table_bytes(suffix: str, columns: Columns, rows: Iterable[TableRow]) -> bytes:
+    """A table with a header, in the format of a file's suffix, `.csv` or `.xlsx`."""
+    lines: list[list[Any]] = [[*columns]]
+    for row in rows:
+        lines.append([cell(row.get(column)) for column in columns])
+    if suffix == ".xlsx":
+        return _xlsx(lines)
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
+    return encoded(buffer.getvalue())
 
 
 def cell(value: Any) -> str | int | float | bool | None:
@@ -73,90 +60,14 @@ def fitted(text: str) -> str:
     return units[: 2 * (XLSX_CELL - len(note))].decode("utf-16-le", "ignore") + note
 
 
-def _csv(file: IO[bytes], columns: Columns) -> AddRow:
-    def add(row: TableRow) -> None:
-        buffer.seek(0)
-        buffer.truncate()
-        writer.writerow([cell(row.get(column)) for column in columns])
-        file.write(encoded(buffer.getvalue()))
-
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    add(dict(zip(columns, columns, strict=True)))
-    return add
-
-
-@contextlib.contextmanager
-def _xlsx(file: IO[bytes], columns: Columns) -> Iterator[AddRow]:
+def _xlsx(lines: Iterable[Sequence[Any]]) -> bytes:
     from openpyxl import Workbook
-    from openpyxl.writer.excel import ExcelWriter
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("results")
     sheet.freeze_panes = "A2"
-
-    def add(row: TableRow) -> None:
-        cells = [cell(row.get(column)) for column in columns]
-        sheet.append([fitted(value) if isinstance(value, str) else value for value in cells])
-
-    try:
-        add(dict(zip(columns, columns, strict=True)))
-        yield add
-    except BaseException:
-        # Ends openpyxl's own generator now; left to the garbage collector it complains on stderr.
-        with contextlib.suppress(OSError, ValueError):
-            sheet.close()
-        raise
-    archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)
-    try:
-        ExcelWriter(book, archive).save()
-    except BaseException:
-        # Likewise: an archive that a full disk cut short complains when it is collected.
-        with contextlib.suppress(OSError, ValueError):
-            archive.close()
-        raise
-
-
-class Sink:
-    """A table that, once it cannot be written, says so and takes no more rows."""
-
-    def __init__(self, path: Path, columns: Columns, outputs: Outputs) -> None:
-        self._path = path
-        self._columns = columns
-        self._outputs = outputs
-        self._open = contextlib.ExitStack()
-        self._add: Callable[[TableRow], None] | None = None
-
-    def __enter__(self) -> Sink:
-        try:
-            self._add = self._open.enter_context(open_table(self._path, self._columns))
-        except OSError as error:
-            self._fail(error)
-        return self
-
-    def __call__(self, row: TableRow) -> None:
-        if self._add is None:
-            return
-        try:
-            self._add(self._outputs.redactor.value(row))
-        except OSError as error:
-            self._fail(error)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
-    ) -> None:
-        if self._add is None:
-            return
-        try:
-            self._open.__exit__(kind, error, trace)
-        except OSError as failure:
-            self._fail(failure)
-        else:
-            self._outputs.paths.append(self._path)
-
-    def _fail(self, error: OSError) -> None:
-        self._add = None
-        # The open table gets the error, removes its temporary file, and raises the error again.
-        with contextlib.suppress(OSError):
-            self._open.__exit__(type(error), error, error.__traceback__)
-        self._outputs.problem(f"{self._path} was not written: {error.strerror or error}.")
+    for line in lines:
+        sheet.append([fitted(value) if isinstance(value, str) else value for value in line])
+    buffer = io.BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()

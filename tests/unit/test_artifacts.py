@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
@@ -354,10 +355,12 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
 ) -> None:
     suite = rand_suite(tmp_path)
 
-    def full(row: object) -> str:
-        raise OSError(28, "No space left on device")
+    def full(path: Path, data: bytes | str) -> None:
+        if path.suffix == ".csv":
+            raise OSError(28, "No space left on device")
+        atomic_write(path, data)
 
-    monkeypatch.setattr("pytest_jrh.store.tables.encoded", full)
+    monkeypatch.setattr("pytest_jrh.store.outputs.atomic_write", full)
     done = write(suite)
     assert [problem.rsplit(": ", 1)[1] for problem in done.problems] == [
         "No space left on device."
