@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.core.documents import listed
@@ -50,26 +51,20 @@ class RightShare:
         return self.now.n - (self.now.count or 0)
 
     @property
-    def wrong_before(self) -> Estimate | None:
-        """The share that the baseline's judge got wrong."""
-        return None if self.before is None else self.before.complement()
+    def complement(self) -> RightShare:
+        """The share that is wrong."""
+        before = None if self.before is None else self.before.complement()
+        return RightShare(self.now.complement(), before)
 
     @property
     def text(self) -> str:
-        """How many of how many are right, with what it was before: `7/10 (was 10/10)`."""
-        return _counts(self.now, self.before)
-
-    @property
-    def wrong_text(self) -> str:
-        """How many of how many are wrong, with what it was before."""
-        return _counts(self.now.complement(), self.wrong_before)
-
-
-def _counts(now: Estimate, before: Estimate | None) -> str:
-    if not now.n:
-        return figures.NONE
-    text = f"{now.count:,}/{now.n:,}"
-    return text if before is None else f"{text} (was {before.count:,}/{before.n:,})"
+        """How many of how many, with what it was before: `7/10 (was 10/10)`."""
+        if not self.now.n:
+            return figures.NONE
+        text = f"{self.now.count:,}/{self.now.n:,}"
+        if self.before is None:
+            return text
+        return f"{text} (was {self.before.count:,}/{self.before.n:,})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +125,28 @@ class JudgeCard:
         """What it misses, and its false alarms; of an ordinal judge how often it is exact, and its
         bias. Of what there is no case, nothing.
         """
-        total = self.total
+        found, passed, bias = self.total.found, self.total.passed, self.total.bias
+        beginning, unit = "Misses", "violation"
         if self.mode == "ordinal":
-            wrong = _wrong_sentence("Wrong level in", total.found, "case")
-            sentences = [wrong, _bias(total.bias)]
-        else:
-            missed = _wrong_sentence("Misses", total.found, "violation")
-            sentences = [missed, _false_alarms(total.passed)]
-        return tuple(filter(None, sentences))
+            beginning, unit = "Wrong level in", "case"
+        sentences = []
+        if found.now.n:
+            number = f"{found.wrong:,}" if found.wrong else "none"
+            of = counted(found.now.n, unit)
+            sentences.append(f"{beginning} {number} of {of} {_share_of_wrong(found)}.")
+        if passed is not None and passed.now.n:
+            alarms = counted(passed.wrong, "false alarm") if passed.wrong else "No false alarm"
+            of = counted(passed.now.n, "clean run")
+            sentences.append(f"{alarms} on {of} {_share_of_wrong(passed)}.")
+        if bias is not None and bias.value is not None:
+            size = figures.decimal(abs(bias.value))
+            direction = f"{size} levels too {'high' if bias.value > 0 else 'low'}"
+            if float(size) == 0:
+                direction = "neither too high nor too low"
+            interval = figures.range_text(bias, "number")
+            between = "" if interval == figures.NONE else f" ({interval})"
+            sentences.append(f"Scores are {direction} on average{between}.")
+        return tuple(sentences)
 
     @property
     def table(self) -> Table:
@@ -159,89 +168,55 @@ def table_row(row: CardRow, level: Literal["rubric", "total"]) -> Row:
     worse = share.before is not None and (share.now.value or 0) < (share.before.value or 0)
     cells = [Cell(share.text, weight="bad" if worse else "")]
     if row.passed is not None:
-        cells.append(Cell(row.passed.wrong_text))
+        cells.append(Cell(row.passed.complement.text))
     if row.bias is not None:
         cells.append(Cell(figures.decimal(row.bias.value)))
     return Row(row.name, tuple(cells), level)
 
 
-def _wrong_sentence(beginning: str, share: RightShare, unit: str) -> str:
-    """How many cases of one kind are judged wrong; nothing where there is none of it."""
-    if not share.now.n:
-        return ""
-    number = f"{share.wrong:,}" if share.wrong else "none"
-    return f"{beginning} {number} of {counted(share.now.n, unit)} {_share_of_wrong(share)}."
-
-
-def _false_alarms(passed: RightShare | None) -> str:
-    if passed is None or not passed.now.n:
-        return ""
-    alarms = counted(passed.wrong, "false alarm") if passed.wrong else "No false alarm"
-    return f"{alarms} on {counted(passed.now.n, 'clean run')} {_share_of_wrong(passed)}."
-
-
-def _bias(bias: Estimate | None) -> str:
-    if bias is None or bias.value is None:
-        return ""
-    size = figures.decimal(abs(bias.value))
-    interval = figures.range_text(bias, "number")
-    between = "" if interval == figures.NONE else f" ({interval})"
-    if float(size) == 0:
-        return f"Scores are neither too high nor too low on average{between}."
-    return (
-        f"Scores are {size} levels too {'high' if bias.value > 0 else 'low'} on average{between}."
-    )
-
-
 def _share_of_wrong(share: RightShare) -> str:
     """The share that is wrong with its interval, and how many were before, in parentheses."""
-    wrong = share.now.complement()
+    wrong, before = share.complement.now, share.complement.before
     text = percent(wrong.value, 0)
     if wrong.lower is not None and wrong.upper is not None:
         text += f", {figures.range_text(wrong, digits=0)}"
     text = f"({text})"
-    before = share.wrong_before
     if before is None:
         return text
-    of = "" if before.n == share.now.n else f" of {before.n:,}"
+    of = "" if before.n == wrong.n else f" of {before.n:,}"
     return f"{text}, before {before.count:,}{of}"
 
 
 def judge_cards(session: Session) -> list[JudgeCard]:
     """A card for every judge with a verdict, by suite, the one with the best kappa first."""
-    cards = []
-    by_suite: dict[str, list[figures.Section]] = {}
+    by_suite: dict[str, list[JudgeCard]] = {}
     for section in sections(session.table):
-        by_suite.setdefault(section.suite, []).append(section)
-    for suite, of_suite in by_suite.items():
-        of_suite.sort(key=_agreement, reverse=True)
-        decision = session.decisions.get(suite)
-        for section in of_suite:
-            if section.total.counts.n:
-                cards.append(_card(section, decision))
-    return cards
-
-
-def _kappa(section: figures.Section) -> Estimate:
-    name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
-    return section.total.figures.get(name, Estimate())
-
-
-def _agreement(section: figures.Section) -> float:
-    value = _kappa(section).value
-    return -2 if value is None else value
+        cards = by_suite.setdefault(section.suite, [])
+        if section.total.counts.n:
+            cards.append(_card(section, session.decisions.get(section.suite)))
+    for cards in by_suite.values():
+        cards.sort(
+            key=lambda card: -2 if card.kappa.value is None else card.kappa.value, reverse=True
+        )
+    return list(chain.from_iterable(by_suite.values()))
 
 
 def _card(section: figures.Section, decision: Decision | None) -> JudgeCard:
     pairs = []
     if decision is not None and decision.comparison is not None:
-        for pair in decision.comparison.pairs:
-            if pair.now.judge == section.judge:
-                pairs.append(pair)
+        pairs = [pair for pair in decision.comparison.pairs if pair.now.judge == section.judge]
     total = _row("all", section.total, pairs)
     rows: list[CardRow] = []
     if section.mode == "ordinal":
-        rows += _levels(section.total, pairs)
+        by_level: dict[int, list[CaseResult]] = {}
+        for result in section.total.judged:
+            if result.label is not None:
+                by_level.setdefault(result.label, []).append(result)
+        for level, results in sorted(by_level.items()):
+            of_level = [pair for pair in pairs if pair.now.label == level]
+            found = RightShare(accuracy_of(results), _before(of_level))
+            bias = bias_of(results, section.total.matrices["ordinal"].labels)
+            rows.append(CardRow(f"level {level}", found, bias=bias))
     else:
         for row in section.rubrics:
             of_rubric = [pair for pair in pairs if pair.now.spec.rubric_id == row.rubric]
@@ -256,7 +231,9 @@ def _card(section: figures.Section, decision: Decision | None) -> JudgeCard:
         mode=section.mode,
         total=total,
         rows=tuple(rows) if len(rows) > 1 else (),
-        kappa=_kappa(section),
+        kappa=section.total.figures.get(
+            "weighted_kappa" if section.mode == "ordinal" else "kappa", Estimate()
+        ),
     )
 
 
@@ -286,24 +263,12 @@ def _before(pairs: Sequence[Pair]) -> Estimate | None:
     return Estimate(right / len(pairs), count=right, n=len(pairs))
 
 
-def _levels(total: Statistics, pairs: Sequence[Pair]) -> Iterator[CardRow]:
-    """The levels of the scale that have a case."""
-    by_level: dict[int, list[CaseResult]] = {}
-    for result in total.judged:
-        if result.label is not None:
-            by_level.setdefault(result.label, []).append(result)
-    for level, results in sorted(by_level.items()):
-        of_level = [pair for pair in pairs if pair.now.label == level]
-        found = RightShare(accuracy_of(results), _before(of_level))
-        bias = bias_of(results, total.matrices["ordinal"].labels)
-        yield CardRow(f"level {level}", found, bias=bias)
-
-
 WORST_TITLE = "wrong, worst first"
 MOST_WORST = 3
 # More than a person reads at once.
 _MOST_READ = 30
 _LONGEST_REASON = 160
+_LONGEST_RUBRIC = 40
 
 
 def worst_results(session: Session) -> list[CaseResult]:
@@ -441,19 +406,14 @@ def suite_blocks(suite: str, cards: Sequence[JudgeCard], session: Session) -> li
             blocks.append(Sentence(sentence))
         if any(table.suite == suite and table.is_finding for table in session.probes):
             blocks.append(Sentence(WHAT_PROBES_DO))
-        blocks.append(judges_table(cards))
+        rows = []
+        for card in cards:
+            rows.append(replace(table_row(card.total, "rubric"), name=card.judge or card.label))
+        blocks.append(Table("judge", cards[0].table.titles, tuple(rows)))
     else:
         for card in cards:
             blocks += map(Sentence, card.sentences)
     return blocks
-
-
-def judges_table(cards: Sequence[JudgeCard]) -> Table:
-    """The judges of one suite below each other."""
-    rows = []
-    for card in cards:
-        rows.append(replace(table_row(card.total, "rubric"), name=card.judge or card.label))
-    return Table("judge", cards[0].table.titles, tuple(rows))
 
 
 def trust_blocks(session: Session, *, brief: bool = False) -> list[Block]:
@@ -513,66 +473,53 @@ def next_blocks(session: Session) -> list[Block]:
     """
     if recording := topics.recording_blocks(session):
         return recording
-    return _next_of_session(session)
-
-
-def _next_of_session(session: Session) -> list[Block]:
-    """What is next where nothing is to be recorded."""
-    for decision in session.decisions.values():
+    decisions = session.decisions.values()
+    for decision in decisions:
         if update := update_blocks(decision):
             return update
     wrong_results = worst_results(session)
     wrong = {made_case_id(result) for result in wrong_results}
-    turning = [table.probe for table in session.probes if table.is_finding]
-    if not wrong and turning:
-        text = "Next: read what turned the verdicts, change the judge, and probe it again with -k"
-        return [Sentence(f"{text} {turning[0]}.")]
     if not wrong:
-        return [Sentence(text) for text in _nothing_wrong(session)]
-    # A part of a suite is not what a baseline is updated from.
-    is_whole = not topics.extent_sentences(session)
-    regressed = any(decision.regressions for decision in session.decisions.values())
+        return [Sentence(f"Next: {text}.") for text in _nothing_wrong(session)]
     cases, labels = f"the {len(wrong):,} cases", "wrong labels"
     if len(wrong) == 1:
         cases, labels = "the case", "a wrong label"
-    if len(wrong) > _MOST_READ and (of_rubric := _worst_rubric(session, wrong_results)):
-        cases = f"{of_rubric} first, of {len(wrong):,} that are wrong"
+    rubrics = {result.spec.rubric_id for result in session.results}
+    if len(wrong) > _MOST_READ and len(rubrics) > 1:
+        [(rubric, _)] = Counter(result.spec.rubric_id for result in wrong_results).most_common(1)
+        of_rubric = {
+            made_case_id(result) for result in wrong_results if result.spec.rubric_id == rubric
+        }
+        name = shortened(one_line(rubric), _LONGEST_RUBRIC)
+        cases = f"the {counted(len(of_rubric), 'case')} of {name} first"
+        cases += f", of {len(wrong):,} that are wrong"
     if session.is_table:
         return [Sentence(f"Next: read {cases}, and correct the table where a label is wrong.")]
-    text = f"Next: read {cases}; reject {labels} (--jrh-review), "
-    if regressed and is_whole:
-        text += "fix the judge, or accept its mistakes (--jrh-update-baseline)"
-    else:
-        text += "or fix the judge"
-    return [Sentence(f"{text}.")]
-
-
-def _worst_rubric(session: Session, wrong: Sequence[CaseResult]) -> str:
-    """The cases of the rubric with the most mistakes; empty where there is one rubric."""
-    if len({result.spec.rubric_id for result in session.results}) == 1:
-        return ""
-    [(rubric, _)] = Counter(result.spec.rubric_id for result in wrong).most_common(1)
-    cases = {made_case_id(result) for result in wrong if result.spec.rubric_id == rubric}
-    return f"the {counted(len(cases), 'case')} of {shortened(one_line(rubric), _LONGEST_RUBRIC)}"
-
-
-_LONGEST_RUBRIC = 40
+    what = "or fix the judge"
+    # A part of a suite is not what a baseline is updated from.
+    if any(decision.regressions for decision in decisions) and not topics.extent_blocks(session):
+        what = "fix the judge, or accept its mistakes (--jrh-update-baseline)"
+    return [Sentence(f"Next: read {cases}; reject {labels} (--jrh-review), {what}.")]
 
 
 def _nothing_wrong(session: Session) -> Iterator[str]:
-    """What is next where no verdict is wrong: that people check labels that are in doubt, or that
-    the verdicts are kept for a gate; nothing where both is done.
+    """What is next where no verdict is wrong: that a judge is probed again, people check labels
+    that are in doubt, or that the verdicts are kept for a gate; nothing where all is done.
     """
-    if session.is_table or not session.table.overall.counts.n:
+    turning = [table.probe for table in session.probes if table.is_finding]
+    # The others are for all cases.
+    is_part = any(decision.part for decision in session.decisions.values())
+    if turning:
+        yield (
+            "read what turned the verdicts, change the judge, and probe it again with -k "
+            f"{turning[0]}"
+        )
+    elif session.is_table or is_part or not session.table.overall.counts.n:
         return
-    if any(decision.part for decision in session.decisions.values()):
-        # Both are for all cases.
-        return
-    doubtful = [suite for suite in session.grounds if trust_sentence(session, suite)[1]]
-    if doubtful:
-        yield "Next: have people label cases without the answers, with --jrh-review=blind."
+    elif any(trust_sentence(session, suite)[1] for suite in session.grounds):
+        yield "have people label cases without the answers, with --jrh-review=blind"
     elif not any(decision.active for decision in session.decisions.values()):
         yield (
-            "Next: keep these verdicts, so that a change of the judge shows, with "
-            "--jrh-baseline=FILE --jrh-update-baseline."
+            "keep these verdicts, so that a change of the judge shows, with --jrh-baseline=FILE "
+            "--jrh-update-baseline"
         )

@@ -1,26 +1,230 @@
-"""The facts of a case as people read them, each declared once: a column of the HTML report's table,
-or a line of the case in HTML and Markdown. The ledger has all that is known of a result.
+"""The facts of a case as people read them, each said once: what tells whether its judge or its
+label is wrong, and the columns of the HTML table. The ledger has all that is known of a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.model import UNSCORED
+from pytest_jrh.core.diffs import differences
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.model import JUDGED, UNSCORED
 from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
-from pytest_jrh.core.text import dollars
-from pytest_jrh.reports.evidence import review_text
+from pytest_jrh.core.text import dollars, one_line, shortened
+from pytest_jrh.core.transcript import text_to_compare
+from pytest_jrh.reports.gate import compared_pairs
 from pytest_jrh.reports.topics import not_shown_line, state_text
+from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, CaseResult
-    from pytest_jrh.reports.evidence import WhoSaid
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pytest_jrh.core.diffs import Piece
+    from pytest_jrh.core.model import Case, CaseResult, Edit, Message, ScoreLevel
     from pytest_jrh.reports.session import Session
 
 
-_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
+MEANINGS = {0: "satisfied", 1: "violated"}
+_LONGEST_LABEL = 50
+_MOST_NUMBERS = 5
+_DONE = {"call": "changed", "insert": "inserted", "omit": "omitted"}
+_DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
+
+
+def meant(score: int, levels: Sequence[ScoreLevel]) -> str:
+    """Give a score with its meaning: `1 (violated)`, or of a scale the level's label."""
+    labels = {level.score: level.label for level in levels} if levels else MEANINGS
+    label = shortened(one_line(labels.get(score, "")), _LONGEST_LABEL)
+    return f"{score} ({label})" if label else str(score)
+
+
+def score_text(result: CaseResult, score: int | None, session: Session) -> str:
+    """Give a score of a case with its meaning; None is a tie of the repeats."""
+    if score is None:
+        return "a tie"
+    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+    grounds = session.grounds.get(result.spec.suite)
+    binary = rubric is None or (grounds is not None and not grounds.ordinal)
+    return meant(score, () if binary or rubric is None else rubric.score_levels)
+
+
+def repeats_text(numbers: Sequence[int]) -> str:
+    """Which repeats: `repeat 2`, `2 repeats (1, 3)`."""
+    if len(numbers) == 1:
+        return f"repeat {numbers[0]}"
+    return f"{len(numbers)} repeats ({listed(map(str, numbers), _MOST_NUMBERS)})"
+
+
+def case_basis(case: Case, *, altered: bool) -> str:
+    """Say what a label rests on; `altered` where the case was changed on the disk since."""
+    if altered:
+        return "of a case that was changed on the disk since it was made"
+    label = case.label
+    if label is not None:
+        by = "people" if label.by == "people" else "a program"
+        if len(label.votes) > 1:
+            by += f" ({label.votes.count(case.expected)} of {len(label.votes)})"
+        return f"labelled by {by}"
+    if case.verified:
+        return "confirmed by the verifier"
+    if case.outcome.verification is not None:
+        return "although the verifier did not confirm it"
+    return "an unverified label"
+
+
+def label_votes(case: Case) -> list[str]:
+    """The votes of a label, a line each: who gave it, where it stands, and what was noted."""
+    label = case.label
+    lines = []
+    for vote, source in zip(label.votes, label.sources, strict=False) if label is not None else ():
+        by = f" by {one_line(source.annotator)}" if source.annotator else ""
+        note = f": {source.note}" if source.note else ""
+        lines.append(f"{meant(vote, case.levels)}{by}, {one_line(source.place)}{note}")
+    return lines
+
+
+def verifier_score(case: Case) -> int | None:
+    """The verifier's verdict on the scale of labels; None where it gave none."""
+    verification = case.outcome.verification
+    if verification is None:
+        return None
+    failed = int(verification.verdict == "FAIL")
+    return failed if verification.score is None else verification.score
+
+
+class ShownEdit(NamedTuple):
+    """One edit: the turn (from 0), whose it is, why it was made, and what it changed.
+
+    `note` says what was done to a call, and is empty for an edit of words.
+    """
+
+    turn: int
+    role: str
+    reason: str
+    pieces: tuple[Piece, ...]
+    note: str = ""
+
+    @property
+    def title(self) -> str:
+        """The turn, and what was done there."""
+        return f"turn {self.turn} ({self.role}){f', {self.note}' if self.note else ''}"
+
+
+def shown_edits(case: Case) -> Iterator[ShownEdit]:
+    """The edits of a stored case, each compared word by word."""
+    for edit in case.outcome.edits:
+        reason = edit.editor_reason
+        if edit.follows:
+            more = f"; {reason}" if reason else ""
+            reason = f"to stay consistent, {edit.follows}{more}"
+        pieces = differences(*compared_texts(edit))
+        role = edited_role(case, edit)
+        yield ShownEdit(edit.message_index, role, reason, pieces, act_note(edit))
+
+
+def compared_texts(edit: Edit) -> tuple[str, str]:
+    """What an edit is shown by, before and after: the words of a turn, or calls with results."""
+    if edit.kind == "say":
+        return edit.original_content, edit.edited_content
+    return text_to_compare(edit.before), text_to_compare(edit.after)
+
+
+def edited_role(case: Case, edit: Edit) -> str:
+    """Whose turn stands where an edit was made; of a call that was left out, the one behind it."""
+    messages = case.messages if edit.is_splice else case.run.messages
+    if not 0 <= edit.message_index < len(messages):
+        return "the end"
+    return one_line(str(messages[edit.message_index].get("role", "unknown")))
+
+
+def act_note(edit: Edit) -> str:
+    """What an edit did to which call, in a few words; empty for one that changed words."""
+    if edit.kind == "say":
+        is_same_text = edit.is_splice and edit.original_content == edit.edited_content
+        return "reasoning left out" if is_same_text else ""
+    earlier, later = edit.before, edit.after
+    if edit.kind == "omit":
+        earlier, later = later, earlier
+    old_calls, old_messages = _calls(earlier), list(earlier)
+    names = [str(call.get("function", "")) for call in _calls(later) if call not in old_calls]
+    if not names:
+        # The same call with another result.
+        changed = [message for message in later if message not in old_messages]
+        names = [str(message.get("function", "")) for message in changed]
+    shown_names = shortened(", ".join(map(one_line, names)), _LONGEST_LABEL)
+    # Where the turn stays, the call stood in it.
+    place = " before it" if edit.kind == "omit" and not edit.after else ""
+    return f"call of {shown_names} {_DONE[edit.kind]}{place}"
+
+
+def _calls(messages: Iterable[Message]) -> list[Mapping[str, Any]]:
+    calls: list[Mapping[str, Any]] = []
+    for message in messages:
+        calls += message.get("tool_calls") or ()
+    return calls
+
+
+class EarlierVerdict(NamedTuple):
+    """What the judge of the baseline gave, with its meaning, and why, where that was kept."""
+
+    given: str
+    reasoning: str
+
+
+def earlier_verdict(result: CaseResult, session: Session) -> EarlierVerdict | None:
+    """What was said of a case when the baseline was written; None where it was not kept."""
+    verdict = session.earlier.get(result.case_id)
+    if verdict is None or not verdict.reasoning:
+        return None
+    return EarlierVerdict(score_text(result, verdict.score, session), verdict.reasoning)
+
+
+class WhoSaid:
+    """Who gives which score to a case: verifier, people, the baseline, the judges of a panel."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._before = {pair.now.case_id: pair for pair in compared_pairs(session)}
+        self._panels: dict[str, list[CaseResult]] = {}
+        for result in session.results:
+            if result.judge and result.outcome in JUDGED:
+                self._panels.setdefault(made_case_id(result), []).append(result)
+
+    def sentence(self, result: CaseResult, case: Case | None) -> str:
+        """Name everybody's score for one case, that of the judge last; empty without a verdict."""
+        if result.outcome not in JUDGED:
+            return ""
+        names_by_score: dict[int | None, list[str]] = {}
+        for name, score in self._scores(result, case):
+            names_by_score.setdefault(score, []).append(name)
+        parts = []
+        for score, names in names_by_score.items():
+            parts.append(f"{score_text(result, score, self._session)}: {', '.join(names)}")
+        return f"{'; '.join(parts)}."
+
+    def _scores(self, result: CaseResult, case: Case | None) -> Iterator[tuple[str, int | None]]:
+        if result.label is not None:
+            yield "the label", result.label
+        if case is not None and case.outcome.verification is not None:
+            yield "the verifier", verifier_score(case)
+        if result.extra.review in _DECIDED:
+            yield "a person in the review", result.label
+        grounds = self._session.grounds.get(result.spec.suite)
+        for label in grounds.people if grounds is not None else ():
+            if label.case_digest == result.case_digest and label.label is not None:
+                yield f"{one_line(label.reviewer)}{', blind' if label.blind else ''}", label.label
+        pair = self._before.get(result.case_id)
+        if pair is not None:
+            judge = "the same judge" if pair.same_judge else "the judge"
+            yield f"{judge} in the baseline", pair.before.score
+        if result.base_scores:
+            yield "this judge on the unchanged case", result.base_score
+        for of_panel in self._panels.get(made_case_id(result), ()):
+            if of_panel.judge != result.judge:
+                yield f"judge {one_line(of_panel.judge)}", of_panel.score
+        yield "this judge", result.score
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +241,26 @@ class ReportedCase:
     who_said: WhoSaid | None = None
 
 
+def case_lines(reported: ReportedCase) -> Iterator[tuple[str, str]]:
+    """The lines of a case in HTML and Markdown, as title and text."""
+    result, case, who_said = reported.result, reported.case, reported.who_said
+    if line := not_shown_line(result):
+        yield "Shown to the judge", line
+    if who_said and (sentence := who_said.sentence(result, case)):
+        yield "Who says what", sentence
+    if decided := _reviewed(reported):
+        note = "" if case is None or case.review is None else case.review.note
+        text = _DECIDED.get(decided, decided)
+        yield "Reviewed by a person", f"{text}: {note}." if note else f"{text}."
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact about a case: `text` is what the column with this `title` says, empty where there is
+    """A column of the HTML report's table: `text` is what it says of a case, empty where there is
     nothing to say, and `meaning` explains it.
 
-    The HTML report's table has it in sessions for which it is `shown`, and may be `filtered` by it.
-    `key` is the column's name in addresses, where that is not the title, and `kind` the colour of
-    its pill.
+    The table has it in sessions for which it is `shown`, and may be `filtered` by it. `key` is its
+    name in addresses, where that is not the title, and `kind` the colour of its pill.
     """
 
     title: str
@@ -61,37 +277,9 @@ class Fact:
         """The name of its column in addresses of the page."""
         return self.key or self.title
 
-    @property
-    def heading(self) -> dict[str, Any]:
-        """What the page's template needs of the column."""
-        return {
-            "name": self.page_name,
-            "title": self.title,
-            "number": self.number,
-            "meaning": self.meaning,
-        }
 
-
-def case_lines(reported: ReportedCase) -> Iterator[tuple[str, str]]:
-    """The lines of a case, as title and text."""
-    if line := not_shown_line(reported.result):
-        yield "Shown to the judge", line
-    who_said = reported.who_said
-    if who_said and (sentence := who_said.sentence(reported.result, reported.case)):
-        yield "Who says what", sentence
-    if text := review_text(reported.result, reported.case):
-        yield "Reviewed by a person", f"{text}."
-
-
-def page_columns(session: Session) -> list[Fact]:
-    """The columns of the HTML report's table, in order."""
-    return [fact for fact in FACTS if fact.shown(session)]
-
-
-def _outcome_kind(reported: ReportedCase) -> str:
-    if reported.result.outcome in UNSCORED:
-        return "warn"
-    return {"agree": "good", "disagree": "bad"}.get(reported.result.outcome, "plain")
+_CHANGE_KINDS = {"regression": "bad", "fix": "good"}
+_OUTCOME_KINDS = {"agree": "good", "disagree": "bad", **dict.fromkeys(UNSCORED, "warn")}
 
 
 def _run(reported: ReportedCase) -> str:
@@ -140,7 +328,7 @@ FACTS: tuple[Fact, ...] = (
         "What the case came to: agree where the judge gave the right score.",
         lambda reported: reported.result.outcome,
         filtered=True,
-        kind=_outcome_kind,
+        kind=lambda reported: _OUTCOME_KINDS.get(reported.result.outcome, "plain"),
     ),
     Fact(
         "since the baseline",

@@ -31,7 +31,7 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.evidence import (
+from pytest_jrh.reports.case_facts import (
     act_note,
     case_basis,
     compared_texts,

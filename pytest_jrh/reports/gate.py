@@ -1,21 +1,28 @@
-"""A decision as blocks: the word and why, how sure that is, the cases, and what to do."""
+"""A decision as blocks: the word and why, how sure that is, the cases, and what to do; and what has
+changed since the baseline, in figures and in prompts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports.blocks import Cases, Command, Fold, Sentence
+from pytest_jrh.reports.blocks import Cases, Cell, Command, Diff, Fold, Sentence
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.changes import LEVEL
+from pytest_jrh.stats.figures import NONE
 from pytest_jrh.stats.limits import limit_text
 
 if TYPE_CHECKING:
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.baseline import Pair
     from pytest_jrh.stats.changes import SetChange
     from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.statistics import Statistics
     from pytest_jrh.stats.wording import Word
 
 
@@ -31,33 +38,18 @@ MOST_UNSCORED = 5
 _MOST_SETS = 12
 
 
-def signed_points(share: float) -> str:
-    """A difference of shares in points, to a tenth, with its sign."""
-    # Rounding makes "-0.0" of what is a little below 0.
-    rounded = round(100 * share, 1) + 0.0
-    return f"{rounded:+.1f}" if rounded else "0.0"
-
-
-def fixes_text(number: int) -> str:
-    """`1 fix`, `2 fixes`."""
-    return "1 fix" if number == 1 else f"{number:,} fixes"
-
-
 def headline(decision: Decision) -> str:
     """The word and why, in a line."""
-    if not decision.word:
-        return decision.headline
-    return f"{decision.word}: {decision.headline}"
+    return f"{decision.word}: {decision.headline}" if decision.word else decision.headline
 
 
-def as_sentence(clause: str) -> str:
-    """A clause with a capital and a full stop."""
+def _as_sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
 def decision_blocks(decision: Decision) -> list[Block]:
     """What stands below the headline."""
-    return [Sentence(as_sentence(text)) for text in decision.beside]
+    return [Sentence(_as_sentence(text)) for text in decision.beside]
 
 
 def certainty_sentences(decision: Decision) -> Iterator[str]:
@@ -65,12 +57,13 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     lost; how many cases were compared.
     """
     for limit in decision.limits:
-        yield as_sentence(limit_text(limit, one_line(limit.judge) or "the judge"))
+        yield _as_sentence(limit_text(limit, one_line(limit.judge) or "the judge"))
     if decision.comparison is not None:
+        fixes = len(decision.fixes)
         yield (
             f"{decision.compared:,} of {counted(decision.of_baseline, 'case')} of the baseline "
             f"compared: {counted(len(decision.regressions), 'regression')}, "
-            f"{fixes_text(len(decision.fixes))}."
+            f"{'1 fix' if fixes == 1 else f'{fixes:,} fixes'}."
         )
     if not decision.sets:
         return
@@ -82,14 +75,23 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
     )
     lost = [change for change in decision.sets if change.drop > 0]
     lost.sort(key=lambda change: (change.adjusted, change.p_value))
-    yield from map(_set_sentence, lost[:_MOST_SETS])
+    for change in lost[:_MOST_SETS]:
+        before, now = change.before, change.now
+        yield _as_sentence(
+            f"{_set_name(change)}: {len(change.lost):,} lost and {len(change.won):,} won of "
+            f"{change.n:,}, wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} "
+            f"before, in {now.wrong:,} of {now.verdicts:,} now: p = {change.p_value:.3g}, "
+            f"{change.adjusted:.3g} adjusted"
+        )
     if len(lost) > _MOST_SETS:
         yield f"{len(lost) - _MOST_SETS:,} more sets are in the JSON report."
-    bounds = [
-        f"{_set_name(change)} {_size(change.bound, change)}"
-        for change in decision.sets
-        if change.is_class and change.runs > 1
-    ]
+    bounds = []
+    for change in decision.sets:
+        if change.is_class and change.runs > 1:
+            size = f"{min(1.0, change.bound):.0%}"
+            if change.is_ordinal:
+                size = f"{change.bound * change.width:.1f} levels"
+            bounds.append(f"{_set_name(change)} {size}")
     if bounds:
         yield (
             f"On other runs so much more could be lost unseen: {', '.join(bounds)} (one-sided 95%, "
@@ -97,24 +99,9 @@ def certainty_sentences(decision: Decision) -> Iterator[str]:
         )
 
 
-def _set_sentence(change: SetChange) -> str:
-    losses = f"{len(change.lost):,} lost and {len(change.won):,} won of {change.n:,}"
-    before, now = change.before, change.now
-    errors = f"wrong in {before.wrong:,} of {counted(before.verdicts, 'verdict')} before, "
-    errors += f"in {now.wrong:,} of {now.verdicts:,} now"
-    text = f"{_set_name(change)}: {losses}, {errors}: p = {change.p_value:.3g}"
-    return as_sentence(f"{text}, {change.adjusted:.3g} adjusted")
-
-
 def _set_name(change: SetChange) -> str:
     name = one_line(change.name) if change.name else f"{change.kind} cases"
     return f"{name} by {one_line(change.judge)}" if change.judge else name
-
-
-def _size(drop: float, change: SetChange) -> str:
-    if change.is_ordinal:
-        return f"{drop * change.width:.1f} levels"
-    return f"{min(1.0, drop):.0%}"
 
 
 def how_sure(decision: Decision) -> list[Block]:
@@ -144,41 +131,126 @@ def update_blocks(decision: Decision) -> list[Block]:
 
 def gate_cases(decision: Decision, session: Session) -> list[Cases]:
     """The cases that changed, count against a limit, or are missing; no list is empty."""
-    lists = []
-    for title, cases, weight in _groups(decision):
-        if cases:
-            named = tuple(session.named(case_id, why) for case_id, why in cases.items())
+    lists: list[Cases] = []
+
+    def add(title: str, cases: Mapping[str, str] | Iterable[str], weight: Weight) -> None:
+        remarks = cases if isinstance(cases, Mapping) else dict.fromkeys(cases, "")
+        named = tuple(session.named(case_id, why) for case_id, why in remarks.items())
+        if named:
             most = MOST_UNSCORED if title == "unscored" else MOST_NAMED
             lists.append(Cases(title, named, weight, most))
-    return lists
 
-
-def _groups(decision: Decision) -> Iterator[tuple[str, Mapping[str, str], Weight]]:
-    """Title, case ids with a remark on each, and weight of each list."""
     changes: tuple[tuple[str, Sequence[str], Weight], ...] = (
         ("regressions", decision.regressions, "bad"),
         ("fixes", decision.fixes, "good"),
     )
     for title, cases, weight in changes:
-        yield title, _bare(case for case in cases if case not in decision.flickered), weight
-        flickered = _bare(case for case in cases if case in decision.flickered)
-        yield f"{title} by flicker: the judge has not changed", flickered, weight
-    yield "accepted into the baseline, though wrong", _bare(decision.accepted), "warning"
+        add(title, [case for case in cases if case not in decision.flickered], weight)
+        flickered = [case for case in cases if case in decision.flickered]
+        add(f"{title} by flicker: the judge has not changed", flickered, weight)
+    add("accepted into the baseline, though wrong", decision.accepted, "warning")
     if decision.active and not decision.accepted:
         compared = "disagreements not in the baseline"
         title = "disagreements" if decision.comparison is None else compared
-        yield title, _bare(decision.new_wrong), "bad"
-    yield "never reported", _bare(decision.never_reported), "bad"
-    yield "unscored", decision.unscored, "bad"
+        add(title, decision.new_wrong, "bad")
+    add("never reported", decision.never_reported, "bad")
+    add("unscored", decision.unscored, "bad")
     not_comparable = dict(decision.comparison.not_comparable) if decision.comparison else {}
     for case in (*decision.never_reported, *decision.unscored, *decision.new_wrong):
         not_comparable.pop(case, None)
     new = [case for case, why in not_comparable.items() if why == NOT_IN_BASELINE]
     for case in new:
         del not_comparable[case]
-    yield "new since the baseline", _bare(new), "muted"
-    yield "not comparable with the baseline", not_comparable, "warning"
+    add("new since the baseline", new, "muted")
+    add("not comparable with the baseline", not_comparable, "warning")
+    return lists
 
 
-def _bare(case_ids: Iterable[str]) -> dict[str, str]:
-    return dict.fromkeys(case_ids, "")
+CHANGE_TITLE = "since baseline"
+CHANGE_MEANING = (
+    "How many points of accuracy were gained or lost since the baseline, over the cases that are "
+    "compared with it."
+)
+PLACE = 3
+"""Where it stands in the table: behind the number of cases, the accuracy and its interval."""
+_CONTEXT = 400
+
+
+def compared_pairs(session: Session) -> Iterator[Pair]:
+    """The cases that are compared with a baseline, before and now."""
+    for decision in session.decisions.values():
+        if decision.comparison is not None:
+            yield from decision.comparison.pairs
+
+
+class Changes:
+    """The changes of a session's figures since the baseline, for each row of its table."""
+
+    def __init__(self, pairs: Iterable[Pair]) -> None:
+        self._pairs: dict[tuple[str, str, str], list[Pair]] = {}
+        for pair in pairs:
+            spec = pair.now.spec
+            for rubric in (spec.rubric_id, ""):
+                row = (spec.suite, pair.now.judge, rubric)
+                self._pairs.setdefault(row, []).append(pair)
+
+    def __bool__(self) -> bool:
+        return bool(self._pairs)
+
+    def about(self, total: Statistics) -> Changes:
+        """The changes of one judge; none where none of its cases is compared."""
+        return self if self._of(total) else Changes(())
+
+    def cell(self, statistics: Statistics) -> Cell:
+        """The difference of a row in points of accuracy; of how many cases, where not of all."""
+        pairs = self._of(statistics)
+        if not pairs:
+            return Cell(NONE, reason="no case is compared")
+        number = len(pairs)
+        before = sum(_right(pair.before.all_scores, pair.now) for pair in pairs) / number
+        now = sum(_right(pair.now.all_scores, pair.now) for pair in pairs) / number
+        weight: Weight = ""
+        if now != before:
+            weight = "good" if now > before else "bad"
+        sentence = (
+            f"accuracy {before:.1%} before, {now:.1%} now, in {number:,} of "
+            f"{counted(statistics.counts.n, 'case')}"
+        )
+        of = "" if number == statistics.counts.n else f"n {number:,}"
+        # Rounding makes "-0.0" of what is a little below 0.
+        points = round(100 * (now - before), 1) + 0.0
+        return Cell(f"{points:+.1f}" if points else "0.0", of, sentence, weight)
+
+    def _of(self, statistics: Statistics) -> Sequence[Pair]:
+        row = (statistics.suite, statistics.judge, statistics.rubric)
+        return self._pairs.get(row, ())
+
+
+def _right(scores: tuple[int, ...], result: CaseResult) -> float:
+    """The share of a case's repeats that are right; of one verdict 0 or 1."""
+    right = sum(score == result.label for score in scores)
+    return right / len(scores) if scores else 0.0
+
+
+def prompt_blocks(session: Session, suite: str, *, is_open: bool = False) -> list[Block]:
+    """The prompts of judges that changed since the baseline, compared word by word."""
+    blocks: list[Block] = []
+    for change in session.prompt_changes:
+        if change.now.suite != suite:
+            continue
+        of = f"judge {one_line(change.now.judge)}" if change.now.judge else "the judge"
+        another = f"The baseline's verdicts are those of another judge than {of} is now"
+        if change.before is None:
+            why = "; its prompt was not kept (--jrh-update-baseline keeps it)."
+            blocks.append(Sentence(another + why))
+        elif change.before == change.now.text:
+            why = (
+                ", and yet the prompt that is kept beside the baseline is the present one: the "
+                "model or another setting has changed."
+            )
+            blocks.append(Sentence(another + why))
+        else:
+            pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
+            title = f"What changed in the prompt of {of}"
+            blocks.append(Fold(title, (Diff(tuple(pieces)),), is_open=is_open))
+    return blocks

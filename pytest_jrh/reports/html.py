@@ -29,16 +29,15 @@ from pytest_jrh.reports.answer import (
     worst_cases,
 )
 from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
-from pytest_jrh.reports.evidence import (
-    CHANGE_TITLE,
-    Changes,
-    WhoSaid,
-    prompt_blocks,
-)
+from pytest_jrh.reports.case_facts import WhoSaid
 from pytest_jrh.reports.gate import (
+    CHANGE_TITLE,
     WEIGHTS,
+    Changes,
+    compared_pairs,
     gate_cases,
     how_sure,
+    prompt_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.html_cases import (
@@ -188,7 +187,7 @@ def page(session: Session, listed_session: Session, blocks: Mapping[RunKey, str]
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     every_section = sections(session.table)
     listed = CaseList(listed_session, blocks)
-    changes = Changes.since_baseline(session)
+    changes = Changes(compared_pairs(session))
     tables = figures_tables(every_section, changes, listed.link)
     matrices = [block for section in every_section for block in topics.more_figures(section)]
     decisions = []
@@ -313,7 +312,7 @@ def _decision(name: str, decision: Decision, session: Session) -> Section:
     """Folded how sure the decision is, and what changed in the prompt."""
     of = f" of {name}" if len(session.decisions) > 1 else ""
     cases = gate_cases(decision, session)
-    blocks = (*how_sure(decision), *prompt_blocks(session, name), *cases)
+    blocks = (*how_sure(decision), *prompt_blocks(session, name, is_open=True), *cases)
     return Section(f"The gate{of}", blocks, WEIGHTS[decision.word])
 
 

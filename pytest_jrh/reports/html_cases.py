@@ -29,9 +29,11 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import one_line, visible
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.reports.case_facts import ReportedCase, case_lines, page_columns
-from pytest_jrh.reports.evidence import (
+from pytest_jrh.reports.case_facts import (
+    FACTS,
+    ReportedCase,
     case_basis,
+    case_lines,
     earlier_verdict,
     label_votes,
     repeats_text,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.evidence import WhoSaid
+    from pytest_jrh.reports.case_facts import WhoSaid
     from pytest_jrh.reports.session import Session
     from pytest_jrh.store.spools import ReadCase
 
@@ -351,7 +353,7 @@ class CaseList:
     def __init__(self, session: Session, blocks: Mapping[RunKey, str]) -> None:
         self._session = session
         self._blocks = blocks
-        self._columns = page_columns(session)
+        self._columns = [fact for fact in FACTS if fact.shown(session)]
         changes = _changes(session)
         self._cases = []
         for result in session.results:
@@ -369,9 +371,16 @@ class CaseList:
         columns = []
         for index, column in enumerate(self._columns):
             longest = max((row[index] for row in self._texts), key=len, default="")
-            heading = {**column.heading, "longest": longest[:_LONGEST_IN_ROW]}
-            heading["pill"] = any(column.kind(reported) for reported in self._cases)
-            columns.append(heading)
+            columns.append(
+                {
+                    "name": column.page_name,
+                    "title": column.title,
+                    "number": column.number,
+                    "meaning": column.meaning,
+                    "longest": longest[:_LONGEST_IN_ROW],
+                    "pill": any(column.kind(reported) for reported in self._cases),
+                }
+            )
         return columns
 
     def filters(self) -> list[dict[str, Any]]:

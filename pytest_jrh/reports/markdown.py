@@ -41,20 +41,22 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.case_facts import ReportedCase, case_lines
-from pytest_jrh.reports.evidence import (
-    Changes,
+from pytest_jrh.reports.case_facts import (
+    ReportedCase,
     WhoSaid,
     case_basis,
+    case_lines,
     earlier_verdict,
     label_votes,
-    prompt_blocks,
     score_text,
     shown_edits,
 )
 from pytest_jrh.reports.gate import (
+    Changes,
     certainty_sentences,
+    compared_pairs,
     gate_cases,
+    prompt_blocks,
 )
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import grid_of, probe_blocks
@@ -254,7 +256,7 @@ def _folds(session: Session) -> list[Block]:
         blocks += _gate_folds(suite, decision, session)
     if worst_results(session):
         blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
-    changes = Changes.since_baseline(session)
+    changes = Changes(compared_pairs(session))
     for section in sections(session.table):
         of_judge = _figures(section, changes.about(section.total))
         title = f"Figures of {section.label}"
@@ -280,8 +282,7 @@ def _folds(session: Session) -> list[Block]:
 
 def _gate_folds(suite: str, decision: Decision, session: Session) -> Iterator[Block]:
     """What changed in the prompt; then the tests, and the cases that changed."""
-    for block in prompt_blocks(session, suite):
-        yield replace(block, is_open=False) if isinstance(block, Fold) else block
+    yield from prompt_blocks(session, suite)
     of = f" of {suite}" if len(session.decisions) > 1 else ""
     blocks: list[Block] = [
         *map(Sentence, certainty_sentences(decision)),

@@ -29,7 +29,6 @@ from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
     Command,
-    Diff,
     Fold,
     Points,
     Row,
@@ -50,7 +49,6 @@ from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import spending_lines
-from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
@@ -65,8 +63,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.baseline import PromptChange
-    from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats import figures
 
 
 _STYLES: Mapping[Weight, str] = {
@@ -85,10 +82,31 @@ def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -
     """
     for block in blocks:
         match block:
+            case Sentence(text, weight):
+                yield from _wrapped(text, width, weight)
+            case Points(sentences):
+                for sentence in sentences:
+                    yield from _wrapped(f"- {sentence}", width)
+            case Command(advice, command):
+                for line in wrapped(one_line(advice), width):
+                    yield Styled(line, "yellow")
+                if command:
+                    yield Styled(f"{GAP}{one_line(command)}")
             case Table():
                 yield from _table(block, width)
             case Cases():
-                yield from _cases(block, width, verbose=verbose)
+                title = block.title if block.is_sentence else f"{block.heading}:"
+                yield from _wrapped(title, width, block.weight, marked=block.is_sentence)
+                style = _STYLES.get(block.weight, "")
+                cases, more = block.first(block.most)
+                for named in cases:
+                    why = f" ({one_line(named.why)})" if named.why else ""
+                    line = f"{GAP}{one_line(named.name)}{why}"
+                    if named.title and not verbose:
+                        line = shortened(f"{GAP}{one_line(named.title)}{why}", width)
+                    yield Styled(line, style)
+                if more:
+                    yield Styled(f"{GAP}and {more:,} more", style)
             case Fold(title, folded):
                 if verbose:
                     yield from _wrapped(f"{one_line(title)}:", width)
@@ -98,31 +116,19 @@ def block_lines(blocks: Iterable[Block], width: int, *, verbose: bool = False) -
                 if title:
                     yield Styled(shortened(one_line(title), width), "bold")
                 yield from block_lines(parts, width, verbose=verbose)
-            case _:
-                yield from _text(block, width)
 
 
-def _text(block: Sentence | Points | Command | Diff, width: int) -> Iterator[Styled]:
-    match block:
-        case Sentence(text, weight):
-            yield from _wrapped(_marked(text, weight), width, _STYLES.get(weight, ""))
-        case Points(sentences):
-            for sentence in sentences:
-                yield from _wrapped(f"- {one_line(sentence)}", width)
-        case Command(advice, command):
-            yield from _wrapped(one_line(advice), width, "yellow")
-            if command:
-                yield Styled(f"{GAP}{one_line(command)}")
-
-
-def _marked(text: str, weight: Weight) -> str:
-    mark = "! " if weight == "warning" else ""
-    return f"{mark}{one_line(text)}"
+def _wrapped(
+    text: str, width: int, weight: Weight = "", *, marked: bool = True
+) -> Iterator[Styled]:
+    mark = "! " if marked and weight == "warning" else ""
+    for line in wrapped(f"{mark}{one_line(text)}", width):
+        yield Styled(line, _STYLES.get(weight, ""))
 
 
 def _table(table: Table, width: int) -> Iterator[Styled]:
     if table.caption:
-        yield from _wrapped(one_line(table.caption), width)
+        yield from _wrapped(table.caption, width)
     titles = [title.split("\n") for title in (table.first, *table.titles)]
     heads = [tuple(map(one_line, texts)) for texts in zip_longest(*titles, fillvalue="")]
     rows = []
@@ -138,87 +144,12 @@ def _table(table: Table, width: int) -> Iterator[Styled]:
         yield Styled(line)
 
 
-def _cases(block: Cases, width: int, *, verbose: bool) -> Iterator[Styled]:
-    style = _STYLES.get(block.weight, "")
-    if block.is_sentence:
-        yield from _wrapped(_marked(block.title, block.weight), width, style)
-    else:
-        yield from _wrapped(f"{one_line(block.heading)}:", width, style)
-    cases, more = block.first(block.most)
-    for case in cases:
-        why = f" ({one_line(case.why)})" if case.why else ""
-        line = f"{GAP}{one_line(case.name)}{why}"
-        if case.title and not verbose:
-            line = shortened(f"{GAP}{one_line(case.title)}{why}", width)
-        yield Styled(line, style)
-    if more:
-        yield Styled(f"{GAP}and {more:,} more", style)
-
-
-def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
-    """A line for each judge, its warnings, and the decision of each gate with what to do."""
-    for section in sections(session.table):
-        yield Styled(_figures(section))
-        yield from block_lines(topics.warning_blocks(section), width)
-    blocks = topics.extent_blocks(session)
-    for suite, decision in session.decisions.items():
-        of = f"suite {suite}: " if len(session.decisions) > 1 else ""
-        blocks.append(Sentence(f"{of}{headline(decision)}", WEIGHTS[decision.word]))
-        blocks += update_blocks(decision)
-    yield from block_lines([*blocks, *topics.recording_blocks(session)], width)
-    if session.spending.calls:
-        # What was paid for is never left unsaid.
-        yield from map(Styled, spending_lines(session.spending, width))
-
-
-def _figures(section: figures.Section) -> str:
-    total = section.total
-    parts = [counted(total.counts.n, "verdict")]
-    if total.counts.n:
-        wrong = total.counts.n - sum(result.outcome == "agree" for result in total.judged)
-        parts[0] += f", accuracy {ranged(percent(total.accuracy.value), total.accuracy)}"
-        parts.append(f"{wrong:,} wrong")
-    parts += [f"{number:,} {kind}" for kind, number in left_out(total)]
-    return f"{one_line(section.label)}: {', '.join(parts)}"
-
-
-def _wrapped(text: str, width: int, style: str = "") -> Iterator[Styled]:
-    return (Styled(line, style) for line in wrapped(text, width))
-
-
 _INTERVALS = "95% intervals"
-
-
-def figure_blocks(section: figures.Section) -> Iterator[Block]:
-    """The figures of a judge, and the intervals that have no column in their table."""
-    titles = tuple("\n".join(column.heading) for column in section.columns)
-    table_rows = []
-    for row in section.rows:
-        cells = tuple(Cell(column.cell(row).text) for column in section.columns)
-        table_rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
-    yield Table("\nrubric", titles, tuple(table_rows))
-    yield from _range_blocks(section)
-
-
-def _range_blocks(section: figures.Section) -> Iterator[Block]:
-    columns = []
-    for column in section.columns:
-        if any(column.cell(row).range for row in section.rows):
-            columns.append(column)
-    if not columns:
-        return
-    rows = []
-    for row in section.rows:
-        cells = tuple(Cell(column.cell(row).range or NONE) for column in columns)
-        rows.append(Row(row.name, cells))
-    titles = tuple(" ".join(column.heading).strip() for column in columns)
-    yield Table(_INTERVALS, titles, tuple(rows))
-    if len(section.rows) > 1:
-        yield Sentence(ONE_BY_ONE)
-
-
 _MOST_REASONS = 3  # lines
+_MOST_OF_A_SIDE = 2  # lines of a prompt's difference
 FEW_CASES = 10
+# The answer names these cases, and pytest those without a verdict.
+_AMONG_THE_WORST = ("regressions", "disagreements", "disagreements not in the baseline", "unscored")
 
 
 class TerminalReport(Report):
@@ -250,6 +181,29 @@ class TerminalReport(Report):
             yield from answer_lines(session, display.width, display.page, display.explained)
 
 
+def quiet_lines(session: Session, width: int) -> Iterator[Styled]:
+    """A line for each judge, its warnings, and the decision of each gate with what to do."""
+    for section in sections(session.table):
+        total = section.total
+        parts = [counted(total.counts.n, "verdict")]
+        if total.counts.n:
+            wrong = total.counts.n - sum(result.outcome == "agree" for result in total.judged)
+            parts[0] += f", accuracy {ranged(percent(total.accuracy.value), total.accuracy)}"
+            parts.append(f"{wrong:,} wrong")
+        parts += [f"{number:,} {kind}" for kind, number in left_out(total)]
+        yield Styled(f"{one_line(section.label)}: {', '.join(parts)}")
+        yield from block_lines(topics.warning_blocks(section), width)
+    blocks = topics.extent_blocks(session)
+    for suite, decision in session.decisions.items():
+        of = f"suite {suite}: " if len(session.decisions) > 1 else ""
+        blocks.append(Sentence(f"{of}{headline(decision)}", WEIGHTS[decision.word]))
+        blocks += update_blocks(decision)
+    yield from block_lines([*blocks, *topics.recording_blocks(session)], width)
+    if session.spending.calls:
+        # What was paid for is never left unsaid.
+        yield from map(Styled, spending_lines(session.spending, width))
+
+
 def session_lines(
     session: Session, *, width: int = 80, verbosity: int = 0, skips: bool = True
 ) -> list[Styled]:
@@ -261,19 +215,25 @@ def session_lines(
     """
     if not session.results:
         return []
+    is_part = bool(topics.extent_blocks(session))
+    skip_lines = list(_skips(session, width)) if skips else []
+    lines: list[Styled] = []
     if verbosity > 0:
-        lines = list(_whole_lines(session, width, skips=skips))
+        lines += block_lines(_figure_blocks(session), width, verbose=True)
+        # It parts one judge from another.
+        lines = lines[1:]
+        probes = probe_blocks(session.probes, grids=False)
+        blocks = [*probes, *topics.extent_blocks(session), *topics.left_out_blocks(session)]
+        lines += [*block_lines(blocks, width), *skip_lines]
+        lines += block_lines(_detail_blocks(session), width, verbose=True)
     else:
-        lines = list(block_lines(_short_blocks(session), width))
-        if skips:
-            lines += _skips(session, width)
-    if verbosity > 0 or not topics.extent_sentences(session):
-        for change in session.prompt_changes:
-            lines += _prompt_lines(change, session, width)
+        lines += [*block_lines(_short_blocks(session), width), *skip_lines]
+    if verbosity > 0 or not is_part:
+        lines += _prompt_lines(session, width)
     if session.is_table:
         return lines
-    is_part = bool(topics.extent_sentences(session)) and len(session.results) < FEW_CASES
-    if verbosity == 0 and is_part and not session.spending.calls:
+    is_small_part = is_part and len(session.results) < FEW_CASES
+    if verbosity == 0 and is_small_part and not session.spending.calls:
         # Of a few cases that are looked at again, nobody asks what a replay would have cost.
         return lines
     blank = [Styled("")] if verbosity > 0 else []
@@ -283,15 +243,18 @@ def session_lines(
 def _short_blocks(session: Session) -> list[Block]:
     """What the answer does not say: the worst rubrics, what is left out, what is doubtful."""
     blocks: list[Block] = []
-    cards_of_suites = cards_by_suite(session)
-    for cards in cards_of_suites.values():
+    for cards in cards_by_suite(session).values():
         for card in cards if len(cards) == 1 else ():
             # Of few cases the sentences of the answer say it all.
             if card.rows and card.total.wrong and card.total.cases >= FEW_CASES:
                 blocks.append(card.table)
     every_section = sections(session.table)
     for section in every_section:
-        blocks += _doubts(section, every_section)
+        doubts = topics.warning_blocks(section)
+        if flicker := flicker_sentence(section.total):
+            doubts.append(Sentence(flicker))
+        heading = _heading(section, every_section)
+        blocks += [Section(heading, tuple(doubts))] if doubts and heading else doubts
     overall = session.table.overall
     # pytest says by itself how many cases could not be made.
     if overall.counts.n and len(left_out(overall)) > bool(overall.counts.no_case):
@@ -300,44 +263,60 @@ def _short_blocks(session: Session) -> list[Block]:
     blocks += topics.not_shown_blocks(session)
     blocks += [*topics.review_blocks(session), *topics.unsettled_blocks(session)]
     for decision in session.decisions.values():
-        blocks += _decided_blocks(decision, session)
+        for cases in gate_cases(decision, session):
+            if cases.title not in _AMONG_THE_WORST:
+                # pytest says nothing of what never came.
+                is_lost = cases.title == "never reported"
+                blocks.append(cases if is_lost else replace(cases, most=MOST_WORST))
     for panel in session.panels:
         blocks.append(Sentence(f"Panel of {panel.suite}: {topics.majority_text(panel)}."))
     return blocks
 
 
-def _doubts(section: figures.Section, every_section: Sequence[figures.Section]) -> list[Block]:
-    """Why the verdicts of a judge are worth little, or how often it contradicts itself."""
-    blocks = topics.warning_blocks(section)
-    if flicker := flicker_sentence(section.total):
-        blocks.append(Sentence(flicker))
-    heading = _heading(section, every_section)
-    return [Section(heading, tuple(blocks))] if blocks and heading else blocks
-
-
-def _decided_blocks(decision: Decision, session: Session) -> Iterator[Block]:
-    """The cases that the answer does not name."""
-    for cases in gate_cases(decision, session):
-        if cases.title not in _AMONG_THE_WORST:
-            # pytest says nothing of what never came.
-            is_lost = cases.title == "never reported"
-            yield cases if is_lost else replace(cases, most=MOST_WORST)
-
-
-# The answer names these cases, and pytest those without a verdict.
-_AMONG_THE_WORST = ("regressions", "disagreements", "disagreements not in the baseline", "unscored")
-
-
-def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Styled]:
+def _figure_blocks(session: Session) -> Iterator[Block]:
+    """The figures of each judge, the intervals that have no column in their table, and the cases in
+    which it contradicts itself.
+    """
     every_section = sections(session.table)
     for section in every_section:
-        yield from _section(section, every_section, session, width)
-    probes = probe_blocks(session.probes, grids=False)
-    blocks = [*probes, *topics.extent_blocks(session), *topics.left_out_blocks(session)]
-    yield from block_lines(blocks, width)
-    if skips:
-        yield from _skips(session, width)
-    blocks = []
+        yield Section(_heading(section, every_section), ())
+        titles = tuple("\n".join(column.heading) for column in section.columns)
+        rows, range_rows = [], []
+        with_ranges = []
+        for column in section.columns:
+            if any(column.cell(row).range for row in section.rows):
+                with_ranges.append(column)
+        for row in section.rows:
+            cells = tuple(Cell(column.cell(row).text) for column in section.columns)
+            rows.append(Row(row.name, cells, "rubric" if row.rubric else "total"))
+            ranges = tuple(Cell(column.cell(row).range or NONE) for column in with_ranges)
+            range_rows.append(Row(row.name, ranges))
+        yield Table("\nrubric", titles, tuple(rows))
+        if with_ranges:
+            titles = tuple(" ".join(column.heading).strip() for column in with_ranges)
+            yield Table(_INTERVALS, titles, tuple(range_rows))
+            if len(rows) > 1:
+                yield Sentence(ONE_BY_ONE)
+        yield from topics.warning_blocks(section)
+        results = session.by_judge.get((section.suite, section.judge), ())
+        if flicker := flicker_sentence(section.total):
+            named = []
+            for result in results:
+                if result.flickers:
+                    scores = score_counts(result.all_scores)
+                    named.append(session.named(result.case_id, scores))
+            yield Cases(flicker, tuple(named))
+        contradicted = []
+        for result in filter(reasoning_disagrees, results):
+            contradicted.append(session.named(result.case_id, f"gave {result.scores_text}"))
+        if contradicted:
+            yield Cases(REASONING_DISAGREES, tuple(contradicted), most=MOST_NAMED)
+        yield from topics.more_figures(section)
+
+
+def _detail_blocks(session: Session) -> list[Block]:
+    """What `-v` adds below the figures."""
+    blocks: list[Block] = []
     counts = session.table.overall.counts
     if counts.n or counts.unlabelled:
         blocks += map(Sentence, label_sentences(session))
@@ -347,8 +326,17 @@ def _whole_lines(session: Session, width: int, *, skips: bool) -> Iterator[Style
     for name, decision in session.decisions.items():
         title = f"suite {name}" if len(session.decisions) > 1 else ""
         blocks.append(Section(title, tuple(gate_blocks(decision, session))))
-    blocks += topics.panel_blocks(session)
-    yield from block_lines(blocks, width, verbose=True)
+    return [*blocks, *topics.panel_blocks(session)]
+
+
+def _heading(section: figures.Section, every_section: Sequence[figures.Section]) -> str:
+    """Name what tells this section from the others."""
+    parts = []
+    if len({other.suite for other in every_section}) > 1:
+        parts.append(f"suite {one_line(section.suite)}")
+    if section.judge and len(every_section) > 1:
+        parts.append(f"judge {one_line(section.judge)}")
+    return ", ".join(parts)
 
 
 def answer_lines(
@@ -360,101 +348,42 @@ def answer_lines(
     """
     for block in answer_blocks(session, brief=True, page=page, explained=explained):
         if isinstance(block, Cases):
-            yield from _worst_lines(block, width)
-        elif isinstance(block, Sentence) and block.weight in ("good", "bad"):
-            for line in block_lines([block], width):
-                yield Styled(line.text, f"bold {line.style}")
+            yield Styled(f"{block.heading}:", "bold")
+            for number, case in enumerate(block.cases[: block.most]):
+                title, why = f"{GAP}{one_line(case.title)}", one_line(case.why)
+                mistake, _, reason = why.partition(". Judge")
+                # Of the first one a line of the judge's reason.
+                is_explained = bool(reason) and not number
+                if not is_explained and columns(f"{title} - {mistake}") <= width:
+                    title = f"{title} - {mistake}"
+                yield Styled(shortened(title, width), "red")
+                if is_explained:
+                    yield Styled(shortened(f"{GAP}{GAP}{why}", width))
         else:
-            yield from block_lines([block], width)
+            is_decision = isinstance(block, Sentence) and block.weight in ("good", "bad")
+            for line in block_lines([block], width):
+                yield Styled(line.text, f"bold {line.style}") if is_decision else line
 
 
-_MOST_OF_A_SIDE = 2
-
-
-def _prompt_lines(change: PromptChange, session: Session, width: int) -> Iterator[Styled]:
-    """What changed in a prompt, in six lines; nothing where its earlier text is not known."""
-    if change.before is None or change.before == change.now.text:
-        return
-    of = f" of judge {change.now.judge}" if change.now.judge else ""
-    file = change.now.file
-    if file and session.folder is not None:
-        file = str(relative_path(Path(file), session.folder))
-    title = f"What changed in the prompt{of}{f' ({file})' if file else ''}:"
-    yield Styled(shortened(one_line(title), width))
-    lines = text_diff(change.before, change.now.text, width - len(GAP))
-    more = 0
-    for sign, style in (("-", "red"), ("+", "green")):
-        of_side = [f"{GAP}{line}" for line in lines if line.startswith(sign)]
-        more += max(0, len(of_side) - _MOST_OF_A_SIDE)
-        yield from (Styled(line, style) for line in of_side[:_MOST_OF_A_SIDE])
-    if more:
-        yield Styled(f"{GAP}... ({counted(more, 'more line')})")
-
-
-def _worst_lines(worst: Cases, width: int) -> Iterator[Styled]:
-    """The cases to read first, of the first one with a line of the judge's reason."""
-    yield Styled(f"{worst.heading}:", "bold")
-    for number, case in enumerate(worst.cases[: worst.most]):
-        title, why = f"{GAP}{one_line(case.title)}", one_line(case.why)
-        mistake, _, reason = why.partition(". Judge")
-        is_explained = bool(reason) and not number
-        if not is_explained and columns(f"{title} - {mistake}") <= width:
-            title = f"{title} - {mistake}"
-        yield Styled(shortened(title, width), "red")
-        if is_explained:
-            yield Styled(shortened(f"{GAP}{GAP}{why}", width))
-
-
-def _section(
-    section: figures.Section,
-    every_section: Sequence[figures.Section],
-    session: Session,
-    width: int,
-) -> Iterator[Styled]:
-    if section is not every_section[0]:
-        yield Styled("")
-    if heading := _heading(section, every_section):
-        yield Styled(shortened(heading, width), "bold")
-    blocks = [
-        *figure_blocks(section),
-        *topics.warning_blocks(section),
-        *_flickering(section, session),
-        *_contradicted(section, session),
-        *topics.more_figures(section),
-    ]
-    yield from block_lines(blocks, width, verbose=True)
-
-
-def _flickering(section: figures.Section, session: Session) -> list[Block]:
-    """How often the judge contradicts itself, and the cases in which it does."""
-    sentence = flicker_sentence(section.total)
-    if not sentence:
-        return []
-    cases = []
-    for result in session.by_judge.get((section.suite, section.judge), ()):
-        if result.flickers:
-            cases.append(session.named(result.case_id, score_counts(result.all_scores)))
-    return [Cases(sentence, tuple(cases))]
-
-
-def _contradicted(section: figures.Section, session: Session) -> list[Block]:
-    """The cases whose reasoning ends in another verdict than the score."""
-    cases = []
-    for result in filter(
-        reasoning_disagrees, session.by_judge.get((section.suite, section.judge), ())
-    ):
-        cases.append(session.named(result.case_id, f"gave {result.scores_text}"))
-    return [Cases(REASONING_DISAGREES, tuple(cases), most=MOST_NAMED)] if cases else []
-
-
-def _heading(section: figures.Section, every_section: Sequence[figures.Section]) -> str:
-    """Name what tells this section from the others."""
-    parts = []
-    if len({other.suite for other in every_section}) > 1:
-        parts.append(f"suite {one_line(section.suite)}")
-    if section.judge and len(every_section) > 1:
-        parts.append(f"judge {one_line(section.judge)}")
-    return ", ".join(parts)
+def _prompt_lines(session: Session, width: int) -> Iterator[Styled]:
+    """What changed in each prompt, in six lines; nothing where its earlier text is not known."""
+    for change in session.prompt_changes:
+        if change.before is None or change.before == change.now.text:
+            continue
+        of = f" of judge {change.now.judge}" if change.now.judge else ""
+        file = change.now.file
+        if file and session.folder is not None:
+            file = str(relative_path(Path(file), session.folder))
+        title = f"What changed in the prompt{of}{f' ({file})' if file else ''}:"
+        yield Styled(shortened(one_line(title), width))
+        lines = text_diff(change.before, change.now.text, width - len(GAP))
+        more = 0
+        for sign, style in (("-", "red"), ("+", "green")):
+            of_side = [f"{GAP}{line}" for line in lines if line.startswith(sign)]
+            more += max(0, len(of_side) - _MOST_OF_A_SIDE)
+            yield from (Styled(line, style) for line in of_side[:_MOST_OF_A_SIDE])
+        if more:
+            yield Styled(f"{GAP}... ({counted(more, 'more line')})")
 
 
 def _skips(session: Session, width: int) -> Iterator[Styled]:

@@ -7,11 +7,10 @@ what decides.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.model import MADE, CaseResult
+from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted, one_line
 from pytest_jrh.reports.blocks import (
     Cases,
@@ -24,7 +23,7 @@ from pytest_jrh.reports.blocks import (
     Sentence,
     Table,
 )
-from pytest_jrh.reports.evidence import CHANGE_MEANING, CHANGE_TITLE, PLACE
+from pytest_jrh.reports.gate import CHANGE_MEANING, CHANGE_TITLE, PLACE
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import (
     NONE,
@@ -42,9 +41,8 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult, HumanReview, ShownTurns
     from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.evidence import Changes
+    from pytest_jrh.reports.gate import Changes
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.formulas import ConfusionMatrix, Estimate
     from pytest_jrh.stats.panels import Panel
 
 
@@ -52,24 +50,18 @@ _MOST_SPLIT = 50
 _MOST_MATRICES = 20
 
 
-def extent_sentences(session: Session) -> list[str]:
+def extent_blocks(session: Session) -> list[Block]:
     """Say of each suite that it was interrupted, or run in part; nothing of one that ran whole."""
-    sentences = []
+    blocks: list[Block] = []
     for suite, extent in session.extents.items():
         cases = f"{extent.cases:,} of {counted(extent.of, 'case')}"
         of = f" of suite {suite}" if len(session.extents) > 1 else ""
         if extent.interrupted:
-            sentences.append(
-                f"Interrupted: this session did not run to its end; {cases}{of} have a result."
-            )
+            text = f"Interrupted: this session did not run to its end; {cases}{of} have a result."
+            blocks.append(Sentence(text, "warning"))
         elif extent.cases < extent.of:
-            sentences.append(f"{cases}{of} in this session.")
-    return sentences
-
-
-def extent_blocks(session: Session) -> list[Block]:
-    """How much of each suite was run, where it was not all of it."""
-    return [Sentence(sentence, "warning") for sentence in extent_sentences(session)]
+            blocks.append(Sentence(f"{cases}{of} in this session.", "warning"))
+    return blocks
 
 
 def recording_blocks(session: Session) -> list[Block]:
@@ -119,6 +111,7 @@ def panel_blocks(session: Session) -> list[Block]:
     sections: list[Block] = []
     for panel in session.panels:
         majority = majority_text(panel)
+        blocks: list[Block] = [Sentence(f"{majority[0].upper()}{majority[1:]}.")]
         pairs = []
         for pair in panel.pairs:
             agree = f"{pair.agreement.count:,} of {pair.agreement.n:,}"
@@ -127,10 +120,7 @@ def panel_blocks(session: Session) -> list[Block]:
                 Cell(decimal(pair.kappa.value), range_text(pair.kappa, "number")),
             )
             pairs.append(Row(" / ".join(pair.judges), cells))
-        blocks: list[Block] = [
-            Sentence(f"{majority[0].upper()}{majority[1:]}."),
-            Table("judges", ("agree", "kappa"), tuple(pairs)),
-        ]
+        blocks.append(Table("judges", ("agree", "kappa"), tuple(pairs)))
         if panel.without_vote:
             named = [session.named(vote.case, vote.reason or "") for vote in panel.without_vote]
             split = Cases("without a majority", tuple(named), most=_MOST_SPLIT)
@@ -152,7 +142,11 @@ def more_figures(section: figures.Section) -> list[Block]:
     for row in rows if len(rows) <= _MOST_MATRICES else rows[:1]:
         matrix = row.matrices.get(section.mode)
         if matrix is not None and matrix.n:
-            blocks.append(_matrix(row.name, matrix))
+            table_rows = []
+            for label, counts in zip(matrix.labels, matrix.counts, strict=True):
+                table_rows.append(Row(str(label), tuple(Cell(f"{count:,}") for count in counts)))
+            titles = tuple(f"judge gave {label}" for label in matrix.labels)
+            blocks.append(Table("right answer", titles, tuple(table_rows), row.name))
     missing = []
     for title, reason, labels in reasons(section):
         missing.append(f"{title}: {reason} ({', '.join(labels)})")
@@ -164,48 +158,45 @@ def more_figures(section: figures.Section) -> list[Block]:
     return [Fold(title, tuple(blocks))]
 
 
-def _matrix(name: str, matrix: ConfusionMatrix) -> Table:
-    rows = []
-    for label, counts in zip(matrix.labels, matrix.counts, strict=True):
-        cells = tuple(Cell(f"{count:,}") for count in counts)
-        rows.append(Row(str(label), cells))
-    titles = tuple(f"judge gave {label}" for label in matrix.labels)
-    return Table("right answer", titles, tuple(rows), name)
-
-
 def majority_text(panel: Panel) -> str:
     """How often the majority of a panel is right over all cases, and how many have none."""
-    cases = f"{panel.accuracy.count:,} of {counted(panel.accuracy.n, 'case')}"
-    text = f"the majority is right in {cases} ({_with_interval(panel.accuracy)})"
+    right, interval = panel.accuracy, range_text(panel.accuracy)
+    text = (
+        f"the majority is right in {right.count:,} of {counted(right.n, 'case')} "
+        f"({percent(right.value)}"
+    )
+    text += ")" if interval == NONE else f", 95% interval {interval})"
     if undecided := len(panel.without_vote):
         text += f"; {counted(undecided, 'case')} without a majority"
     return text
 
 
-def _with_interval(share: Estimate) -> str:
-    interval = range_text(share)
-    return percent(share.value) + ("" if interval == NONE else f", 95% interval {interval}")
-
-
 _WORDS: tuple[HumanReview, ...] = ("accepted", "edited", "rejected", "undecided")
+
+
+def _made_once(results: Iterable[CaseResult]) -> list[CaseResult]:
+    """One result of each case, however many judges it had."""
+    made = {made_case_id(result): result for result in results if not result.spec.derived}
+    return list(made.values())
+
+
+def _is_unreviewed(result: CaseResult) -> bool:
+    return result.extra.review not in ("accepted", "edited")
 
 
 def reworded_rubrics(results: Iterable[CaseResult]) -> dict[tuple[str, str], list[CaseResult]]:
     """The cases whose unreviewed label is for an earlier text, by suite and rubric."""
     rubrics: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _unreviewed(result for result in results if result.extra.reworded):
-        rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
+    for result in _made_once(result for result in results if result.extra.reworded):
+        if _is_unreviewed(result):
+            rubrics.setdefault((result.spec.suite, result.spec.rubric_id), []).append(result)
     return rubrics
 
 
 def altered_cases(results: Iterable[CaseResult]) -> list[CaseResult]:
     """The cases that were changed on the disk, and that nobody has reviewed since."""
-    return _unreviewed(result for result in results if result.extra.altered)
-
-
-def _unreviewed(results: Iterable[CaseResult]) -> list[CaseResult]:
-    cases = _each_once(results)
-    return [result for result in cases if result.extra.review not in ("accepted", "edited")]
+    altered = _made_once(result for result in results if result.extra.altered)
+    return list(filter(_is_unreviewed, altered))
 
 
 def unsettled_blocks(session: Session) -> list[Block]:
@@ -245,7 +236,7 @@ def unsettled_blocks(session: Session) -> list[Block]:
 def contradicting_cases(results: Iterable[CaseResult]) -> list[tuple[CaseResult, ...]]:
     """Find the cases with one rubric and transcript whose labels are not the same."""
     equal: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in _each_once(result for result in results if result.extra.content):
+    for result in _made_once(result for result in results if result.extra.content):
         if result.outcome in MADE:
             equal.setdefault((result.spec.suite, result.extra.content), []).append(result)
     return [tuple(cases) for cases in equal.values() if len(_labels(cases)) > 1]
@@ -258,7 +249,7 @@ def _labels(cases: Iterable[CaseResult]) -> list[int]:
 def review_blocks(session: Session) -> list[Block]:
     """How many cases people decided in which way, and those whose decisions are void."""
     blocks: list[Block] = []
-    reviewed = list(_each_once(result for result in session.results if result.extra.review))
+    reviewed = _made_once(result for result in session.results if result.extra.review)
     counts = Counter(result.extra.review for result in reviewed)
     if decided := ", ".join(f"{counts[word]:,} {word}" for word in _WORDS if counts[word]):
         blocks.append(Sentence(f"Reviewed by people: {decided}."))
@@ -270,11 +261,6 @@ def review_blocks(session: Session) -> list[Block]:
         )
         blocks.append(Cases(sentence, tuple(void), "warning"))
     return blocks
-
-
-def _each_once(results: Iterable[CaseResult]) -> Iterable[CaseResult]:
-    """One result of each case, however many judges it had."""
-    return {made_case_id(result): result for result in results if not result.spec.derived}.values()
 
 
 SHOWN_TITLE = "What the judge was shown"

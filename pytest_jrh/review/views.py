@@ -20,7 +20,7 @@ from pytest_jrh.core.edits import turn_pairs
 from pytest_jrh.core.model import equal_verdicts
 from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
-from pytest_jrh.reports.evidence import label_votes, repeats_text
+from pytest_jrh.reports.case_facts import label_votes, repeats_text
 from pytest_jrh.review.board import Reviewed, labels_of
 from pytest_jrh.store.decisions import holds_acts, is_editable
 from pytest_jrh.store.records import BY_HAND

@@ -13,7 +13,7 @@ import pytest
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Skip, Verification
 from pytest_jrh.core.redact import REDACTED, Redactor
-from pytest_jrh.reports.evidence import shown_edits
+from pytest_jrh.reports.case_facts import shown_edits
 from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
 from pytest_jrh.review.serving import html_reply

@@ -15,7 +15,7 @@ from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.engine.runner import _without_secrets
-from pytest_jrh.reports.evidence import act_note, shown_edits
+from pytest_jrh.reports.case_facts import act_note, shown_edits
 from pytest_jrh.reports.failures import disagreement_text, edit_diff
 from pytest_jrh.reports.markdown import LIMIT, markdown_report
 from pytest_jrh.reports.rand_files import synthetic_row
