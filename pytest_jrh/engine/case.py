@@ -16,7 +16,7 @@ from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem, Unrecorded, Unscored
+from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
@@ -31,7 +31,6 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.core.stages import EDITOR, JUDGE, VERIFIER
-from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import (
     assistant_indices,
     message_text,
@@ -44,7 +43,6 @@ from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Answer, Stage, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.failures import named_by_environment, unreachable
 from pytest_jrh.llm.locks import Slots
 from pytest_jrh.llm.prompts import built_in
 from pytest_jrh.llm.transport import Pace, RetryPolicy
@@ -81,7 +79,6 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
     from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest, Exchange
-    from pytest_jrh.llm.failures import Failure
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.store.decisions import Decision
 
@@ -563,8 +560,7 @@ class EngineSettings:
     judged; `on_reviewed` gets each case that a person decided about and that is used, with the
     decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
     asked then. `ends_session` are the errors of user code that end the session instead of the case
-    alone. `selected` gives how many cases of a suite the session is to run, and
-    `is_selected` says which they are.
+    alone. `is_selected` says which cases the session is to run.
     """
 
     max_workers: int
@@ -588,7 +584,6 @@ class EngineSettings:
     on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
     is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
-    selected: Callable[[str], int] = lambda _suite: 1
     is_selected: Callable[[CaseSpec], bool] = lambda _spec: False
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
@@ -598,50 +593,6 @@ class EngineSettings:
             # A plan without a record mode says what recording would take.
             return "new_episodes"
         return modes[judging]
-
-
-class Trials:
-    """Tries each model of a session once, without sending anything."""
-
-    def __init__(self, client: LiteLLMExchange, http: HttpRecorder) -> None:
-        self._client = client
-        self._http = http
-        self._failures: dict[StageModel, Failure | None] = {}
-        self._one = asyncio.Lock()
-
-    async def failure(self, stage: StageModel) -> Failure | None:
-        """Why this model cannot be asked; None where it can."""
-        # Stages that ask one model in one way are tried once: a trial takes as long as a call
-        # without its answer.
-        trial_stage = replace(stage, stage=JUDGE.name, prompt_path=None, system_prompt=None)
-        async with self._one:
-            if trial_stage not in self._failures:
-                self._failures[trial_stage] = await self._try(trial_stage)
-        return self._failures[trial_stage]
-
-    async def _try(self, stage: StageModel) -> Failure | None:
-        # Whatever would be sent finds no recording: then there is a key to send it with.
-        with self._http.replaying(()) as capture:
-            failure = await self._client.trial(stage)
-        if capture.missed is None and failure is not None:
-            return failure
-        # litellm sends some providers' calls without a key; a server of the user's own may want
-        # none.
-        without_key = (
-            capture.anonymous and stage.api_base is None and failure is not None and failure.keyless
-        )
-        if without_key:
-            return failure
-        address = stage.api_base or named_by_environment(capture.address)
-        return await unreachable(address) if address is not None else None
-
-
-async def _checked(
-    live: Exchange, check: Callable[[], Awaitable[None]], request: CallRequest
-) -> Answer:
-    """Make a call once all that its case needs can be asked."""
-    await check()
-    return await live(request)
 
 
 class Calls:
@@ -659,7 +610,6 @@ class Calls:
         self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
-        self._trials: Trials | None = None
         self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
         self._code: CodeRunner | None = None
         self._said: dict[str, None] = {}
@@ -697,8 +647,7 @@ class Calls:
         mode = self._settings.mode(ready, judging=judging)
         path = cassette_path(folder, attempt.spec, judging=judging)
         runs_code = judging and ready.judges[attempt.spec.judge].runs_code
-        check = partial(self._check, attempt.spec, ready, judging=judging)
-        recording = self._recording(mode, None if runs_code else check)
+        recording = self._recording(mode, late=runs_code)
         tape = Tape(
             folder,
             path,
@@ -722,52 +671,6 @@ class Calls:
         if ready.suite.name not in self._former_of:
             self._former_of[ready.suite.name] = former_cassettes(folder, fingerprints)
         return self._former_of[ready.suite.name](spec)
-
-    async def _check(self, spec: CaseSpec, ready: ReadySuite, *, judging: bool) -> None:
-        """End the session where a model or judge that a case needs cannot be asked."""
-        judged = ready.test(spec.test).evaluate or spec in ready.bases
-        stages: list[StageModel] = []
-        if not judging:
-            stages += ready.suite.stages.values()
-        if judged and self._asks(ready, judging=True):
-            stages += ready.judges[spec.judge].models
-        failures = [await self._failure(stage) for stage in stages]
-        if any(failures):
-            problems = []
-            for suite in self._suites.values():
-                problems += await self._unaskable(suite)
-            raise SessionEnd(InputError(problems))
-
-    async def _failure(self, stage: StageModel) -> Failure | None:
-        # A client that the project supplies knows by itself whom it can ask.
-        return None if self._trials is None else await self._trials.failure(stage)
-
-    def _asks(self, ready: ReadySuite, *, judging: bool) -> bool:
-        return self._settings.mode(ready, judging=judging) != "none"
-
-    async def _unaskable(self, ready: ReadySuite) -> list[Problem]:
-        """What of a suite cannot be asked, as one problem for each cause and its advice."""
-        suite = ready.suite
-        cases = self._settings.selected(suite.name)
-        stages: list[StageModel] = []
-        if self._asks(ready, judging=False):
-            stages += suite.stages.values()
-        if self._asks(ready, judging=True) and any(test.evaluate for test in suite.tests):
-            for judge in ready.judges.values():
-                stages += judge.models
-        users: dict[tuple[str, str | None], dict[str, None]] = {}
-        for stage in stages:
-            failure = await self._failure(stage)
-            if failure is not None:
-                # litellm's own words after it are about the model's name, which is said here.
-                cause = f"{failure.cause.partition(': ')[0]}, for {stage.model}"
-                users.setdefault((cause, failure.advice), {})[stage.stage] = None
-        problems = []
-        needed = f"needed by up to {counted(cases, 'case')}"
-        for (cause, advice), names in users.items():
-            message = f"suite {suite.name}: {cause} ({', '.join(names)}); {needed}"
-            problems.append(Problem(self._settings.redactor.text(message), hint=advice))
-        return problems if cases else []
 
     def judging(self, tape: Tape, ready: ReadySuite, judge: str | None, repeat: int) -> TapedCalls:
         """What a judge asks with about the case of a tape."""
@@ -829,14 +732,15 @@ class Calls:
     def _recording(
         self,
         mode: RecordMode,
-        check: Callable[[], Awaitable[None]] | None,
+        *,
+        late: bool,
     ) -> Recording:
-        """How calls are recorded that are made after a check; a judge's own code has none."""
+        """How calls are recorded; `late` where it is not known whether any is made."""
         settings = self._settings
         asks = settings.ask and mode != "none"
         live: Exchange | None = None
         if asks:
-            live = self._late_live if check is None else partial(_checked, self._live(), check)
+            live = self._late_live if late else self._live()
         supplied = settings.complete is not None
         return Recording(
             redactor=settings.redactor,
@@ -869,7 +773,6 @@ class Calls:
                 most_timeouts=retry.timeouts,
             )
         if self._client is None:
-            recorder = self._recorder()
             self._client = LiteLLMExchange(
                 limit=self._settings.max_workers,
                 shared_slots=self._settings.shared_slots,
@@ -878,7 +781,6 @@ class Calls:
                 ledger=self._settings.ledger,
                 redact=self._settings.redactor.text,
             )
-            self._trials = Trials(self._client, recorder)
         return self._client
 
 

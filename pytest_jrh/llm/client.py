@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageModel, StageName, Usage
+from pytest_jrh.core.model import StageName, Usage
 from pytest_jrh.core.transcript import with_text
 from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.budget import Ledger, is_loopback, price_of
-from pytest_jrh.llm.calls import Answer, CallRequest, Response, SchemaSent, Stopped
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
 from pytest_jrh.llm.failures import (
     Failure,
     failure_of,
@@ -246,29 +246,6 @@ class LiteLLMExchange:
                 self._pace.slow_down(request.stage.model, wait)
             else:
                 await self._pause(wait)
-
-    async def trial(self, stage: StageModel) -> Failure | None:
-        """The failure of a call to a stage's model before it is sent, if any.
-
-        Call it where HTTP requests are intercepted.
-        """
-        from openai import OpenAIError
-
-        request = CallRequest(stage, ({"role": "user", "content": "?"},), Response)
-        try:
-            # A login of the provider's SDK is not intercepted, and may wait for input. Not the
-            # stage's own time-out: the first trial of a session also imports, which takes seconds.
-            async with asyncio.timeout(DEFAULT_TIMEOUT):
-                await _completion(arguments(request, self._negotiation.sending(request)))
-        except (TimeoutError, UnforeseenError):
-            # The call itself reports it.
-            return None
-        except OpenAIError as error:
-            failure = failure_of(
-                error, timed_out(request, 0.0), self._redact, missing_keys(stage.model)
-            )
-            return failure if failure.keyless or failure.ends else None
-        return None
 
     async def _attempt(self, request: CallRequest) -> Answer | Failure:
         while True:

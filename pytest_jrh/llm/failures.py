@@ -7,15 +7,10 @@ the one call does: an error about one request must not leave all other cases wit
 
 from __future__ import annotations
 
-import asyncio
-import os
 import re
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.user_code import error_text
@@ -360,43 +355,6 @@ def was_sent(error: BaseException) -> bool:
         return False
     of_answers = httpx.HTTPError | UnusableAnswer | litellm_errors.Timeout | ValueError
     return any(isinstance(cause, of_answers) for cause in causes)
-
-
-def named_by_environment(address: str) -> str | None:
-    """The base URL of an address that a variable such as OPENAI_BASE_URL names; None where the
-    provider's own is used.
-    """
-    for name, value in os.environ.items():
-        is_base = name.endswith(("_BASE_URL", "_API_BASE")) and "://" in value
-        if is_base and address.startswith(value.rstrip("/")):
-            return value
-    return None
-
-
-async def unreachable(api_base: str) -> Failure | None:
-    """The failure to connect to a server of the user's own, to which nothing is sent.
-
-    None where the server is there, where a proxy stands before it, and where there is no telling in
-    time: the call itself says more.
-    """
-    proxies = getproxies()
-    try:
-        parts = urlsplit(api_base)
-        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
-        has_proxy = parts.scheme in proxies or "all" in proxies
-        if not host or port is None or (has_proxy and not proxy_bypass(host)):
-            return None
-        async with asyncio.timeout(_LONGEST_PROBE):
-            connection = await asyncio.to_thread(
-                socket.create_connection, (host, port), _LONGEST_PROBE
-            )
-    except (ConnectionRefusedError, socket.gaierror) as error:
-        cause = f"no connection to {host}:{port} ({error.strerror or error})"
-        return Failure(cause, ends=True, advice=_CONNECTION_ADVICE)
-    except (OSError, ValueError):
-        return None
-    connection.close()
-    return None
 
 
 def lacks_connection(error: BaseException) -> bool:

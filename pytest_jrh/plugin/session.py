@@ -10,7 +10,6 @@ import contextlib
 import gc
 import os
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
@@ -155,7 +154,6 @@ class SuiteSession:
         self._abandoned = False
         self._workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
-        self._cases: Counter[str] = Counter()
         self._selected: set[CaseSpec] = set()
         self.refusal = ""
         self._parent = os.getppid()
@@ -215,7 +213,6 @@ class SuiteSession:
         """Count the making of a panel's case for the first of its judges that is to run."""
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
-            self._cases[spec.suite] += 1
             self._selected.add(spec)
             if spec.judge is not None:
                 makers.setdefault(generation_id(spec), spec)
@@ -336,7 +333,6 @@ class SuiteSession:
                 prune=options.prune and not options.plan,
                 prune_command=self.commands.prune,
                 ends_session=_ENDS_SESSION,
-                selected=self._cases.__getitem__,
                 is_selected=self._selected.__contains__,
                 processes=processes,
                 shared_slots=slots,

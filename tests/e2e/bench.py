@@ -149,7 +149,3 @@ def answers_in(folder: Path) -> Counter[str]:
         for path in folder.rglob("*.yaml")
         for call in read_cassette(path)["metadata"]["jrh"]["calls"]
     )
-
-
-async def reachable(_address: str) -> None:
-    """Stand in for the look for a server that goes away only after it."""

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_jrh.core.model import Spending
-from pytest_jrh.engine import case
 from pytest_jrh.reports.session import spending_lines
-from tests.e2e.bench import Bench, reachable
+from tests.e2e.bench import Bench
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ def test_a_call_that_was_tried_twice_counts_twice(bench: Bench, server: ModelSer
 def test_a_call_that_no_server_got_does_not_count(
     bench: Bench, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(case, "unreachable", reachable)
     server.stop()
     assert bench.run().only.spending.all == Spending()
 

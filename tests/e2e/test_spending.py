@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import Completion
-from pytest_jrh.engine import case
 from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.reports.session import total_spending
-from tests.e2e.bench import Bench, reachable
+from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS
 from tests.support.fork_server import python
 from tests.support.ledgers import spent
@@ -172,7 +171,6 @@ def test_what_was_not_sent_takes_nothing_of_a_limit_in_dollars(
 ) -> None:
     for name, value in environment_for("http://127.0.0.1:1/v1").items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(case, "unreachable", reachable)
     # Enough for one attempt, of three.
     result = bench.run(ledger=Ledger(tmp_path / "budget.json", cost=0.06)).only
     assert result.outcome == "model_error", result.why.text

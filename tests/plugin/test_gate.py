@@ -195,30 +195,17 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
     )
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_without_a_key_a_changed_prompt_is_refused_in_a_recording_mode(
-    pytester: pytest.Pytester,
-    project: Project,
-    monkeypatch: pytest.MonkeyPatch,
-    workers: list[str],
+def test_without_a_key_a_changed_prompt_is_unrecorded_in_a_recording_mode(
+    pytester: pytest.Pytester, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     project.prompt("Overlook whatever may be overlooked.")
     result = pytester.runpytest(
-        f"--jrh-config={LAX}",
-        BASELINE,
-        "--jrh-judge-record-mode=new_episodes",
-        "--jrh-max-cost=1",
-        *workers,
+        f"--jrh-config={LAX}", BASELINE, "--jrh-judge-record-mode=new_episodes"
     )
-    result.assert_outcomes()
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert result.errlines[0] == (
-        "ERROR: suite tiny: no API key (OPENAI_API_KEY is not set), for openai/gpt-4.1-mini "
-        "(judge); needed by up to 8 cases"
-    )
-    assert "judge reliability" not in result.stdout.str()
+    result.assert_outcomes(errors=8)
+    result.stdout.fnmatch_lines(["*no API key (OPENAI_API_KEY is not set)*", "0 calls made, *"])
 
 
 def test_without_a_key_what_is_recorded_is_replayed_in_a_recording_mode_too(
