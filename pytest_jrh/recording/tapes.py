@@ -373,10 +373,9 @@ class Tape:
             raise Stopped
         http = self._recording.http
         attempts = Attempts()
-        with (
-            self._room(request),
-            http.recording() if http else contextlib.nullcontext() as capture,
-        ):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._room(request))
+            made = stack.enter_context(http.recording()) if http is not None else []
             try:
                 recorded_request = replace(request, case=self._case, attempts=attempts)
                 answer = self.scrubbed(await live(recorded_request))
@@ -395,7 +394,7 @@ class Tape:
             request.parts,
             answer,
             sequence,
-            tuple(capture.made[-1:]) if capture is not None else (),
+            tuple(made[-1:]),
             self._scrubbed_fingerprint(request),
         )
         spent = _spent(answer, calls=1)

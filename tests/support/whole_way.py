@@ -17,6 +17,7 @@ from pytest_jrh.llm.client import Sending, _is_known, answer_of, arguments
 from pytest_jrh.llm.failures import Failure
 from pytest_jrh.llm.transport import litellm
 from pytest_jrh.recording.cassettes import RecordedCall
+from pytest_jrh.recording.exchanges import Exchanges, Halted
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Tape
 
@@ -42,7 +43,8 @@ def played_the_whole_way() -> Iterator[list[str]]:
             answer = await super().__call__(request)
             entry = self.recorded(request.fingerprint, interactions=True)
             if entry is not None and entry.interactions:
-                played = await _played(recorder(self.recording.redactor), request, entry)
+                redactor = self.recording.redactor
+                played = await _played(recorder(redactor), redactor, request, entry)
                 if isinstance(played, Answer):
                     # Old recordings do not say how the schema was sent.
                     played = replace(self.scrubbed(played), schema_sent=answer.schema_sent)
@@ -66,19 +68,20 @@ def played_the_whole_way() -> Iterator[list[str]]:
 
 
 async def _played(
-    recorder: HttpRecorder, request: CallRequest, entry: RecordedCall
+    recorder: HttpRecorder, redactor: Redactor, request: CallRequest, entry: RecordedCall
 ) -> Answer | Failure | str:
     """What the client reads of the recorded exchange; a text where it sends another request."""
     answer = entry.answer
     sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
     asked = {**arguments(request, sending), "api_key": "replayed"}
-    with recorder.replaying(entry.interactions) as capture:
+    exchanges = Exchanges(entry.interactions, live=False, redactor=redactor)
+    with recorder.judging(exchanges):
         try:
             return answer_of(await litellm().acompletion(**asked), sending)
-        except Exception:
-            if capture.missed is None:
+        except (Exception, Halted):
+            if exchanges.halt is None:
                 raise
-            return f"the request {capture.missed}, which is not recorded"
+            return f"the request {exchanges.halt.what}, which is not recorded"
 
 
 def _sent_before(request: CallRequest, answer: Answer) -> SchemaSent:
