@@ -6,7 +6,6 @@ A probe is a kind of test whose cases are those of others, changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -14,14 +13,9 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.model import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Skip
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
-    from pytest_jrh.cases.probes.probe import Probe
     from pytest_jrh.core.model import Case, Label, Objective
-
-
-Targets: TypeAlias = "tuple[int | None, ...]"
-"""The scores that a suite makes cases of a run for, (None,) in binary mode."""
 
 
 class Planned(NamedTuple):
@@ -50,116 +44,94 @@ class Bench(Protocol):
         """The case of another test, changed as a probe does it."""
 
 
-def one_for_each_target(targets: Targets, _label: Label | None) -> Iterable[Planned]:
-    """One case for each target score: the cases of kinds whose transcripts are made."""
-    return map(Planned, targets)
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of test: which cases it has, and how they are made.
 
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
-    review page. `objective` gives what its pipeline aims at by
-    what the config says, `folder` the default folder of its cases by the module's name,
-    and `targets` the score levels that it makes cases for, of those on the rubric's scale
-    (ascending) and those that the config wants (all where none). `cases` are those that it has of a
-    run under a rubric, by the target scores and the run's label, and `make` makes one.
+    review page. `highest_only` says that its cases satisfy their rubric, on a scale with the
+    highest score; `natural` that they are runs as they are, with labels that the config names: no
+    stage makes them, and no verifier confirms them; and `derived` that it is a probe, whose cases
+    are those of other tests, changed, and count in no figure of accuracy.
     """
 
     name: str
     marker: str
     label: str
-    objective: Callable[[Objective], Objective]
-    folder: Callable[[str], str]
-    targets: Callable[[Sequence[int], Sequence[int]], tuple[int, ...]]
-    cases: Callable[[Targets, Label | None], Iterable[Planned]] = one_for_each_target
-    make: Callable[[Bench], Awaitable[Case]] = lambda bench: bench.edited()
     highest_only: bool = False
-    """Whether the highest score is the only one that its cases may have been made for."""
     natural: bool = False
-    """Whether its cases are runs as they are, with labels that the config names: no stage makes
-    them, and no verifier confirms them."""
     derived: bool = False
-    """Whether it is a probe, whose cases are those of other tests, changed."""
 
     @property
     def is_made(self) -> bool:
         """Whether stages of the suite make its cases."""
         return not (self.natural or self.derived)
 
+    def objective(self, configured: Objective) -> Objective:
+        """What its pipeline aims at, by what the config says."""
+        if self.highest_only:
+            return "pass"
+        return "fail" if self.natural else configured
 
-def _targets(scale: Sequence[int], target_scores: Sequence[int]) -> tuple[int, ...]:
-    return tuple(score for score in scale if not target_scores or score in target_scores)
+    def folder(self, module: str) -> str:
+        """The default folder of its cases, by the module's name."""
+        return f"outputs/{self.name}" if self.highest_only else f"outputs/{self.name}/{module}"
+
+    def targets(self, scale: Sequence[int], wanted: Sequence[int]) -> tuple[int, ...]:
+        """The score levels that it makes cases for: of those on the rubric's scale, which ascend,
+        and those that the config wants, all where none.
+        """
+        if self.highest_only:
+            return tuple(scale[-1:])
+        if self.is_made and wanted:
+            return tuple(score for score in scale if score in wanted)
+        return tuple(scale)
+
+    def cases(self, targets: Sequence[int | None], label: Label | None) -> list[Planned]:
+        """The cases that it has of a run under a rubric, by the target scores, (None,) in binary
+        mode, and the run's label.
+
+        An ordinal case of a natural run is named after its label, and after the lowest one where
+        annotators disagree.
+        """
+        if self.is_made:
+            return [Planned(target) for target in targets]
+        if self.derived or label is None:
+            return []
+        skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
+        return [Planned(None if None in targets else label.lowest, skip)]
+
+    def make(self, bench: Bench) -> Awaitable[Case]:
+        """Make one of its cases."""
+        if self.natural:
+            return bench.unedited()
+        return bench.derived() if self.derived else bench.edited()
 
 
 AGENT_PERTURBATION = Kind(
-    name=PERTURBATION,
-    marker="a case whose transcript was edited to violate its rubric, or to land on a score",
-    label=SHORT_NAMES[PERTURBATION],
-    objective=lambda configured: configured,
-    folder=lambda module: f"outputs/agent_perturbation/{module}",
-    targets=_targets,
+    PERTURBATION,
+    "a case whose transcript was edited to violate its rubric, or to land on a score",
+    SHORT_NAMES[PERTURBATION],
 )
-
-
 AGENT_POSITIVES = Kind(
-    name=POSITIVES,
-    marker="a case whose transcript satisfies its rubric",
-    label=SHORT_NAMES[POSITIVES],
-    objective=lambda _configured: "pass",
-    folder=lambda _module: "outputs/agent_positives",
-    targets=lambda scale, _wanted: tuple(scale[-1:]),
+    POSITIVES,
+    "a case whose transcript satisfies its rubric",
+    SHORT_NAMES[POSITIVES],
     highest_only=True,
 )
-
-
-def _labelled(targets: Targets, label: Label | None) -> Iterable[Planned]:
-    """One case where there is a label, and none elsewhere.
-
-    An ordinal case is named after its label, and after the lowest one where annotators disagree.
-    """
-    if label is not None:
-        target = None if targets == (None,) else label.lowest
-        skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
-        yield Planned(target, skip)
-
-
 AGENT_LABELS = Kind(
-    name=NATURAL,
-    marker="a run as it is, with the label that people or a program gave it",
-    label=SHORT_NAMES[NATURAL],
-    objective=lambda _configured: "fail",
-    folder=lambda module: f"outputs/agent_labels/{module}",
-    targets=lambda scale, _wanted: tuple(scale),
-    cases=_labelled,
-    make=lambda bench: bench.unedited(),
+    NATURAL,
+    "a run as it is, with the label that people or a program gave it",
+    SHORT_NAMES[NATURAL],
     natural=True,
 )
-
-
-def kind_of(probe: Probe) -> Kind:
-    """The kind of test that a probe is: its cases count in no figure of accuracy."""
-    return Kind(
-        name=probe.name,
-        marker=probe.marker,
-        label=probe.label,
-        objective=lambda configured: configured,
-        folder=lambda module: f"outputs/{probe.name}/{module}",
-        targets=lambda scale, _wanted: tuple(scale),
-        cases=lambda _targets, _label: (),
-        make=lambda bench: bench.derived(),
-        derived=True,
-    )
-
-
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
         AGENT_PERTURBATION,
         AGENT_POSITIVES,
         AGENT_LABELS,
-        *map(kind_of, PROBES.values()),
+        *(Kind(probe.name, probe.marker, probe.label, derived=True) for probe in PROBES.values()),
     )
 }
 TESTS: tuple[str, ...] = tuple(KINDS)

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from pytest_jrh.cases.deriving import Derivation, changed
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
@@ -305,20 +304,20 @@ class _Bench:
     async def derived(self) -> Case:
         base, spec, ready = self.base, self.attempt.spec, self.ready
         assert base is not None
-        derivation = Derivation.of(base, spec, ready.suite.probes[spec.test])
-        if derivation.probe.asks:
-            return changed(base, spec, await self._asked(derivation, base))
-        reads_text = not ready.judges[spec.judge].runs_code
-        return changed(base, spec, derivation.made(reads_text=reads_text))
-
-    async def _asked(self, derivation: Derivation, base: Case) -> Derived:
-        spec, ready = self.attempt.spec, self.ready
+        settings, ask = ready.suite.probes[spec.test], PROBES[spec.test].ask
+        if ask is None:
+            reads_text = not ready.judges[spec.judge].runs_code
+            return changed(base, spec, derived(base, spec, settings, reads_text=reads_text))
         rubrics = tuple(rubric for rubric in ready.suite.rubrics if spec.test not in rubric.skips)
         pipeline = ready.pipelines[spec.test]
         async with self.calls.tape(self.attempt, ready, judging=False) as tape:
             models = ProbeModels(rubrics, base.run.messages, pipeline, make_complete(tape))
-            work = partial(derivation.asked, models)
-            return await to_its_end(tape, renewing(tape, self.settings, work))
+
+            def work() -> Awaitable[Derived]:
+                return ask(models, *probe_arguments(base, spec, settings))
+
+            made = await to_its_end(tape, renewing(tape, self.settings, work))
+        return changed(base, spec, made)
 
     async def _read(self) -> AgentRun:
         try:

@@ -1,20 +1,29 @@
-"""The probes, each in a file of its own; one that is not in this table does not exist.
+"""The probes, each in a file of its own, and a case changed by one; a probe that is not in this
+table does not exist.
 
 Each finds one kind of defect in a judge, and lets judges without it pass.
 """
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.position import POSITION
+from pytest_jrh.cases.probes.probe import Base
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
 from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
 from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
+from pytest_jrh.core.edits import decisive_turns
+from pytest_jrh.core.errors import NoVerdictCase
+from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.model import Case, PerturbationOutcome
+from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
-    from pytest_jrh.cases.probes.probe import Probe
+    from pytest_jrh.cases.probes.probe import Derived, Probe, ProbeSettings, Variant
+    from pytest_jrh.core.model import CaseSpec
 
 
 PROBES: dict[str, Probe] = {
@@ -27,3 +36,69 @@ PROBES: dict[str, Probe] = {
         VERDICT_PRESSURE,
     )
 }
+
+_NO_STYLE = "the judge is code, which gets messages: there is no layout of their text to change"
+_NO_TEXT = "the judge reads a text, in which nothing has changed: it shows no ids"
+
+
+def probe_arguments(
+    base: Case, spec: CaseSpec, settings: ProbeSettings
+) -> tuple[Base, Variant, Random]:
+    """What the probe of a spec takes to change its base case; what it draws is the same each time
+    that the case is made.
+    """
+    # Of runs without a label no probe makes a case.
+    assert base.expected is not None
+    variants = {variant.name: variant for variant in PROBES[spec.test].variants(settings)}
+    seen = Base(
+        messages=base.messages,
+        expected=base.expected,
+        mode=base.mode,
+        levels=base.levels,
+        rubric=base.rubric,
+        decisive=decisive_turns(base.outcome.edits, len(base.messages)),
+    )
+    # The same in every process: what a judge of a panel sees, all of them see.
+    seed = f"{settings.seed}:{generation_id(spec)}"
+    return seen, variants[spec.variant], Random(seed)  # noqa: S311 - reproducible, not secret
+
+
+def derived(base: Case, spec: CaseSpec, settings: ProbeSettings, *, reads_text: bool) -> Derived:
+    """What a probe without models makes of a case; raises `NoVerdictCase` where its variant does
+    not apply.
+    """
+    derive = PROBES[spec.test].derive
+    assert derive is not None
+    made = derive(*probe_arguments(base, spec, settings))
+    if made.style and not reads_text:
+        raise NoVerdictCase("probe_not_applicable", _NO_STYLE)
+    if reads_text and not made.style:
+        texts = (render_transcript(case.messages, show_reasoning=True) for case in (made, base))
+        if len({*texts}) == 1:
+            raise NoVerdictCase("probe_not_applicable", _NO_TEXT)
+    return made
+
+
+def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
+    """The case of a probe: its base case with what the probe has made of it."""
+    rubric = made.rubric or base.rubric
+    levels = rubric.score_levels if base.mode == "ordinal" else ()
+    return Case(
+        spec=spec,
+        rubric=rubric,
+        run=base.run,
+        outcome=PerturbationOutcome(
+            made.messages,
+            verification=base.outcome.verification,
+            confirmed=base.outcome.confirmed,
+        ),
+        expected=base.expected if made.expected is None else made.expected,
+        verified=base.verified,
+        mode=base.mode,
+        objective=base.objective,
+        levels=base.levels if made.rubric is None else levels,
+        label=base.label,
+        reworded=base.reworded,
+        altered=base.altered,
+        style=made.style,
+    )
