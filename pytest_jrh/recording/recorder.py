@@ -153,14 +153,14 @@ def _connections_patched(router: _Router) -> Iterator[None]:
     The methods of their connections are wrapped, once for all threads. A request is held until its
     answer is read: then it is known whether it is recorded.
     """
-    from urllib3 import connection as urllib3
+    from vcr.stubs import urllib3_stubs as urllib3
 
     owners: list[Any] = [http.client.HTTPConnection]
     connecting: list[Any] = []
     # urllib3-future's connections are of another kind.
     if issubclass(urllib3.HTTPConnection, http.client.HTTPConnection):
         owners.append(urllib3.HTTPConnection)
-        connecting += [urllib3.HTTPConnection, urllib3.HTTPSConnection]
+        connecting += [urllib3.HTTPConnection, urllib3.VerifiedHTTPSConnection]
     with contextlib.ExitStack() as undo:
         for owner in owners:
             real_request, real_getresponse = owner.request, owner.getresponse
@@ -198,7 +198,7 @@ def _held(router: _Router, real_request: Callable[..., None]) -> Callable[..., N
 def _answered(
     router: _Router, real_request: Callable[..., None], real_getresponse: Callable[..., Any]
 ) -> Callable[..., Any]:
-    from vcr.stubs import VCRFakeSocket, VCRHTTPResponse, serialize_headers
+    from vcr.stubs import VCRFakeSocket, serialize_headers
 
     def getresponse(connection: Any) -> Any:
         held, url, kwargs = vars(connection).pop(_HELD, (None, "", {}))
@@ -207,7 +207,7 @@ def _answered(
         if isinstance(connection.sock, VCRFakeSocket):
             connection.sock = None
         if router.can_play_response_for(held):
-            return VCRHTTPResponse(router.play_response(held), held.uri)
+            return _response(connection, router.play_response(held), held.uri)
         with holding(router.own, None):
             real_request(connection, held.method, url, held.body, dict(held.headers), **kwargs)
             answer = real_getresponse(connection)
@@ -216,9 +216,20 @@ def _answered(
         headers = serialize_headers(answer)
         response = _decoded({"status": status, "headers": headers, "body": {"string": body}})
         router.append(held, response)
-        return VCRHTTPResponse(response, held.uri)
+        return _response(connection, response, held.uri)
 
     return getresponse
+
+
+def _response(connection: Any, response: dict[str, Any], uri: str) -> Any:
+    """An answer as the library of a connection reads it."""
+    from vcr.stubs import VCRHTTPResponse
+    from vcr.stubs.urllib3_stubs import HTTPConnection, HTTPHeaderDict
+
+    answer = VCRHTTPResponse(response, uri)
+    if isinstance(connection, HTTPConnection):
+        answer.headers = HTTPHeaderDict(answer.getheaders())
+    return answer
 
 
 def _late(router: _Router, real_connect: Callable[[Any], None]) -> Callable[[Any], None]:
