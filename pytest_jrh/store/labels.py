@@ -4,7 +4,6 @@ suite's labels rest on: models, people, programs.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -13,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from pytest_jrh.core.documents import listed, misfit, read_text
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.core.files import append_line, atomic_write, encoded
+from pytest_jrh.core.documents import listed, misfit
+from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import append_line, atomic_write, encoded, lines_of
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.sources.tables import NoLabelError, label_value, read_objects
+from pytest_jrh.sources.tables import NoLabelError, label_value
 from pytest_jrh.stats.panels import made_case_id
 
 if TYPE_CHECKING:
@@ -26,11 +25,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, Label, LabelKey, Rubric
+    from pytest_jrh.core.model import Case, CaseResult, Label, LabelKey
     from pytest_jrh.judges.judge import SuiteJudge
 
 
 CANNOT_TELL = "cannot tell"
+_RESTORE = "restore the line from git, or delete it"
 RUN_LABELS = "run_labels.jsonl"
 """Beside the labels: those of natural runs, in the form that `labels: {path: ...}` reads."""
 _MERGED_BY_LINE = f"labels.jsonl merge=union\n{RUN_LABELS} merge=union\n"
@@ -83,42 +83,57 @@ def labels_path(output_dir: Path) -> Path:
 
 def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
     """The labels of people about a suite's cases, in the order of their files, without those that
-    they took back.
+    they took back; what a killed process left of a line is none.
 
-    Raises `InputError` with file and line for each line that is none.
+    Raises `InputError` with file and line for the first that is none.
     """
-    scores = _scores(suite.rubrics) if suite.mode == "ordinal" else ()
-    labels: dict[int, PersonLabel] = {}
-    numbers_by_person: dict[tuple[str, str], list[int]] = {}
-    counter = itertools.count()
-    problems: list[Problem] = []
-    for path in _files(suite):
-        if path.exists():
-            file = str(path)
-            text = _without_torn_line(storable(read_text(path, file))[0])
-            for line, value in read_objects(text, file, problems):
-                label = _label(value, Problem("", file, line), problems, scores)
-                if label is None:
-                    if len(problems) >= MOST_PROBLEMS:
-                        break
-                    continue
-                person = (label.case_digest, label.reviewer)
-                numbers = numbers_by_person.setdefault(person, [])
-                while label.withdrawn and numbers:
-                    del labels[numbers.pop()]
-                numbers.append(next(counter))
-                labels[numbers[-1]] = label
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
-    return tuple(labels.values())
-
-
-def _files(suite: Suite) -> list[Path]:
-    """Where the labels of people about the suite's cases may be, in the order of reading."""
     paths = [labels_path(test.output_dir) for test in suite.tests]
     if suite.blind_labels is not None:
         paths.insert(0, suite.blind_labels)
-    return list(dict.fromkeys(paths))
+    scores: set[int] = set()
+    if suite.mode == "ordinal":
+        for rubric in suite.rubrics:
+            scores.update(rubric.scores)
+    labels: list[PersonLabel] = []
+    for path in dict.fromkeys(paths):
+        for line in lines_of(path):
+            try:
+                label = _label(line.data, sorted(scores))
+            except ValidationError as error:
+                if not line.is_ended:
+                    break
+                problem = misfit(error, "no label of a person", str(path), line.number, _RESTORE)
+                raise InputError(problem) from None
+            except NoLabelError as error:
+                message = f"{error}, or {CANNOT_TELL}"
+                raise InputError(Problem(message, str(path), line.number, "label")) from None
+            if label.withdrawn:
+                person = (label.case_digest, label.reviewer)
+                labels = [
+                    earlier
+                    for earlier in labels
+                    if (earlier.case_digest, earlier.reviewer) != person
+                ]
+            labels.append(label)
+    return tuple(labels)
+
+
+def _label(line: bytes, scores: Sequence[int]) -> PersonLabel:
+    values = _Line.model_validate_json(line)
+    return PersonLabel(
+        values.case_digest,
+        values.reviewer,
+        _score(values.label, scores),
+        values.blind,
+        _score(values.expected, scores),
+        values.verification,
+        values.note or "",
+        values.withdrawn,
+    )
+
+
+def _score(label: int | str | None, scores: Sequence[int]) -> int | None:
+    return None if label in (None, CANNOT_TELL) else label_value(label, scores)
 
 
 def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
@@ -145,57 +160,6 @@ def _last_blind(people: Iterable[PersonLabel]) -> dict[str, dict[str, int | None
             by_reviewer = by_case.setdefault(person_label.case_digest, {})
             by_reviewer[person_label.reviewer] = person_label.label
     return by_case
-
-
-def _scores(rubrics: Sequence[Rubric]) -> tuple[int, ...]:
-    scores: set[int] = set()
-    for rubric in rubrics:
-        scores.update(rubric.scores)
-    return tuple(sorted(scores))
-
-
-def _label(
-    value: Mapping[str, Any], place: Problem, problems: list[Problem], scores: Sequence[int]
-) -> PersonLabel | None:
-    """One line; None, with the problems at its place, where it is no label."""
-    before = len(problems)
-    try:
-        line = _Line.model_validate(value)
-    except ValidationError as error:
-        hint = "restore the line from git, or delete it"
-        problems.append(misfit(error, "no label of a person", place.file, place.line, hint))
-        return None
-    label = _value(line.label, replace(place, key="label"), problems, scores)
-    expected = _value(line.expected, replace(place, key="expected"), problems, scores)
-    if len(problems) > before:
-        return None
-    return PersonLabel(
-        line.case_digest,
-        line.reviewer,
-        label,
-        line.blind,
-        expected,
-        line.verification,
-        line.note or "",
-        line.withdrawn,
-    )
-
-
-def _without_torn_line(text: str) -> str:
-    """The text without a last line that a killed process began and did not end."""
-    last = text.rpartition("\n")[2]
-    is_torn = last.startswith("{") and not last.rstrip().endswith("}")
-    return text.removesuffix(last) if is_torn else text
-
-
-def _value(raw: Any, place: Problem, problems: list[Problem], scores: Sequence[int]) -> int | None:
-    if raw is None or raw == CANNOT_TELL:
-        return None
-    try:
-        return label_value(raw, scores)
-    except NoLabelError as error:
-        problems.append(replace(place, message=f"{error}, or {CANNOT_TELL}"))
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +202,7 @@ class LabelBook:
                 self._folders[suite.name, test.name] = test.output_dir
         for folder in dict.fromkeys(self._folders.values()):
             # What cannot be read is said before anybody labels.
-            _read_run_rows(_run_labels_path(folder))
+            _run_rows(_run_labels_path(folder))
         for label in people:
             self._count(label)
 
@@ -283,8 +247,9 @@ class LabelBook:
     def _write_run_label(self, folder: Path, case: Case, label: PersonLabel) -> None:
         """Bring the file of natural runs' labels up to date: with the blind one, or none."""
         path = _run_labels_path(folder)
-        rows = _read_run_rows(path)
         key = (case.spec.run_id, case.spec.epoch, case.spec.rubric_id, label.reviewer)
+        rows = _run_rows(path)
+        # With what people added to it.
         row = rows.pop(key, dict(zip(_RUN_KEYS, key, strict=True)))
         latest = self._labels[label.case_digest][label.reviewer]
         if latest.is_blind and latest.blind is not None:
@@ -315,28 +280,20 @@ def _run_labels_path(folder: Path) -> Path:
     return labels_path(folder).with_name(RUN_LABELS)
 
 
-def _read_run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """The lines of a file with labels of natural runs, with what people added to them.
+def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The lines of a file with labels of natural runs, by run, rubric and annotator.
 
-    Raises `InputError` for lines that are none: they would be lost.
+    Raises `InputError` for the first that is none: it would be lost.
     """
-    if not path.exists():
-        return {}
-    file = str(path)
-    problems: list[Problem] = []
     rows = {}
-    for line, row in read_objects(storable(read_text(path, file))[0], file, problems):
-        key = tuple(row.get(name) for name in _RUN_KEYS)
-        if all(isinstance(value, str | int) for value in key):
-            rows[key] = row
-        else:
-            problems.append(Problem(f"must have {listed(_RUN_KEYS)}", file, line))
-    if problems:
-        raise InputError(problems)
+    for line in lines_of(path):
+        try:
+            row = json.loads(line.data)
+            rows[tuple(row[name] for name in _RUN_KEYS)] = row
+        except (ValueError, TypeError, KeyError):
+            message = f"must be a JSON object with {listed(_RUN_KEYS)}"
+            raise InputError(Problem(message, str(path), line.number, hint=_RESTORE)) from None
     return rows
-
-
-_STEM = re.compile(r"[a-z]*", re.ASCII)
 
 
 class Kinship(NamedTuple):
@@ -415,32 +372,23 @@ def is_same(model: str, verifier: str) -> bool:
     """Whether two names are of one model, whoever serves it: `azure/gpt-4.1` and
     `openai/gpt-4.1`.
     """
-    return _name(model) == _name(verifier)
+    return _parts(model)[1] == _parts(verifier)[1]
 
 
 def are_kin(model: str, verifier: str) -> bool:
     """Whether two models are one, or of one family: the same provider, and the same letters at the
     beginning of the name, as in `openai/gpt-4.1` and `openai/gpt-4o-mini`.
     """
-    if is_same(model, verifier):
+    provider, name, family = _parts(model)
+    other_provider, other_name, other_family = _parts(verifier)
+    if name == other_name:
         return True
-    if not _stem(model) or _stem(model) != _stem(verifier):
-        return False
     # A name without a provider is one that litellm knows it from.
-    provider, verifier_provider = provider_of(model), provider_of(verifier)
-    return not provider or not verifier_provider or provider == verifier_provider
+    is_provider_same = not provider or not other_provider or provider == other_provider
+    return bool(family) and family == other_family and is_provider_same
 
 
-def _name(model: str) -> str:
-    return model.rpartition("/")[2].casefold()
-
-
-def _stem(model: str) -> str:
-    match = _STEM.match(_name(model))
-    assert match is not None
-    return match[0]
-
-
-def provider_of(model: str) -> str:
-    """Who serves a model, as its name says it; empty where it does not."""
-    return model.rpartition("/")[0].casefold()
+def _parts(model: str) -> tuple[str, str, str]:
+    """Who serves a model, what it is called, and the letters that this begins with."""
+    provider, _, name = model.casefold().rpartition("/")
+    return provider, name, re.split("[^a-z]", name, maxsplit=1)[0]

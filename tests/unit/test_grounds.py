@@ -302,8 +302,8 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
         ({**GOOD, "lable": 1}, "lable: extra inputs are not permitted"),
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
         ({**GOOD, "verification": "no"}, "verification: input should be 'confirmed' or 'rejected'"),
-        ("[1]", "got a list; must be a JSON object"),
-        ("{", "is not valid JSON"),
+        ("[1]", "input should be an object"),
+        ("{", "invalid JSON"),
     ],
 )
 def test_a_line_that_is_no_label_is_named(tmp_path: Path, line: object, said: str) -> None:
