@@ -31,7 +31,16 @@ from pytest_jrh.llm.calls import Stage
 from pytest_jrh.llm.prompts import built_in, load_template, override_path
 from pytest_jrh.store.labels import grounds_of, read_people
 from pytest_jrh.store.outputs import has_decisions
-from pytest_jrh.store.reuse import SuiteCases, made_before, misfits, rejected_results, without_cases
+from pytest_jrh.store.reuse import (
+    SuiteCases,
+    case_of,
+    clustered,
+    made_before,
+    misfit_of,
+    rejected_results,
+    specs_of,
+    without_cases,
+)
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -65,7 +74,6 @@ if TYPE_CHECKING:
     from pytest_jrh.judges.judge import SuiteJudge
     from pytest_jrh.sources.source import Source
     from pytest_jrh.store.labels import Grounds, PersonLabel
-    from pytest_jrh.store.reuse import MadeCases
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +242,7 @@ class ReadySuite:
     pipelines: Mapping[TestName, Pipeline]
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
-    made: Mapping[str, MadeCases] = field(default_factory=dict)
+    made: Mapping[str, RecordIndex] = field(default_factory=dict)
     labels: Mapping[LabelKey, Label] = field(default_factory=dict)
     people: tuple[PersonLabel, ...] = ()
     recorded: Recorded | None = None
@@ -303,7 +311,7 @@ class ReadySuite:
     def specs(self) -> Iterator[CaseSpec]:
         """Every case of the suite, in collection order."""
         if self.suite.frozen is not None:
-            return next(iter(self.made.values())).specs(self.suite, self.recorded)
+            return specs_of(self.frozen_cases, self.suite, self.recorded)
         return expand(self.suite, self.runs, self.labels, self.recorded)
 
     def specs_with_recordings(self) -> Iterator[CaseSpec]:
@@ -313,7 +321,7 @@ class ReadySuite:
         yield from self.specs()
         if self.suite.frozen is None:
             for made in self.made.values():
-                yield from made.specs(self.suite, self.recorded)
+                yield from specs_of(made, self.suite, self.recorded)
 
     @cached_property
     def subset(self) -> frozenset[str] | None:
@@ -364,7 +372,7 @@ class ReadySuite:
     @property
     def frozen_cases(self) -> RecordIndex:
         """Where the cases of a frozen suite lie."""
-        return RecordIndex(next(iter(self.made.values())).entries)
+        return next(iter(self.made.values()))
 
     def made_before(self, spec: CaseSpec) -> Case | None:
         """The case as it is on disk, if it is; raises `InputError` where it cannot be used."""
@@ -375,7 +383,7 @@ class ReadySuite:
         if index is None:
             return None
         frozen = self.suite.frozen is not None
-        return index.case(spec, self.rubric(spec.rubric_id), rewording=frozen)
+        return case_of(index, spec, self.rubric(spec.rubric_id), rewording=frozen)
 
     @cached_property
     def grounds(self) -> Grounds:
@@ -445,7 +453,7 @@ def make_ready(
     problems: list[Problem] = []
     judges, notices = _judges(suite, judge, problems, records=records(suite))
     suite = replace(suite, notices=(*suite.notices, *notices))
-    made_by_test: dict[str, MadeCases] = {}
+    made_by_test: dict[str, RecordIndex] = {}
     with collecting(problems):
         made_by_test = made_before(suite)
     ready = _with_pipelines(ReadySuite(suite, None, {}, judges, (), made_by_test), problems)
@@ -459,8 +467,8 @@ def make_ready(
         if suite.labels and ready.source is not None:
             ready = _with_labels(ready, ready.source, places)
     if suite.frozen is not None and not problems:
-        ready, misfits = _with_frozen(ready, suite.frozen)
-        problems += misfits
+        ready, frozen_problems = _with_frozen(ready, suite.frozen)
+        problems += frozen_problems
     if suite.config.cases.cluster and not problems:
         with collecting(problems):
             ready = _with_clusters(ready, suite.config.cases.cluster)
@@ -549,8 +557,9 @@ def _refused_import(judge: SuiteJudge, tried: Iterable[str]) -> str:
 
 def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Problem]]:
     """Check a frozen file against the suite; the suite's notices name what is not in it."""
-    suite, [cases, *_] = ready.suite, ready.made.values()
-    problems = misfits(suite, cases.entries.values())
+    suite, cases = ready.suite, ready.frozen_cases
+    misfit = misfit_of(suite, cases.entries.values())
+    problems = [] if misfit is None else [misfit]
     if not problems and next(ready.specs(), None) is None:
         other_suites = sorted({entry.spec.suite for entry in cases.entries.values()} - {suite.name})
         hint = None
@@ -564,9 +573,9 @@ def _with_frozen(ready: ReadySuite, path: Path) -> tuple[ReadySuite, list[Proble
             Problem(f"this file holds no case of the suite {suite.name!r}", str(path), hint=hint)
         ]
     notices = list(without_cases(suite, path, cases.entries.values()))
-    if cases.foreign:
-        was, no_case = ("was", "is no case") if cases.foreign == 1 else ("were", "are no cases")
-        lines = f"{counted(cases.foreign, 'line')} without `format` and `case_id`"
+    if foreign := len(cases.foreign):
+        was, no_case = ("was", "is no case") if foreign == 1 else ("were", "are no cases")
+        lines = f"{counted(foreign, 'line')} without `format` and `case_id`"
         notices.append(f"{path.name}: {lines} {was} not written by pytest-jrh, and {no_case}.")
     labels = {
         (entry.spec.rubric_id, entry.spec.run_id, entry.spec.epoch): entry.label
@@ -593,7 +602,7 @@ def _with_clusters(ready: ReadySuite, cluster_key: str) -> ReadySuite:
 
     suite = ready.suite
     if suite.frozen is not None:
-        cases = next(iter(ready.made.values())).clustered(suite.name, cluster_key)
+        cases = clustered(ready.frozen_cases, suite.name, cluster_key)
         ready = replace(ready, made=dict.fromkeys(ready.made, cases))
     runs = {(spec.run_id, spec.epoch): spec.cluster for spec in ready.specs()}
     if suite.frozen is None:

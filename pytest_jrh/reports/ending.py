@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
+    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
@@ -254,27 +254,20 @@ def _with_earlier(
     outputs: Outputs,
 ) -> list[Item]:
     """Add earlier results of cases that did not run, in the suite's order."""
-    folders = {test.name: test.output_dir for test in suite.tests}
     items_by_case = {case_id(item.spec): item for item in items}
     ran = {}
     for case, item in items_by_case.items():
         if item.result is not None:
             ran[case] = item.result
-    with contextlib.ExitStack() as stack:
-        readers = assembled.readers(stack)
-
-        def made_case(spec: CaseSpec) -> Case | None:
-            return readers[folders[spec.test]](generation_id(spec))
-
-        earlier: Mapping[str, CaseResult] = {}
-        try:
-            earlier, notes = earlier_results(suite, cases, ran, made_case)
-            outputs.problems += notes
-        except OSError as error:
-            outputs.problem(
-                "The results of earlier sessions cannot be used, and could not be moved aside: "
-                f"{cause(error)}."
-            )
+    earlier: Mapping[str, CaseResult] = {}
+    try:
+        earlier, notes = earlier_results(suite, cases, ran, assembled.read)
+        outputs.problems += notes
+    except OSError as error:
+        outputs.problem(
+            "The results of earlier sessions cannot be used, and could not be moved aside: "
+            f"{cause(error)}."
+        )
     merged = dict(items_by_case)
     for case, result in earlier.items():
         spec = cases.specs[case]

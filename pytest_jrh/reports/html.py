@@ -342,14 +342,14 @@ def write_html(
     who_said = WhoSaid(session)
 
     texts = SearchTexts(len(listed.results))
-    with replacing(path) as file, session.records.reading() as read:
+    with replacing(path) as file:
         file.write(encoded(head))
         for key, results in groups.items():
             block = _block(
                 blocks[key],
                 results,
                 session,
-                read,
+                session.records.read,
                 who_said=who_said,
                 texts=texts,
                 room=room,

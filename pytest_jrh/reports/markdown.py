@@ -240,12 +240,11 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])
     write_blocks(page, doubt_blocks(session))
-    with session.records.reading() as read:
-        case_blocks = CaseBlocks(page, session, read)
-        case_blocks.worst()
-        write_blocks(page, next_blocks(session))
-        write_blocks(page, _folds(session))
-        case_blocks.others()
+    case_blocks = CaseBlocks(page, session, session.records.read)
+    case_blocks.worst()
+    write_blocks(page, next_blocks(session))
+    write_blocks(page, _folds(session))
+    case_blocks.others()
     return page.text()
 
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.outputs import Outputs
-    from pytest_jrh.store.spools import ReadCase, RecordIndex
+    from pytest_jrh.store.spools import RecordIndex
     from pytest_jrh.store.tables import Columns, TableRow
 
 
@@ -267,26 +267,24 @@ def _write_tables(
     synthetic: list[TableRow] = []
     tables = _result_tables(suite, results)
     rows: dict[tuple[str, str], list[TableRow]] = {key: [] for key in tables}
-    with contextlib.ExitStack() as stack:
-        readers = assembled.readers(stack)
-        for made_id, case_items in by_case.items():
-            spec = case_items[0].spec
-            folder = folders[spec.test]
-            case = _read(made_id, case_items, readers[folder], assembled, outputs)
-            of_case = [item.result for item in case_items if item.result is not None]
-            transcript = None
-            if case is not None:
-                transcript = render_transcript(case.messages)
-                is_altered = any(result.extra.altered for result in of_case)
-                made = replace(case, verified=False) if is_altered else case
-                row = synthetic_row(made, temperature=temperature, transcript=transcript)
-                synthetic.append(outputs.redactor.value(row))
-                unwritten += _write_bundle(case, case_items, folder, outputs)
-            for result in of_case:
-                rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
-                if (spec.test, result.judge) in rows:
-                    row = result_row(result, case, transcript=transcript, rubric=rubric)
-                    rows[spec.test, result.judge].append(outputs.redactor.value(row))
+    for made_id, case_items in by_case.items():
+        spec = case_items[0].spec
+        folder = folders[spec.test]
+        case = _read(made_id, case_items, assembled, outputs)
+        of_case = [item.result for item in case_items if item.result is not None]
+        transcript = None
+        if case is not None:
+            transcript = render_transcript(case.messages)
+            is_altered = any(result.extra.altered for result in of_case)
+            made = replace(case, verified=False) if is_altered else case
+            row = synthetic_row(made, temperature=temperature, transcript=transcript)
+            synthetic.append(outputs.redactor.value(row))
+            unwritten += _write_bundle(case, case_items, folder, outputs)
+        for result in of_case:
+            rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
+            if (spec.test, result.judge) in rows:
+                row = result_row(result, case, transcript=transcript, rubric=rubric)
+                rows[spec.test, result.judge].append(outputs.redactor.value(row))
     path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
     outputs.write(path, table_bytes(path.suffix, SYNTHETIC_COLUMNS, synthetic))
     for key, (path, columns) in tables.items():
@@ -320,7 +318,6 @@ def _result_tables(
 def _read(
     made_id: str,
     items: Sequence[Item],
-    read: ReadCase,
     assembled: Assembler,
     outputs: Outputs,
 ) -> Case | None:
@@ -328,7 +325,7 @@ def _read(
     if not assembled.is_of_run(made_id, items):
         return None
     try:
-        case = read(made_id)
+        case = assembled.read(items[0].spec)
     except OSError as error:
         outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
         return None

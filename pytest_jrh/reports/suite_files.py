@@ -4,12 +4,11 @@ alone: put together with those that are there, one JSONL for each folder.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.model import MADE, CaseResult, CaseSpec
 from pytest_jrh.core.text import counted
 from pytest_jrh.store.outputs import Outputs, cause
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case
     from pytest_jrh.store.reuse import SuiteCases
-    from pytest_jrh.store.spools import ReadCase
 
 
 class Item(NamedTuple):
@@ -82,12 +81,9 @@ class Assembler:
         for folder, folder_items in by_folder.items():
             self.indexes[folder] = self._folder(folder, spools, folder_items)
 
-    def readers(self, stack: contextlib.ExitStack) -> dict[Path, ReadCase]:
-        """What reads the cases of each folder, until the stack is closed."""
-        readers = {}
-        for folder, index in self.indexes.items():
-            readers[folder] = stack.enter_context(index.reading())
-        return readers
+    def read(self, spec: CaseSpec) -> Case | None:
+        """Read the case of a spec as its record has it; None where there is none."""
+        return self.indexes[self._folders[spec.test]].read(generation_id(spec))
 
     def is_of_run(self, made_id: str, items: Sequence[Item]) -> bool:
         """Whether a record of the case is that of this run: an older one that this run failed to

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.probes import with_probes
@@ -30,120 +30,93 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import SuiteTest
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCases:
-    """The made cases of a JSONL file, by generation id: places in the file, never the cases.
+def case_of(
+    index: RecordIndex, spec: CaseSpec, rubric: Rubric, *, rewording: bool = False
+) -> Case | None:
+    """Read the case of a spec, or None where there is none.
 
-    `foreign` counts the lines that are not ours.
+    With `rewording`, one that was made for another text of the rubric is taken under the present
+    one, and says so. Raises `InputError` where the record cannot be used, or was made for other
+    instructions or scores than the rubric has now.
     """
-
-    path: Path
-    entries: Mapping[str, RecordEntry]
-    foreign: int = 0
-
-    @classmethod
-    def load(cls, path: Path) -> MadeCases:
-        """Index a JSONL file; a missing one holds no cases.
-
-        Raises `InputError` for a line that cannot be used.
-        """
-        index = read_jsonl(path)
-        return cls(path, index.entries, len(index.foreign))
-
-    def clustered(self, suite: str, cluster_key: str) -> MadeCases:
-        """The same cases, those of a suite with the clusters that their runs' metadata names.
-
-        Raises `InputError` where none of them has the field.
-        """
-        # With it comes the room of logs, which few suites need that are read from here.
-        from pytest_jrh.sources.source import clusters_by
-
-        entries = dict(self.entries)
-        of_suite = [case for case, entry in entries.items() if entry.spec.suite == suite]
-        clusters = clusters_by(cluster_key, _metadata(entries[case] for case in of_suite))
-        for case in of_suite:
-            spec = entries[case].spec
-            placed = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
-            entries[case] = entries[case]._replace(spec=placed)
-        return replace(self, entries=entries)
-
-    def case(self, spec: CaseSpec, rubric: Rubric, *, rewording: bool = False) -> Case | None:
-        """Read the case of a spec, or None where there is none.
-
-        With `rewording`, one that was made for another text of the rubric is taken under the
-        present one, and says so. Raises `InputError` where the record cannot be used, or was made
-        for other instructions or scores than the rubric has now.
-        """
-        entry = self.entries.get(generation_id(spec))
-        if entry is None:
-            return None
-        file, line = str(entry.place.path), entry.place.number
-        case = under(entry.case(), rubric, spec.judge)
-        if (case.rubric.file, case.rubric.line) != (rubric.file, rubric.line):
-            taken = reworded(case, rubric) if rewording else None
-            if taken is not None:
-                return taken
-            raise InputError(
-                Problem(
-                    f"the case was made for other instructions than rubric {rubric.id!r} has now",
-                    file,
-                    line,
-                    hint="Make it again from the log, or restore the rubric "
-                    f"({rubric.file}:{rubric.line}).",
-                )
-            )
+    entry = index.entries.get(generation_id(spec))
+    if entry is None:
+        return None
+    case = under(entry.case(), rubric, spec.judge)
+    if (case.rubric.file, case.rubric.line) == (rubric.file, rubric.line):
         return case
-
-    def specs(self, suite: Suite, recorded: Recorded | None = None) -> Iterator[CaseSpec]:
-        """Every case of the suite that the file holds, in the suite's order of tests and rubrics,
-        then file order, and those that probes derive of them, those first that were `recorded`.
-        """
-        return with_probes(suite, self._own(suite), recorded=recorded)
-
-    def _own(self, suite: Suite) -> Iterator[CaseSpec]:
-        by_rubric: dict[tuple[str, str], list[CaseSpec]] = {}
-        for entry in self.entries.values():
-            if entry.spec.suite == suite.name:
-                by_rubric.setdefault((entry.spec.test, entry.spec.rubric_id), []).append(entry.spec)
-        for test in suite.tests:
-            judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
-            for rubric in suite.rubrics:
-                for spec in by_rubric.get((test.name, rubric.id), ()):
-                    if spec.target_score in test.targets[rubric.id]:
-                        yield from (replace(spec, judge=judge) for judge in judges)
+    taken = reworded(case, rubric) if rewording else None
+    if taken is None:
+        message = f"the case was made for other instructions than rubric {rubric.id!r} has now"
+        hint = f"Make it again from the log, or restore the rubric ({rubric.file}:{rubric.line})."
+        raise InputError(Problem(message, str(entry.place.path), entry.place.number, hint=hint))
+    return taken
 
 
-def rejected_before(suite: Suite) -> dict[str, MadeCases]:
-    """By test the cases that the verifier rejected, as earlier sessions left them; those of a
-    frozen suite lie beside its file.
-
-    Raises `InputError` for a line that cannot be used.
+def specs_of(
+    index: RecordIndex, suite: Suite, recorded: Recorded | None = None
+) -> Iterator[CaseSpec]:
+    """Every case of the suite that a file holds, in the suite's order of tests and rubrics, then
+    file order, and those that probes derive of them, those first that were `recorded`.
     """
-    frozen = suite.frozen
-    files: dict[Path, MadeCases] = {}
-    rejected = {}
+    return with_probes(suite, _made_specs(index, suite), recorded=recorded)
+
+
+def _made_specs(index: RecordIndex, suite: Suite) -> Iterator[CaseSpec]:
+    by_rubric: dict[tuple[str, str], list[CaseSpec]] = {}
+    for entry in index.entries.values():
+        if entry.spec.suite == suite.name:
+            by_rubric.setdefault((entry.spec.test, entry.spec.rubric_id), []).append(entry.spec)
     for test in suite.tests:
-        folder = frozen.parent if frozen else test.output_dir
-        if folder not in files:
-            files[folder] = MadeCases.load(folder / REJECTED_FILE)
-        rejected[test.name] = files[folder]
-    return rejected
+        judges = [judge.name for judge in suite.judges] if test.evaluate else [None]
+        for rubric in suite.rubrics:
+            for spec in by_rubric.get((test.name, rubric.id), ()):
+                if spec.target_score in test.targets[rubric.id]:
+                    yield from (replace(spec, judge=judge) for judge in judges)
+
+
+def clustered(index: RecordIndex, suite: str, cluster_key: str) -> RecordIndex:
+    """The same cases, those of a suite with the clusters that their runs' metadata names.
+
+    Raises `InputError` where none of them has the field.
+    """
+    # With it comes the room of logs, which few suites need that are read from here.
+    from pytest_jrh.sources.source import clusters_by
+
+    of_suite = [case for case, entry in index.entries.items() if entry.spec.suite == suite]
+    first_of_run: dict[tuple[str, int], RecordEntry] = {}
+    for case in of_suite:
+        entry = index.entries[case]
+        first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
+    metadata = ((run, entry.case().run.metadata) for run, entry in first_of_run.items())
+    clusters = clusters_by(cluster_key, metadata)
+    entries = dict(index.entries)
+    for case in of_suite:
+        spec = entries[case].spec
+        placed = replace(spec, cluster=clusters[spec.run_id, spec.epoch])
+        entries[case] = entries[case]._replace(spec=placed)
+    return replace(index, entries=entries)
 
 
 def rejected_cases(suite: Suite) -> Iterator[Case]:
-    """The cases of `rejected_before` that are of the suite's tests and rubrics as they are now.
+    """The cases that the verifier rejected in earlier sessions, of the suite's tests and rubrics as
+    they are now; those of a frozen suite lie beside its file.
 
     Raises `InputError` for a record that cannot be used.
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
-    for test, rejected_index in rejected_before(suite).items():
-        for entry in rejected_index.entries.values():
+    folders: dict[Path, set[str]] = {}
+    for test in suite.tests:
+        folder = suite.frozen.parent if suite.frozen else test.output_dir
+        folders.setdefault(folder, set()).add(test.name)
+    for folder, tests in folders.items():
+        for entry in read_jsonl(folder / REJECTED_FILE).entries.values():
             spec = entry.spec
-            if (spec.suite, spec.test) == (suite.name, test) and spec.rubric_id in rubrics:
+            if spec.suite == suite.name and spec.test in tests and spec.rubric_id in rubrics:
                 yield under(entry.case(), rubrics[spec.rubric_id])
 
 
-def made_before(suite: Suite) -> dict[str, MadeCases]:
+def made_before(suite: Suite) -> dict[str, RecordIndex]:
     """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
     without `cases.renew` keeps.
 
@@ -153,34 +126,17 @@ def made_before(suite: Suite) -> dict[str, MadeCases]:
         return {}
     frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}
-    files = {path: MadeCases.load(path) for path in dict.fromkeys(paths.values())}
+    files = {path: read_jsonl(path) for path in dict.fromkeys(paths.values())}
     return {test: files[path] for test, path in paths.items()}
 
 
-def _metadata(
-    entries: Iterable[RecordEntry],
-) -> Iterator[tuple[tuple[str, int], Mapping[str, Any]]]:
-    """The metadata of each run, from its first record."""
-    first_of_run: dict[tuple[str, int], RecordEntry] = {}
-    for entry in entries:
-        first_of_run.setdefault((entry.spec.run_id, entry.spec.epoch), entry)
-    for run, entry in first_of_run.items():
-        yield run, entry.case().run.metadata
+def misfit_of(suite: Suite, entries: Iterable[RecordEntry]) -> Problem | None:
+    """The first case of the suite in a file that cannot be a case of the suite as it is now.
 
-
-_MOST_LINES = 10
-
-
-def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
-    """List the cases of the suite that are in the file and cannot be cases of the suite as it is
-    now.
-
-    Cases of the same mistake are one problem, placed at the first of them. Cases of other suites,
-    which may share the file, are no misfits.
+    Cases of other suites, which may share the file, are no misfits.
     """
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests: dict[str, SuiteTest] = {test.name: test for test in suite.tests}
-    by_mistake: dict[str, list[RecordEntry]] = {}
     for entry in entries:
         spec = entry.spec
         test = tests.get(spec.test)
@@ -194,8 +150,9 @@ def misfits(suite: Suite, entries: Iterable[RecordEntry]) -> list[Problem]:
         if rubric is not None:
             mistake = _mistake(suite, entry, test, rubric)
         if mistake:
-            by_mistake.setdefault(mistake, []).append(entry)
-    return [_problem(mistake, misplaced) for mistake, misplaced in by_mistake.items()]
+            message = f"this case cannot be used: {mistake}"
+            return Problem(message, str(entry.place.path), entry.place.number)
+    return None
 
 
 def without_cases(suite: Suite, path: Path, entries: Iterable[RecordEntry]) -> tuple[str, ...]:
@@ -230,13 +187,6 @@ def _mistake(suite: Suite, entry: RecordEntry, test: SuiteTest, rubric: Rubric) 
         return f"target_score is {target_score}; {test.name} has the highest score alone, {highest}"
     # On the scale, and not among the targets: left out by `cases.scores`.
     return None
-
-
-def _problem(mistake: str, entries: list[RecordEntry]) -> Problem:
-    lines = [entry.place.number for entry in entries]
-    where = f" (lines {listed(map(str, lines), _MOST_LINES)})" if len(lines) > 1 else ""
-    message = f"{counted(len(lines), 'case')}{where} cannot be used: {mistake}"
-    return Problem(message, str(entries[0].place.path), lines[0])
 
 
 def rejected_results(suite: Suite) -> tuple[CaseResult, ...]:

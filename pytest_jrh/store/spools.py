@@ -10,10 +10,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, lines_of, replacing
@@ -69,13 +69,13 @@ class RecordEntry(NamedTuple):
             record.rejected is not None,
         )
 
+    def line(self) -> bytes:
+        """The record itself; raises `OSError`."""
+        return _bytes_at(self.place)
+
     def case(self) -> Case:
-        """Read the case from its place; raises `InputError` where it cannot be used, and
-        `OSError`.
-        """
-        with self.place.path.open("rb") as file:
-            line = _bytes_at(file, self.place)
-        return read_case(line, file=str(self.place.path), number=self.place.number)
+        """Read the case; raises `InputError` where it cannot be used, and `OSError`."""
+        return read_case(self.line(), file=str(self.place.path), number=self.place.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,42 +93,18 @@ class RecordIndex:
             entries.update(index.entries)
         return cls(entries)
 
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[ReadCase]:
-        """Give a function that reads a case by its id as its record has it; None where there is
-        none.
-        """
-        with _OpenFiles() as files:
-
-            def read(case_id: str) -> Case | None:
-                entry = self.entries.get(case_id)
-                if entry is None:
-                    return None
-                return stored_case(
-                    files.line(entry.place), file=str(entry.place.path), number=entry.place.number
-                )
-
-            yield read
+    def read(self, case_id: str) -> Case | None:
+        """Read a case as its record has it; None where there is none."""
+        entry = self.entries.get(case_id)
+        if entry is None:
+            return None
+        return stored_case(entry.line(), file=str(entry.place.path), number=entry.place.number)
 
 
-class _OpenFiles(contextlib.ExitStack):
-    """Files that lines are read from in any order, each opened once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._files: dict[Path, IO[bytes]] = {}
-
-    def line(self, line_place: LinePlace) -> bytes:
-        """The bytes of a line."""
-        file = self._files.get(line_place.path)
-        if file is None:
-            file = self._files[line_place.path] = self.enter_context(line_place.path.open("rb"))
-        return _bytes_at(file, line_place)
-
-
-def _bytes_at(file: IO[bytes], line_place: LinePlace) -> bytes:
-    file.seek(line_place.offset)
-    return file.read(line_place.length)
+def _bytes_at(line_place: LinePlace) -> bytes:
+    with line_place.path.open("rb") as file:
+        file.seek(line_place.offset)
+        return file.read(line_place.length)
 
 
 class Spool(LineFile):
@@ -229,11 +205,11 @@ def write_jsonl(target: Path, index: RecordIndex) -> RecordIndex:
         return index
     entries: dict[str, RecordEntry] = {}
     foreign: list[LinePlace] = []
-    with _OpenFiles() as files, replacing(target) as out:
+    with replacing(target) as out:
 
         def copied(line_place: LinePlace) -> LinePlace:
             offset = out.tell()
-            out.write(files.line(line_place) + b"\n")
+            out.write(_bytes_at(line_place) + b"\n")
             return line_place._replace(path=target, offset=offset)
 
         for line_place in index.foreign:

@@ -100,7 +100,7 @@ MISTAKES: list[tuple[Callable[[SuiteFiles], None], list[str]]] = [
     ),
     (
         freeze_cases_of_a_renamed_rubric,
-        ['cases.jsonl:1: 1 case cannot be used: made for the rubric "rubric-old",*'],
+        ['cases.jsonl:1: this case cannot be used: made for the rubric "rubric-old",*'],
     ),
 ]
 

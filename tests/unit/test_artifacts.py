@@ -184,8 +184,7 @@ def test_records_of_the_session_are_handed_on_to_reports(tmp_path: Path) -> None
     suite = rand_suite(tmp_path, write_jsonl=False)
     done = write(suite)
     assert list(done.records.entries) == [generation_id(A), generation_id(P)]
-    with done.records.reading() as read:
-        case = read(generation_id(A))
+    case = done.records.read(generation_id(A))
     assert case is not None
     assert case.run.run_id == "a"
 

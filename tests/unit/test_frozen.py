@@ -235,7 +235,7 @@ def test_cases_of_a_renamed_rubric_are_named(suite: SuiteFiles) -> None:
     with pytest.raises(InputError) as refused:
         ready(suite, *WHOLE)
     assert str(refused.value).splitlines() == [
-        'cases.jsonl:2: 2 cases (lines 2, 4) cannot be used: made for the rubric "rubric-2", '
+        'cases.jsonl:2: this case cannot be used: made for the rubric "rubric-2", '
         "which is not in the rubric file; its ids are rubric-1, rubric-two",
     ]
 

@@ -357,8 +357,7 @@ def test_overwrite_replaces_selected_cases_and_drops_those_that_are_none_any_mor
     selected = frozenset({names["a"], names["b"], names["c"]})
     index = assemble_jsonl(target, again, selected=selected, dropped=frozenset({names["b"]}))
     assert ids(target) == [names["a"], names["c"], names["d"]]
-    with index.reading() as read:
-        cases = {run: read(name) for run, name in names.items()}
+    cases = {run: index.read(name) for run, name in names.items()}
     assert cases["b"] is None
     texts = {run: case.messages[-1]["content"] for run, case in cases.items() if case}
     assert texts["a"] == "new"
