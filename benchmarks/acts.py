@@ -28,7 +28,7 @@ from pytest_jrh import load_cases
 from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import Message
 from pytest_jrh.sources import load_inspect_eval_runs
-from pytest_jrh.sources.conversations import read_messages
+from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.store.ledger import read_ledger
 from tests.support.accepted import refusal
 from tests.support.model_server import ModelServer, Request

@@ -36,8 +36,7 @@ from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.prompts import built_in_name
-from pytest_jrh.sources import files_in, is_conversations, open_sources
-from pytest_jrh.sources.json_items import guessed_format
+from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.label_files import LabelRow, read_rows
 from pytest_jrh.sources.source import Source, refused
 from pytest_jrh.sources.tables import WORDS, whole_number
@@ -209,16 +208,9 @@ def look_at(log: Path) -> FoundRuns:
     with open_sources((log,), input_format=input_format) as source:
         summaries = source.summaries()
         notices = source.notices()
-        about = (_about_forms(source), *_about_fields(source))
+        about = (f"Its form: {source.form_name}.", *_about_fields(source))
     usable = sum(summary.skip is None for summary in summaries)
     return FoundRuns(files, len(summaries), usable, input_format, notices, about)
-
-
-def _about_forms(source: Source) -> str:
-    forms = source.forms()
-    if forms.total() == 1:
-        return f"Its form: {next(iter(forms))}."
-    return f"Its forms: {listed(f'{form} ({count})' for form, count in forms.items())}."
 
 
 def _about_fields(source: Source) -> Iterator[str]:

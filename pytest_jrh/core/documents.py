@@ -24,7 +24,7 @@ from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from pydantic import ValidationError
@@ -295,6 +295,15 @@ class DamagedError(ValueError):
         self.hint = hint
         self.path = path
         self.line = line
+
+
+@contextlib.contextmanager
+def inside(*path: str | int) -> Iterator[None]:
+    """Put the path of a part before that of the damage that is found in it."""
+    try:
+        yield
+    except DamagedError as error:
+        raise DamagedError(str(error), error.hint, (*path, *error.path), error.line) from None
 
 
 def parsed(data: bytes | str) -> Any:

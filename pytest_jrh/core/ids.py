@@ -104,19 +104,6 @@ def cassette_path(cassette_dir: Path, spec: CaseSpec, *, judging: bool) -> Path:
     return cassette_dir / f"{spec.test}/{file_part(spec.rubric_id)}/{name}"
 
 
-def recorded_runs(cassette_dir: Path) -> Callable[[str], bool]:
-    """Whether any case of a run, by its id, has a cassette; the folder is looked at when that is
-    first asked.
-    """
-
-    @cache
-    def parts() -> frozenset[str]:
-        names = (_CASSETTE_NAME.fullmatch(path.name) for path in cassette_dir.glob("*/*/*.yaml"))
-        return frozenset(name[1] for name in names if name)
-
-    return lambda run_id: file_part(run_id) in parts()
-
-
 @dataclass(frozen=True)
 class Recorded:
     """The runs that any case was recorded of, and by probe's case the variants that were."""

@@ -314,8 +314,6 @@ class RunSummary:
     cluster: str | None = None
     """What it shares with other runs, such as a task with many trials; None: its id, whose epochs
     belong together."""
-    former_id: str | None = None
-    """The id that earlier versions gave it; labels may have that one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from pytest_jrh.config.probes import evenly, expand
 from pytest_jrh.core.documents import KeyPath, dotted, listed, printable, read_document
 from pytest_jrh.core.errors import InputError, Problem, Unscored, collecting
 from pytest_jrh.core.files import absolute
-from pytest_jrh.core.ids import Recorded, case_id, generation_id, recorded_runs
+from pytest_jrh.core.ids import Recorded, case_id, generation_id
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER, SUMMARY, VERIFIER
 from pytest_jrh.core.text import counted, nearest_hint, one_line
@@ -625,7 +625,6 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     with collecting(problems):
         source = open_sources(
             suite.source.paths,
-            recorded_runs(suite.cassette_dir),
             max_sample_mb=suite.config.suite.max_sample_mb,
             input_format=suite.config.suite.format,
         )

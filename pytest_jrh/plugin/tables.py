@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_jrh.cases.probes.probe import Probe
     from pytest_jrh.judges.judge import JudgeKind
     from pytest_jrh.reports.report import Report
-    from pytest_jrh.sources.source import Source
+    from pytest_jrh.sources.source import Form
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Tables:
     of a probe, must not be in use.
     """
 
-    sources: list[type[Source]] = field(default_factory=list)
+    sources: list[Form] = field(default_factory=list)
     judges: list[JudgeKind] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
@@ -43,10 +43,10 @@ def register(config: pytest.Config) -> None:
         _add(config, PROBES, probe.name, probe, "probe")
     _refuse_late(tables)
     if tables.sources:
-        from pytest_jrh.sources import SOURCES
+        from pytest_jrh.sources import FORMS
 
-        SOURCES[:0] = tables.sources
-        config.add_cleanup(lambda: SOURCES.__delitem__(slice(len(tables.sources))))
+        FORMS[:0] = tables.sources
+        config.add_cleanup(lambda: FORMS.__delitem__(slice(len(tables.sources))))
     if tables.reports:
         from pytest_jrh.reports.writing import REPORTS
 

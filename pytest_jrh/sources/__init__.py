@@ -1,4 +1,4 @@
-"""The sources of transcripts, each in a file of its own, in one table."""
+"""The forms of transcripts, in one table."""
 
 from __future__ import annotations
 
@@ -6,42 +6,70 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.config.values import MAX_SAMPLE_MB
 from pytest_jrh.core.model import DEFAULT_SEED
-from pytest_jrh.sources.conversations import Conversations
+from pytest_jrh.sources.claude_code import CLAUDE_CODE
+from pytest_jrh.sources.codex import CODEX
+from pytest_jrh.sources.conversations import (
+    CONVERSATIONS,
+    ITEMS,
+    MESSAGES,
+    ONE_CONVERSATION,
+    guessed_format,
+    places_of_messages,
+)
 from pytest_jrh.sources.eval_logs import EvalLog
+from pytest_jrh.sources.heads import Head
 from pytest_jrh.sources.joined import Joined, find_files
-from pytest_jrh.sources.json_items import begins_list
-from pytest_jrh.sources.sessions import Sessions
-from pytest_jrh.sources.source import refused
-from pytest_jrh.sources.trajectories import FILES_OF_A_TRIAL, Trajectories, is_trial
+from pytest_jrh.sources.source import Conversation, Form, refused
+from pytest_jrh.sources.trajectories import ATIF, FILES_OF_A_TRIAL, TRIAL, is_trial
+from pytest_jrh.sources.transcripts import Transcripts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.values import InputFormat
     from pytest_jrh.core.model import AgentRun, Preprocessor
     from pytest_jrh.sources.source import Source
 
+__all__ = ["Conversation", "Form", "Head", "guessed_format"]
 
-SOURCES: list[type[Source]] = [Sessions, Conversations, Trajectories, EvalLog]
-"""The sources in the order in which they are asked; the last one says what a file is not."""
+INSPECT = Form(
+    "Inspect log",
+    (".eval", ".json"),
+    recognizes=lambda head: head.path.suffix.lower() == ".eval" or head.is_inspect_log,
+    source=EvalLog,
+)
+FORMS: list[Form] = [
+    CLAUDE_CODE,
+    CODEX,
+    ITEMS,
+    MESSAGES,
+    ONE_CONVERSATION,
+    CONVERSATIONS,
+    ATIF,
+    TRIAL,
+    INSPECT,
+]
+"""The forms in the order in which they are asked; the last one says what a file is not."""
 
 
 def suffixes() -> tuple[str, ...]:
     """What the names of files with runs end in."""
-    return tuple(dict.fromkeys(suffix for source in SOURCES for suffix in source.suffixes))
+    return tuple(dict.fromkeys(suffix for form in FORMS for suffix in form.suffixes))
+
+
+def form_of(path: Path) -> Form | None:
+    """The form of a file or a folder; None where it is of none."""
+    head = Head(path)
+    return next((form for form in FORMS if form.fits(head)), None)
 
 
 def is_conversations(path: Path) -> bool:
     """Whether a file is one of conversations, for which `input_format` has a meaning."""
-    return type(open_source(path)) is Conversations
-
-
-def usual_suffix(path: Path) -> str:
-    """What the name of a file should end in that is called otherwise."""
-    return ".json" if begins_list(path) else SOURCES[-1].suffixes[0]
+    return form_of(path) in (CONVERSATIONS, ONE_CONVERSATION)
 
 
 def open_source(
@@ -54,30 +82,43 @@ def open_source(
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise refused(path, "is neither a file nor a folder")
-    kind = next((source for source in SOURCES[:-1] if source.recognizes(path)), SOURCES[-1])
-    return kind(path, max_sample_mb=max_sample_mb, input_format=input_format)
+    form = form_of(path) or FORMS[-1]
+    source = form.source or Transcripts
+    return source(path, form, max_sample_mb=max_sample_mb, input_format=input_format)
 
 
 def open_sources(
     paths: Sequence[Path],
-    is_known: Callable[[str], bool] = lambda _: False,
     *,
     max_sample_mb: int = MAX_SAMPLE_MB,
     input_format: InputFormat | None = None,
 ) -> Source:
     """The source for all that a suite names; a single file is read as it is.
 
-    `is_known` says whether a run has been recorded under an id that earlier versions gave it.
     Raises InputError for a folder without transcripts.
     """
     open_one = partial(open_source, max_sample_mb=max_sample_mb, input_format=input_format)
-    only = paths[0] if len(paths) == 1 else None
-    if only is not None and (not only.is_dir() or is_trial(only)):
-        return open_one(only)
-    folder = find_files(paths, suffixes())
-    if len(folder.files) == 1 and not folder.notices:
-        return open_one(folder.files[0])
-    return Joined(folder.files, open_one, folder.notices, is_known)
+    if len(paths) == 1 and (not paths[0].is_dir() or is_trial(paths[0])):
+        return open_one(paths[0])
+    files, notices = find_files(paths, suffixes(), _has_transcripts)
+    if len(files) == 1 and not notices:
+        return open_one(files[0])
+    return Joined(files, open_one, notices)
+
+
+def _has_transcripts(file: Path) -> bool:
+    """Whether a file of a folder is meant: any by its name, but one that is called `.json` may be
+    anything.
+    """
+    if file.suffix.lower() != ".json":
+        return True
+    form, head = form_of(file), Head(file)
+    if form is not CONVERSATIONS:
+        return form is not None
+    if looks_like_rubrics(file):
+        # A task may have an id and instructions, too.
+        return bool(places_of_messages(head.first_item))
+    return '"role"' in head.text
 
 
 def files_in(log: Path) -> tuple[Path, ...]:
@@ -86,9 +127,9 @@ def files_in(log: Path) -> tuple[Path, ...]:
     Raises InputError for a folder without transcripts.
     """
     files: list[Path] = []
-    for file in find_files([log], suffixes()).files:
-        of_trial = [file / name for name in FILES_OF_A_TRIAL]
-        files += [part for part in of_trial if part.is_file()] if file.is_dir() else [file]
+    for file in find_files([log], suffixes(), _has_transcripts)[0]:
+        parts = [file / name for name in FILES_OF_A_TRIAL] if file.is_dir() else [file]
+        files += [part for part in parts if part.is_file() or part is file]
     return tuple(files)
 
 

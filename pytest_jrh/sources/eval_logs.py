@@ -58,9 +58,6 @@ class EvalLog(Source):
     unpacked, and how much a `.json` log may be, in MB.
     """
 
-    suffixes = (".eval", ".json")
-    form = "Inspect log"
-
     def _prepare(self) -> None:
         # A `.json` log has no archive: its rows are the samples themselves.
         self._zip: zipfile.ZipFile | None = None

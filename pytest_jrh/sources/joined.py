@@ -1,45 +1,39 @@
-"""The runs of several files as those of one source.
-
-The files with transcripts below folders.
-"""
+"""The files with transcripts below folders, and the runs of several as those of one source."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config.places import MOST_FILES, SCOUT
-from pytest_jrh.config.rubrics import looks_like_rubrics, read_head
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.json_items import first_of_list, is_one_conversation, places_of_messages
-from pytest_jrh.sources.sessions import is_response
-from pytest_jrh.sources.source import Source, refused
-from pytest_jrh.sources.trajectories import HARBORS_FILES, Trajectories, is_trial
+from pytest_jrh.sources.source import Key, Source, refused
+from pytest_jrh.sources.trajectories import HARBORS_FILES, is_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from pytest_jrh.core.model import AgentRun, RunSummary
 
-
-Key = tuple[str, int]
 # Of more files the one that was used longest ago is closed: a process may have but so many open.
 _MOST_OPEN = 100
+_MOST_NAMED = 5
 
 
-class _Place(NamedTuple):
-    """Where a run is: the number of its file, and its id there."""
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A run: the number of its file, and its summary there and here."""
 
     file: int
-    run_id: str
+    there: RunSummary
+    here: RunSummary
 
 
 class Joined(Source):
@@ -47,35 +41,51 @@ class Joined(Source):
 
     An id that stands in several files at the same epoch stays as it is in the one that was begun
     first, and is followed by `@` and the file's name in the others; all other ids stay as they are.
-    Earlier versions renamed it in all of them: where `is_known` is true of such a name, the run
-    keeps it.
     """
-
-    suffixes = ()
-    form = "several files"
 
     def __init__(
         self,
         files: Sequence[Path],
         open_one: Callable[[Path], Source],
         notices: Sequence[str] = (),
-        is_known: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._files = tuple(files)
         self._open_one = open_one
-        self._is_known = is_known
         self._lock = threading.RLock()
         # What a source keeps beside its open file is small, so each is made once.
         self._sources: dict[int, Source] = {}
-        # Of those that may be open, how many use them now; the last one to be used is the last.
-        self._users: dict[int, int] = {}
-        self._said = dict.fromkeys(notices)
-        self._rows: dict[Key, tuple[_Place, RunSummary]] | None = None
+        # The one that was used last is the last.
+        self._open: dict[int, None] = {}
+        self._notices = dict.fromkeys(notices)
+        self._rows: dict[Key, _Row] | None = None
+        self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def form_name(self) -> str:  # type: ignore[override]
+        """How many files of each form there are."""
+        forms = Counter(source.form_name for source in self._all())
+        return listed(f"{name} ({number})" for name, number in forms.items())
+
+    def _source(self, number: int) -> Source:
+        with self._lock:
+            if number not in self._sources:
+                self._sources[number] = self._open_one(self._files[number])
+            self._open.pop(number, None)
+            self._open[number] = None
+            if len(self._open) > _MOST_OPEN:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                self._sources[oldest].close()
+            return self._sources[number]
+
+    def _all(self) -> Iterator[Source]:
+        for number in range(len(self._files)):
+            yield self._source(number)
 
     def summaries(self) -> tuple[RunSummary, ...]:
         """The runs of all files; raises InputError with what is wrong with the first of them."""
-        return tuple(summary for _, summary in self._index().values())
+        return tuple(row.here for row in self._index().values())
 
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
@@ -87,28 +97,20 @@ class Joined(Source):
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
         """See `Source`."""
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                yield from source.fields()
+        for source in self._all():
+            yield from source.fields()
 
-    def forms(self) -> Counter[str]:
-        """See `Source`."""
-        forms: Counter[str] = Counter()
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                forms += source.forms()
-        return forms
-
-    def aliases(self) -> Mapping[str, Key]:
-        """See `Source`; a name that two files have is none."""
-        names = self._names()
-        keys: dict[str, Key | None] = {}
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                for name, (run_id, epoch) in source.aliases().items():
-                    key = names[_Place(number, run_id), epoch]
-                    keys[name] = key if name not in keys else None
-        return {name: key for name, key in keys.items() if key is not None}
+    def aliases(self) -> Mapping[str, tuple[str, int | None]]:
+        """See `Source`: those of the files, of which a name that two have is none, and the ids that
+        several have, followed by the names of their files.
+        """
+        here = self._names()
+        names: dict[str, Any] = dict(self._full_names)
+        for number, source in enumerate(self._all()):
+            for name, (run_id, epoch) in source.aliases().items():
+                key = None if epoch is None else here[number, run_id, epoch]
+                names[name] = key if name not in names else None
+        return {name: key for name, key in names.items() if key is not None}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
         """See `Source`: where the files do not say which of them was begun first, one that is added
@@ -127,17 +129,15 @@ class Joined(Source):
                 cause=f"No file has the run {printable(run_id)} (epoch {epoch}).",
                 advice="Collect the suite again.",
             )
-        origin, _ = row
-        with self._source(origin.file) as source:
-            run, raw = source.read(origin.run_id, epoch, with_raw=with_raw)
+        run, raw = self._source(row.file).read(row.there.run_id, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
-        """What was found in all files."""
+        """What was found in all files so far."""
         with self._lock:
-            sources = [self._sources[number] for number in sorted(self._sources)]
-            notices = dict.fromkeys(self._said)
-        for source in sources:
+            notices = dict(self._notices)
+            sources = sorted(self._sources.items())
+        for _, source in sources:
             notices.update(dict.fromkeys(source.notices()))
         return tuple(notices)
 
@@ -152,181 +152,116 @@ class Joined(Source):
         self, values_of: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
     ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """What each file says of its runs, under their names here."""
-        names = self._names()
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                for (run_id, epoch), value in values_of(source):
-                    yield names[_Place(number, run_id), epoch], value
+        here = self._names()
+        for number, source in enumerate(self._all()):
+            for (run_id, epoch), value in values_of(source):
+                yield here[number, run_id, epoch], value
 
-    def _names(self) -> dict[tuple[_Place, int], Key]:
-        return {(origin, key[1]): key for key, (origin, _) in self._index().items()}
+    def _names(self) -> dict[tuple[int, str, int], Key]:
+        return {(row.file, row.there.run_id, key[1]): key for key, row in self._index().items()}
 
-    @contextmanager
-    def _source(self, number: int) -> Iterator[Source]:
+    def _index(self) -> dict[Key, _Row]:
         with self._lock:
-            source = self._sources.get(number)
-            if source is None:
-                source = self._sources[number] = self._open_one(self._files[number])
-            self._users[number] = self._users.pop(number, 0) + 1
-        try:
-            yield source
-        finally:
-            with self._lock:
-                self._users[number] -= 1
-                self._close_unused()
+            if self._rows is None:
+                self._rows = self._indexed()
+            return self._rows
 
-    def _close_unused(self) -> None:
-        """Close what was used longest ago, as long as more than a few files may be open."""
-        if len(self._users) > _MOST_OPEN:
-            number = next((number for number, users in self._users.items() if not users), None)
-            if number is not None:
-                del self._users[number]
-                self._sources[number].close()
-
-    def _index(self) -> dict[Key, tuple[_Place, RunSummary]]:
-        with self._lock:
-            rows = self._rows
-        if rows is None:
-            rows = self._indexed()
-            with self._lock:
-                self._rows = rows
-        return rows
-
-    def _indexed(self) -> dict[Key, tuple[_Place, RunSummary]]:
+    def _indexed(self) -> dict[Key, _Row]:
         runs = self._all_runs()
-        shared = _shared_ids(runs)
-        renamed = self._renamed(runs, shared) if shared else {}
-        rows: dict[Key, tuple[_Place, RunSummary]] = {}
-        for origin, run in runs:
-            summary = run
+        holders: dict[str, dict[int, set[int]]] = {}
+        for number, run in runs:
+            holders.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
+        shared = {}
+        for run_id, epochs in holders.items():
+            if sum(map(len, epochs.values())) > len(set().union(*epochs.values())):
+                shared[run_id] = epochs
+        new_ids = self._new_ids(shared) if shared else {}
+        rows: dict[Key, _Row] = {}
+        for number, run in runs:
+            here = run
             if run.run_id in shared:
                 # The samples of one dataset, as a rule: what they share, their cases do.
                 cluster = run.run_id if run.cluster is None else run.cluster
-                run_id, former_id = renamed[origin]
-                summary = replace(run, run_id=run_id, cluster=cluster, former_id=former_id)
-            first = rows.setdefault((summary.run_id, run.epoch), (origin, summary))
-            if first[0] is not origin:
-                raise self._alike(summary, first[0], origin)
+                here = replace(run, run_id=new_ids[number, run.run_id], cluster=cluster)
+            first = rows.setdefault((here.run_id, run.epoch), _Row(number, run, here))
+            if first.here is not here:
+                message = (
+                    f"two runs would be called {printable(here.run_id)} (epoch {run.epoch}): one "
+                    f"of this file, and one of {self._files[first.file]}"
+                )
+                hint = "rename one of the two files, or one of the runs"
+                raise InputError(Problem(message, file=str(self._files[number]), hint=hint))
         return rows
 
-    def _renamed(
-        self, runs: Sequence[tuple[_Place, RunSummary]], shared: Collection[str]
-    ) -> dict[_Place, tuple[str, str | None]]:
-        """The id of each run whose id is shared, and its former one, where that is another."""
-        times = self._times()
-        order = self._by_age(times)
-        labels = _labels([self._files[number] for number in order])
-        former_labels = _former_labels(self._files)
-        epochs: dict[int, dict[str, set[int]]] = {number: {} for number in order}
-        for origin, run in runs:
-            if run.run_id in shared:
-                epochs[origin.file].setdefault(run.run_id, set()).add(run.epoch)
-        taken: dict[str, set[int]] = {}
-        renamed: dict[_Place, tuple[str, str | None]] = {}
-        for number, label in zip(order, labels, strict=True):
-            for run_id, own_epochs in epochs[number].items():
-                former_id = f"{run_id}@{former_labels[number]}"
-                taken_epochs = taken.setdefault(run_id, set())
-                new_id = f"{run_id}@{label}" if taken_epochs & own_epochs else run_id
-                taken_epochs |= own_epochs
-                if self._is_known(former_id):
-                    new_id = former_id
-                origin = _Place(number, run_id)
-                renamed[origin] = (new_id, None if new_id == former_id else former_id)
-        self._unclear = _unclear_names(self._files, epochs, times)
-        self._say_renamed(renamed, len(shared), order)
-        return renamed
-
-    def _times(self) -> dict[int, datetime]:
-        """When each file was begun, by its number, of those that say so."""
-        times: dict[int, datetime] = {}
-        for number in range(len(self._files)):
-            with self._source(number) as source:
-                if (time := source.created()) is not None:
-                    times[number] = time
-        return times
-
-    def _by_age(self, times: Mapping[int, datetime]) -> list[int]:
-        """The numbers of the files: those that say when they were begun by that time, then others.
-
-        One file more changes the order of no others.
-        """
-        undated = [number for number in range(len(self._files)) if number not in times]
-        return [*sorted(times, key=lambda number: times[number]), *undated]
-
-    def _say_renamed(
-        self, renamed: Mapping[_Place, tuple[str, str | None]], shared: int, order: Sequence[int]
-    ) -> None:
-        renamed_files = {origin.file for origin in renamed}
-        first = next(self._files[number].name for number in order if number in renamed_files)
-        example = next(new for origin, (new, _) in renamed.items() if new != origin.run_id)
-        with self._lock:
-            self._said[
-                f"{counted(shared, 'id')} of runs in more than one file; those of {first} stay as "
-                "they are, and those of newer files have the file's name behind them, such as "
-                f"{printable(example)}"
-            ] = None
-
-    def _all_runs(self) -> list[tuple[_Place, RunSummary]]:
-        runs: list[tuple[_Place, RunSummary]] = []
+    def _all_runs(self) -> list[tuple[int, RunSummary]]:
+        runs: list[tuple[int, RunSummary]] = []
         problems: list[Problem] = []
-        for number in range(len(self._files)):
+        for number, source in enumerate(self._all()):
             try:
-                with self._source(number) as source:
-                    summaries = source.summaries()
+                runs += [(number, run) for run in source.summaries()]
             except InputError as error:
                 problems += error.problems
-                if len(problems) >= MOST_PROBLEMS:
-                    break
-            else:
-                runs += [(_Place(number, run.run_id), run) for run in summaries]
+            if len(problems) >= MOST_PROBLEMS:
+                break
         if problems:
             raise InputError(problems)
         return runs
 
-    def _alike(self, run: RunSummary, first: _Place, second: _Place) -> InputError:
-        message = (
-            f"two runs would be called {printable(run.run_id)} (epoch {run.epoch}): one of this "
-            f"file, and one of {self._files[first.file]}"
-        )
-        hint = "rename one of the two files, or one of the runs"
-        return InputError(Problem(message, file=str(self._files[second.file]), hint=hint))
+    def _new_ids(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
+        """The id here of each run whose id is `shared`, by its file and its id there.
 
+        The files that say when they were begun come first, by that time: one file more changes the
+        order of no others.
+        """
+        times = {}
+        for number, source in enumerate(self._all()):
+            time = source.created()
+            if time is not None:
+                times[number] = time
+        undated = [number for number in range(len(self._files)) if number not in times]
+        order = [*sorted(times, key=times.__getitem__), *undated]
+        labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
+        new_ids: dict[tuple[int, str], str] = {}
+        for run_id, epochs in shared.items():
+            taken: set[int] = set()
+            for number in order:
+                if number in epochs:
+                    is_taken = taken & epochs[number]
+                    new_ids[number, run_id] = f"{run_id}@{labels[number]}" if is_taken else run_id
+                    taken |= epochs[number]
+        self._note_names(shared, times, new_ids)
+        in_order = [number for number in order if any(number in files for files in shared.values())]
+        example = next(new for (_, old), new in new_ids.items() if new != old)
+        self._notices[
+            f"{counted(len(shared), 'id')} of runs in more than one file; those of "
+            f"{self._files[in_order[0]].name} stay as they are, and those of newer files have the "
+            f"file's name behind them, such as {printable(example)}"
+        ] = None
+        return new_ids
 
-def _shared_ids(runs: Sequence[tuple[_Place, RunSummary]]) -> set[str]:
-    files: dict[Key, int] = {}
-    return {
-        run.run_id
-        for origin, run in runs
-        if files.setdefault((run.run_id, run.epoch), origin.file) != origin.file
-    }
-
-
-def _unclear_names(
-    files: Sequence[Path],
-    epochs: Mapping[int, Mapping[str, Collection[int]]],
-    times: Mapping[int, datetime],
-) -> dict[str, tuple[str, ...]]:
-    """The names that the order of the files alone gives to one of several runs; clear ones of each.
-
-    A name is clear where all files with such a run say when they were begun, and one did so first.
-    """
-    former_labels = _former_labels(files)
-    holders: dict[str, list[int]] = {}
-    ids: dict[str, str] = {}
-    for number, file in enumerate(files):
-        for run_id in epochs[number]:
-            name_with_file = f"{run_id}@{file.stem}"
-            ids[name_with_file] = run_id
-            holders.setdefault(run_id, []).append(number)
-            holders.setdefault(name_with_file, []).append(number)
-    unclear: dict[str, tuple[str, ...]] = {}
-    for name, numbers in holders.items():
-        begun = sorted(times[number] for number in numbers if number in times)
-        if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
-            run_id = ids.get(name, name)
-            unclear[name] = tuple(f"{run_id}@{former_labels[number]}" for number in numbers)
-    return unclear
+    def _note_names(
+        self,
+        shared: Mapping[str, Iterable[int]],
+        times: Mapping[int, datetime],
+        new_ids: Mapping[tuple[int, str], str],
+    ) -> None:
+        """Note full names of runs, and which names the order of the files alone gives to one of
+        several runs: those of which not all files say when they were begun, and one did so first.
+        """
+        full_labels = _full_labels(self._files)
+        for run_id, files in shared.items():
+            numbers = sorted(files)
+            holders = {run_id: numbers}
+            for number in numbers:
+                full_name = f"{run_id}@{full_labels[number]}"
+                self._full_names[full_name] = (new_ids[number, run_id], None)
+                holders.setdefault(f"{run_id}@{self._files[number].stem}", []).append(number)
+            for name, of_name in holders.items():
+                begun = sorted(times[number] for number in of_name if number in times)
+                is_clear = len(begun) == len(of_name) and begun[0] < begun[-1]
+                if len(of_name) > 1 and not (is_clear and begun[0] < begun[1]):
+                    full_names = [f"{run_id}@{full_labels[number]}" for number in of_name]
+                    self._unclear[name] = tuple(full_names)
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
@@ -344,37 +279,26 @@ def _labels(files: Sequence[Path]) -> list[str]:
     return labels
 
 
-def _former_labels(files: Sequence[Path]) -> list[str]:
-    """The names of files in earlier versions: the stem, where no other has it, else the path from
-    where all of them part.
-    """
+def _full_labels(files: Sequence[Path]) -> list[str]:
+    """Name each file by its stem, where no other has it, else by the path from where all part."""
     stems = Counter(file.stem for file in files)
     common = os.path.commonpath([file.absolute().parent for file in files])
-    return [
-        file.stem if stems[file.stem] == 1 else file.absolute().relative_to(common).as_posix()
-        for file in files
-    ]
+    labels = []
+    for file in files:
+        path = file.absolute().relative_to(common).as_posix()
+        labels.append(file.stem if stems[file.stem] == 1 else path)
+    return labels
 
 
-_JSON = ".json"
-_MOST_NAMED = 5
+def find_files(
+    paths: Sequence[Path], suffixes: Sequence[str], has_transcripts: Callable[[Path], bool]
+) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """List the files that the paths stand for, each once, and sentences about what was left out.
 
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Files with transcripts, in order, and sentences about what was left out."""
-
-    files: tuple[Path, ...]
-    notices: tuple[str, ...] = ()
-
-
-def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
-    """List the files that the paths stand for, each once: a file for itself, a folder for all
-    below it whose names end in one of the suffixes.
-
-    Of a folder's `.json` files those count that look like transcripts. The folder of a trial of
-    Harbor is one of the files. Hidden files are left out, and links to folders are not followed.
-    Raises InputError for a folder without transcripts, or with too many.
+    A file stands for itself, a folder for all below it whose names end in one of the suffixes and
+    that have transcripts. The folder of a trial of Harbor is one of the files. Hidden files are
+    left out, and links to folders are not followed. Raises InputError for a folder without
+    transcripts, or with too many.
     """
     files: dict[Path, Path] = {}
     notices = []
@@ -383,20 +307,23 @@ def find_files(paths: Sequence[Path], suffixes: Sequence[str]) -> Found:
             files.setdefault(path.resolve(), path)
             continue
         inside = _inside(path, suffixes)
-        left_out = [file for file in inside if not _has_transcripts(file)]
-        transcripts = [file for file in inside if file not in set(left_out)]
-        files.update({file.resolve(): file for file in transcripts})
+        left_out = []
+        for file in inside:
+            if file.is_dir() or has_transcripts(file):
+                files[file.resolve()] = file
+            else:
+                left_out.append(str(file.relative_to(path)))
         if left_out:
-            names = listed((str(file.relative_to(path)) for file in left_out), _MOST_NAMED)
+            do = "does" if len(left_out) == 1 else "do"
             notices.append(
-                f"{path.name}: left out {counted(len(left_out), 'file')} that "
-                f"{'does' if len(left_out) == 1 else 'do'} not look like transcripts: {names}"
+                f"{path.name}: left out {counted(len(left_out), 'file')} that {do} not look like "
+                f"transcripts: {listed(left_out, _MOST_NAMED)}"
             )
         if len(inside) == len(left_out):
             hint = SCOUT if any(path.glob("*.parquet")) else None
             message = f"holds no transcripts; their names end in {', '.join(suffixes)}"
             raise refused(path, message, hint)
-    return Found(tuple(files.values()), tuple(notices))
+    return tuple(files.values()), tuple(notices)
 
 
 def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:
@@ -421,20 +348,3 @@ def _walk(folder: Path) -> Iterator[Path]:
         for name in files:
             if not name.startswith(".") and not (trials and name in HARBORS_FILES):
                 yield Path(where, name)
-
-
-def _has_transcripts(file: Path) -> bool:
-    """Whether a file of a folder is meant: any by its name, but one that is called `.json` may be
-    anything.
-    """
-    if file.is_dir() or file.suffix.lower() != _JSON or Trajectories.recognizes(file):
-        return True
-    if is_response(file) or is_one_conversation(file):
-        return True
-    head = read_head(file)
-    if head.lstrip("\ufeff \t\r\n").startswith("["):
-        if not looks_like_rubrics(file):
-            return '"role"' in head
-        # A task may have an id and instructions, too.
-        return bool(places_of_messages(first_of_list(file)))
-    return '"eval"' in head and '"version"' in head

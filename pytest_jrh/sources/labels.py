@@ -79,15 +79,12 @@ class Joiner:
         runs: Iterable[RunSummary],
         rubrics: Sequence[Rubric],
         untargeted: frozenset[str] = frozenset(),
-        aliases: Mapping[str, tuple[str, int]] | None = None,
+        aliases: Mapping[str, tuple[str, int | None]] | None = None,
         unclear: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._epochs: dict[str, list[int]] = {}
-        self._former: dict[str, str] = {}
         for run in runs:
             self._epochs.setdefault(run.run_id, []).append(run.epoch)
-            if run.former_id is not None:
-                self._former[run.former_id] = run.run_id
         self.some_runs = listed(self._epochs, 5)
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
@@ -148,11 +145,11 @@ class Joiner:
             how = f"name the run with its file, one of {clear_names}"
             joined.problems.append(Problem(message, reading.file, row.line, "run_id", how))
             return None
-        if row.run_id not in self._epochs and row.run_id in self._aliases:
-            return self._aliases[row.run_id]
         run_id = row.run_id
-        if run_id not in self._epochs:
-            run_id = self._former.get(run_id, run_id)
+        if run_id not in self._epochs and run_id in self._aliases:
+            run_id, epoch_of_name = self._aliases[run_id]
+            if epoch_of_name is not None:
+                return run_id, epoch_of_name
         epochs = self._epochs.get(run_id)
         key, hint = "run_id", None
         if epochs is None:

@@ -7,28 +7,19 @@ out, as messages of chats have none.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import DamagedError, listed, received
+from pytest_jrh.core.documents import DamagedError, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.sources.content import NO_RESULT, as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.documents import KeyPath
 
 
-Turn = dict[str, Any]
-
-
-class PlacedItem(NamedTuple):
-    """An item, and where it is in the conversation's JSON."""
-
-    path: KeyPath
-    item: Any
-
-
+Json = dict[str, Any]
 # What the agent's own code runs: the name of the tool, and the fields that are its arguments.
 _CALLS = {
     "computer_call": ("computer", ("action", "actions")),
@@ -39,137 +30,103 @@ _CALLS = {
     "mcp_approval_request": ("mcp_approval", ("server_label", "name", "arguments")),
     "program": ("program", ("code",)),
 }
-# The fields with the call's id, of which the first that is there counts, and those with the result.
+# The fields with the result.
 _RESULTS = {
-    "function_call_output": (("call_id",), ("output",)),
-    "custom_tool_call_output": (("call_id",), ("output",)),
-    "computer_call_output": (("call_id",), ("output",)),
-    "local_shell_call_output": (("call_id", "id"), ("output",)),
-    "shell_call_output": (("call_id",), ("output",)),
-    "apply_patch_call_output": (("call_id",), ("output",)),
-    "tool_search_output": (("call_id",), ("tools",)),
-    "mcp_approval_response": (("approval_request_id",), ("approve", "reason")),
-    "program_output": (("call_id",), ("result",)),
+    "function_call_output": ("output",),
+    "custom_tool_call_output": ("output",),
+    "computer_call_output": ("output",),
+    "local_shell_call_output": ("output",),
+    "shell_call_output": ("output",),
+    "apply_patch_call_output": ("output",),
+    "tool_search_output": ("tools",),
+    "mcp_approval_response": ("approve", "reason"),
+    "program_output": ("result",),
 }
 # What the provider runs: Inspect's name for the kind, that of the tool, and the fields that are its
 # arguments and its result.
 _RUN_BY_PROVIDER = {
-    "web_search_call": ("web_search", "web_search", ("action",), "results"),
-    "file_search_call": ("web_search", "file_search", ("queries",), "results"),
-    "code_interpreter_call": ("code_execution", "code_interpreter", ("code",), "outputs"),
-    "mcp_call": ("mcp_call", "", ("arguments",), "output"),
+    "web_search_call": ("web_search", "web_search", "action", "results"),
+    "file_search_call": ("web_search", "file_search", "queries", "results"),
+    "code_interpreter_call": ("code_execution", "code_interpreter", "code", "outputs"),
+    "mcp_call": ("mcp_call", "", "arguments", "output"),
 }
-NO_RESULT = "[not in the log]"
-"""The result of what the provider ran, where the log has none: an empty one would be none found."""
+_FUNCTIONS = ("function_call", "custom_tool_call")
+_THOUGHTS = ("reasoning", "compaction", "compaction_summary", "context_compaction")
+# What nobody said or did: a list of tools, or a mark of the program that asks.
+_NOTHING = ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot")
+ITEM_TYPES = (
+    *("message", *_FUNCTIONS, *_RUN_BY_PROVIDER, "image_generation_call", *_CALLS, *_RESULTS),
+    *(*_THOUGHTS, *_NOTHING, "agent_message", "item_reference"),
+)
+"""The types of items that are known here."""
 _PART_TYPES = (
-    "input_text",
-    "output_text",
-    "text",
-    "refusal",
-    "input_image",
-    "input_file",
-    "input_audio",
-    "computer_screenshot",
-    "summary_text",
-    "reasoning_text",
-    "encrypted_content",
+    *("input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"),
+    *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
 )
 _ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOST_NAMED = 40
 _LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
 
-def items_of(value: Any) -> list[PlacedItem] | None:
-    """The items of a response, or of a row with `input` and `output`, also as a proxy logs them in
-    `request` and `response`; None where there are none.
-    """
-    if not isinstance(value, dict) or "messages" in value:
-        return None
-    asked, asked_at = _inside(value, "request")
-    answered, answered_at = _inside(value, "response")
-    before, after = asked.get("input"), answered.get("output")
-    is_response = answered.get("object") == "response"
-    if not (is_response or _are_items(before) or _are_items(after)):
-        return None
-    instructions = asked.get("instructions") or answered.get("instructions")
-    items: list[PlacedItem] = []
-    if isinstance(instructions, str):
-        message = {"role": "system", "content": instructions}
-        items.append(PlacedItem((*asked_at, "instructions"), message))
-    else:
-        items += _placed(instructions, (*asked_at, "instructions"), "system")
-    items += _placed(before, (*asked_at, "input"), "user")
-    return items + _placed(after, (*answered_at, "output"), "assistant")
+def is_item(value: Any) -> bool:
+    """Whether a value is an item that no chat has: of a known type, and without a role."""
+    return isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES
 
 
-def check_whole(value: Turn) -> None:
-    """Raise DamagedError where a response continues one, or a conversation, that the provider
-    keeps: what a judge would read of it is the end of a conversation.
-    """
-    for key in ("request", "response"):
-        part, path = _inside(value, key)
-        if part.get("previous_response_id") is not None:
-            problem = "continues a response whose items are not here"
-            raise DamagedError(problem, _LOG_ITEMS, (*path, "previous_response_id"))
-        conversation = part.get("conversation")
-        if isinstance(conversation, dict) and conversation.keys() == {"id"}:
-            problem = "is kept by the provider, and its items are not here"
-            raise DamagedError(problem, _LOG_ITEMS, (*path, "conversation"))
+def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
+    """Messages; where some are items, those that all of them make."""
+    if not any(map(is_item, values)):
+        return list(values)
+    return turns_of(((*path, index), value) for index, value in enumerate(values))
 
 
-def turns_of(items: Iterable[PlacedItem]) -> list[Turn]:
+def turns_of(items: Iterable[tuple[KeyPath, Any]]) -> list[Json]:
     """The messages that items make; raises DamagedError, with its path, for one that is not known
     or cannot be read.
     """
     reader = _Reader()
     for path, item in items:
-        reader.add(path, item)
+        with inside(*path):
+            reader.add(item)
     return reader.turns
-
-
-def _inside(value: Turn, key: str) -> tuple[Turn, KeyPath]:
-    """What a proxy's log has under the key, or the results of a batch in a `body` there."""
-    path: KeyPath = ()
-    for name in (key, "body"):
-        if isinstance(value.get(name), dict):
-            value, path = value[name], (*path, name)
-    return value, path
-
-
-def _are_items(value: Any) -> bool:
-    return isinstance(value, list) and any(
-        isinstance(item, dict) and isinstance(item.get("type", item.get("role")), str)
-        for item in value
-    )
-
-
-def _placed(value: Any, path: KeyPath, role: str) -> list[PlacedItem]:
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return [PlacedItem((*path, index), item) for index, item in enumerate(value)]
-    return [PlacedItem(path, {"role": role, "content": value} if type(value) is str else value)]
 
 
 class _Reader:
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
-        self._open: Turn | None = None
+        self.turns: list[Json] = []
+        self._open: Json | None = None
 
-    def add(self, path: KeyPath, item: Any) -> None:
+    def add(self, item: Any) -> None:
         """Read one item into the messages so far."""
         if not isinstance(item, dict):
-            raise _damaged(path, item, "an object with a type")
+            raise DamagedError(received(item, "an object with a type"))
         kind = item.get("type", "message" if "role" in item else None)
-        if kind not in ITEM_TYPES:
-            raise _not_one_of((*path, "type"), kind, ITEM_TYPES)
-        _ADD[kind](self, path, item)
+        _check_one_of(kind, ITEM_TYPES, "type")
+        if kind == "message":
+            self._add_message(item)
+        elif kind == "agent_message":
+            # What another agent said to this one, which came in the user's place.
+            self._add_message({"role": "user", "content": item.get("content")})
+        elif kind in _FUNCTIONS:
+            self._assistant()["tool_calls"].append(_function_call(item))
+        elif kind in _CALLS:
+            self._assistant()["tool_calls"].append(_other_call(item, *_CALLS[kind]))
+        elif kind in _RESULTS:
+            self._open = None
+            self.turns.append(_result(item, _RESULTS[kind]))
+        elif kind in _RUN_BY_PROVIDER:
+            self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
+        elif kind == "image_generation_call":
+            self._assistant()["content"].append(_made_image(item))
+        elif kind in _THOUGHTS:
+            self._assistant()["content"] += _thought(item)
+        elif kind == "item_reference":
+            raise DamagedError("refers to an item that is not in the log", _LOG_ITEMS)
 
-    def _add_message(self, path: KeyPath, item: Turn) -> None:
+    def _add_message(self, item: Json) -> None:
         role = item.get("role")
-        if role not in _ROLES:
-            raise _not_one_of((*path, "role"), role, _ROLES)
-        content = _content((*path, "content"), item.get("content"))
+        _check_one_of(role, _ROLES, "role")
+        content = _content(item, "content")
         if role != "assistant":
             self._open = None
             # The results of a chat stand among items where a program keeps both.
@@ -180,81 +137,10 @@ class _Reader:
         self._assistant()["content"] += blocks or []
         calls = item.get("tool_calls") or []
         if not isinstance(calls, list):
-            raise _damaged((*path, "tool_calls"), calls, "a list")
+            raise DamagedError(received(calls, "a list"), path=("tool_calls",))
         self._assistant()["tool_calls"] += calls
 
-    def _add_agent_message(self, path: KeyPath, item: Turn) -> None:
-        """Read what another agent said to this one, which came in the user's place."""
-        self._add_message(path, {"role": "user", "content": item.get("content")})
-
-    def _add_call(self, path: KeyPath, item: Turn) -> None:
-        name, call_id = item.get("name"), _id_of(path, item, ("call_id", "id"))
-        if not isinstance(name, str) or not name:
-            raise _damaged((*path, "name"), name, "the name of a tool")
-        if isinstance(item.get("namespace"), str):
-            name = f"{item['namespace']}.{name}"
-        call: Turn = {"id": call_id, "type": "function"}
-        if item["type"] == "custom_tool_call":
-            call |= {"type": "custom", "custom": {"name": name, "input": item.get("input")}}
-        else:
-            call["function"] = {"name": name, "arguments": item.get("arguments")}
-        self._assistant()["tool_calls"].append(call)
-
-    def _add_other_call(self, path: KeyPath, item: Turn) -> None:
-        name, fields = _CALLS[item["type"]]
-        arguments = {key: item[key] for key in fields if item.get(key) is not None}
-        if len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
-            arguments = only
-        call_id = _id_of(path, item, ("call_id", "id"))
-        call = {"id": call_id, "name": name, "arguments": arguments}
-        self._assistant()["tool_calls"].append(call)
-
-    def _add_result(self, path: KeyPath, item: Turn) -> None:
-        ids, fields = _RESULTS[item["type"]]
-        call_id = _id_of(path, item, ids)
-        parts = {key: item[key] for key in fields if item.get(key) is not None}
-        result: Any = parts
-        if len(fields) == 1:
-            result = _result((*path, fields[0]), parts.get(fields[0]))
-        turn: Turn = {"role": "tool", "tool_call_id": call_id, "content": result}
-        if item.get("status") == "failed":
-            turn["is_error"] = True
-        self._open = None
-        self.turns.append(turn)
-
-    def _add_thought(self, path: KeyPath, item: Turn) -> None:
-        texts: list[str] = []
-        for key in ("content", "summary"):
-            if not texts:
-                content = _content((*path, key), item.get(key))
-                texts = [content] if isinstance(content, str) else _texts(content)
-        encrypted = item.get("encrypted_content")
-        if texts:
-            block: Turn = {"type": "reasoning", "reasoning": "\n".join(texts)}
-            self._assistant()["content"].append(block)
-        elif isinstance(encrypted, str):
-            block = {"type": "reasoning", "reasoning": encrypted, "redacted": True}
-            self._assistant()["content"].append(block)
-
-    def _add_provider_call(self, path: KeyPath, item: Turn) -> None:
-        del path
-        self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[item["type"]]))
-
-    def _add_image(self, path: KeyPath, item: Turn) -> None:
-        data = item.get("result")
-        if data is not None and not isinstance(data, str):
-            raise _damaged((*path, "result"), data, "the data of an image, or null")
-        image = f"data:image/{item.get('output_format') or 'png'};base64,{data or ''}"
-        self._assistant()["content"].append({"type": "image", "image": image})
-
-    def _add_nothing(self, path: KeyPath, item: Turn) -> None:
-        """Read what nobody said or did: a list of tools, or a mark of the program that asks."""
-
-    def _refuse_reference(self, path: KeyPath, item: Turn) -> None:
-        del item
-        raise DamagedError("refers to an item that is not in the log", _LOG_ITEMS, path)
-
-    def _assistant(self) -> Turn:
+    def _assistant(self) -> Json:
         """The message of the assistant that goes on, or a new one."""
         if self._open is None:
             self._open = {"role": "assistant", "content": [], "tool_calls": []}
@@ -262,118 +148,130 @@ class _Reader:
         return self._open
 
 
-_ADD: Mapping[str, Callable[[_Reader, KeyPath, Turn], None]] = {
-    "message": _Reader._add_message,
-    "function_call": _Reader._add_call,
-    "custom_tool_call": _Reader._add_call,
-    **dict.fromkeys(_RUN_BY_PROVIDER, _Reader._add_provider_call),
-    "image_generation_call": _Reader._add_image,
-    **dict.fromkeys(_CALLS, _Reader._add_other_call),
-    **dict.fromkeys(_RESULTS, _Reader._add_result),
-    **dict.fromkeys(
-        ("reasoning", "compaction", "compaction_summary", "context_compaction"),
-        _Reader._add_thought,
-    ),
-    **dict.fromkeys(
-        ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot"),
-        _Reader._add_nothing,
-    ),
-    "agent_message": _Reader._add_agent_message,
-    "item_reference": _Reader._refuse_reference,
-}
-ITEM_TYPES = tuple(_ADD)
-"""The types of items that are known here."""
+def _check_one_of(value: Any, choices: Sequence[str], key: str) -> None:
+    if value not in choices:
+        hint = nearest_hint(value, choices) if isinstance(value, str) else None
+        expected = f"one of {listed(choices, _MOST_NAMED)}"
+        raise DamagedError(received(value, expected), hint, (key,))
 
 
-def is_item(value: Any) -> bool:
-    """Whether a value is an item that no chat has: of a known type, and without a role."""
-    return isinstance(value, dict) and "role" not in value and value.get("type") in ITEM_TYPES
+def _id_of(item: Json, keys: Sequence[str] = ("call_id", "id")) -> str | None:
+    """The id of a call, under the first of the keys that is there."""
+    for key in keys:
+        call_id = item.get(key)
+        if isinstance(call_id, str):
+            return call_id
+        if call_id is not None:
+            raise DamagedError(received(call_id, "text"), path=(key,))
+    return None
 
 
-def _id_of(path: KeyPath, item: Turn, keys: tuple[str, ...]) -> str | None:
-    """The id of a call: what the first of the keys that is there has."""
-    key = next((key for key in keys if item.get(key) is not None), None)
-    call_id = item[key] if key is not None else None
-    if call_id is not None and not isinstance(call_id, str):
-        raise _damaged((*path, str(key)), call_id, "text")
-    return call_id
+def _function_call(item: Json) -> Json:
+    name = item.get("name")
+    if not isinstance(name, str) or not name:
+        raise DamagedError(received(name, "the name of a tool"), path=("name",))
+    if isinstance(item.get("namespace"), str):
+        name = f"{item['namespace']}.{name}"
+    call = {"id": _id_of(item), "type": "function"}
+    if item["type"] == "custom_tool_call":
+        return {**call, "type": "custom", "custom": {"name": name, "input": item.get("input")}}
+    return {**call, "function": {"name": name, "arguments": item.get("arguments")}}
 
 
-def _content(path: KeyPath, content: Any) -> str | list[Turn] | None:
+def _other_call(item: Json, name: str, fields: Sequence[str]) -> Json:
+    arguments = {key: item[key] for key in fields if item.get(key) is not None}
+    first = next(iter(arguments.values()), None)
+    if len(arguments) == 1 and isinstance(first, dict):
+        arguments = first
+    return {"id": _id_of(item), "name": name, "arguments": arguments}
+
+
+def _result(item: Json, fields: Sequence[str]) -> Json:
+    """What a tool gave: text, or parts, or JSON as text."""
+    result: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    if len(fields) == 1:
+        result = result.get(fields[0])
+    is_parts = isinstance(result, list) and all(
+        isinstance(part, dict) and part.get("type") in _PART_TYPES for part in result
+    )
+    if isinstance(result, dict) and result.get("type") == "computer_screenshot":
+        result = [_part(result)]
+    elif is_parts:
+        result = _content(item, fields[0])
+    elif result is not None and len(fields) == 1:
+        result = as_text(result)
+    keys = ("call_id", "approval_request_id")
+    if item["type"] == "local_shell_call_output":
+        keys = ("call_id", "id")
+    turn = {"role": "tool", "tool_call_id": _id_of(item, keys), "content": result}
+    return {**turn, "is_error": True} if item.get("status") == "failed" else turn
+
+
+def _thought(item: Json) -> list[Json]:
+    texts: list[str] = []
+    for key in ("summary", "content"):
+        content = _content(item, key)
+        if isinstance(content, str):
+            texts = [content]
+        elif content:
+            texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+    encrypted = item.get("encrypted_content")
+    if texts:
+        return [{"type": "reasoning", "reasoning": "\n".join(texts)}]
+    if isinstance(encrypted, str):
+        return [{"type": "reasoning", "reasoning": encrypted, "redacted": True}]
+    return []
+
+
+def _made_image(item: Json) -> Json:
+    data = item.get("result")
+    if data is not None and not isinstance(data, str):
+        raise DamagedError(received(data, "the data of an image, or null"), path=("result",))
+    form = item.get("output_format") or "png"
+    return {"type": "image", "image": f"data:image/{form};base64,{data or ''}"}
+
+
+def _content(item: Json, key: str) -> str | list[Json] | None:
     """The content of a message, with parts as chats have them."""
+    content = item.get(key)
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise _damaged(path, content, "text, or a list of parts")
-    return [_part((*path, index), part) for index, part in enumerate(content)]
+        raise DamagedError(received(content, "text, or a list of parts"), path=(key,))
+    parts = []
+    for index, part in enumerate(content):
+        with inside(key, index):
+            parts.append(_part(part))
+    return parts
 
 
-def _part(path: KeyPath, part: Any) -> Turn:
+def _part(part: Any) -> Json:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     if not isinstance(part, dict):
-        raise _damaged(path, part, "text, or an object with a type")
+        raise DamagedError(received(part, "text, or an object with a type"))
     kind = part.get("type", "text" if "text" in part else None)
-    if kind not in _PART_TYPES:
-        raise _not_one_of((*path, "type"), kind, _PART_TYPES)
+    _check_one_of(kind, _PART_TYPES, "type")
     if kind in ("input_image", "computer_screenshot"):
-        return _image(part.get("image_url") or part.get("file_id"))
+        source = part.get("image_url") or part.get("file_id")
+        url = source.get("url") if isinstance(source, dict) else source
+        return {"type": "image", "image": as_text(url)}
     if kind in ("summary_text", "reasoning_text"):
         return {"type": "text", "text": part.get("text")}
     return part
 
 
-def _image(source: Any) -> Turn:
-    """An image at a URL, or under a file's id."""
-    url = source.get("url") if isinstance(source, dict) else source
-    return {"type": "image", "image": _as_text(url)}
-
-
-def _result(path: KeyPath, output: Any) -> Any:
-    """What a tool gave: text, or parts, or JSON as text."""
-    if isinstance(output, dict) and output.get("type") == "computer_screenshot":
-        return [_part(path, output)]
-    if isinstance(output, list) and all(
-        isinstance(part, dict) and part.get("type") in _PART_TYPES for part in output
-    ):
-        return _content(path, output)
-    return output if output is None or isinstance(output, str) else _as_json(output)
-
-
-def _provider_call(
-    item: Turn, kind: str, name: str, fields: tuple[str, ...], result_field: str
-) -> Turn:
-    arguments = {key: item[key] for key in fields if item.get(key) is not None}
-    only = next(iter(arguments.values()), None)
-    result = item.get(result_field)
+def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
+    arguments = item.get(field)
+    if name or not isinstance(arguments, str):
+        arguments = as_text({} if arguments is None else {field: arguments})
+    error, result = item.get("error"), item.get(result_field)
     block = {
         "type": "tool_use",
         "tool_type": kind,
-        "id": _as_text(item.get("id")),
-        "name": name or _as_text(item.get("name")),
-        "arguments": only if isinstance(only, str) and not name else _as_json(arguments),
-        "result": _as_text(result) if result is not None or item.get("error") else NO_RESULT,
+        "id": as_text(item.get("id")),
+        "name": name or as_text(item.get("name")),
+        "arguments": arguments,
+        "result": as_text(result) if result is not None or error else NO_RESULT,
     }
-    return {**block, "error": _as_text(item["error"])} if item.get("error") else block
-
-
-def _texts(parts: list[Turn] | None) -> list[str]:
-    return [part["text"] for part in parts or () if isinstance(part.get("text"), str)]
-
-
-def _as_text(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else _as_json(value)
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _damaged(path: KeyPath, value: Any, expected: str) -> DamagedError:
-    return DamagedError(received(value, expected), path=path)
-
-
-def _not_one_of(path: KeyPath, value: Any, choices: Sequence[str]) -> DamagedError:
-    hint = nearest_hint(value, choices) if isinstance(value, str) else None
-    expected = f"one of {listed(choices, _MOST_NAMED)}"
-    return DamagedError(received(value, expected), hint, path)
+    return {**block, "error": as_text(error)} if error else block

@@ -9,25 +9,36 @@ import hashlib
 import json
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
-from pytest_jrh.core.documents import MISSING, at, listed, names_in, pointer_to, printable, shown
+from pytest_jrh.core.documents import (
+    MISSING,
+    DamagedError,
+    at,
+    listed,
+    names_in,
+    pointer_to,
+    printable,
+    received,
+    shown,
+)
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
+    from pytest_jrh.sources.heads import Head
 
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
@@ -68,27 +79,78 @@ def changed_note(changed: int) -> tuple[str, ...]:
     return (note,) if changed else ()
 
 
-class Source(ABC):
-    """The runs of one file, folder or database, opened when it is first used.
+Key: TypeAlias = "tuple[str, int]"
+"""The id and epoch of a run."""
 
-    Safe to use from several threads. It is made with the path, `max_sample_mb`, how much one run
-    may be when unpacked, and the config's `input_format`; a subclass makes what else it keeps in
-    `_prepare`, and is registered in `pytest_jrh.sources.SOURCES`.
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation as its form has it; all but the messages may be left out.
+
+    Messages are those of OpenAI's, Anthropic's or the Vercel AI SDK's chats. Without an id a digest
+    of them names the run, or the file that is one conversation. `cluster` is what runs of one task
+    share, `tools` are definitions as the APIs have them, `created` is when it was begun, in ISO
+    8601. `no_messages` says why there are none, and `notices` what the user should read once.
     """
 
-    suffixes: ClassVar[tuple[str, ...]]
-    """What the names of its files end in, such as `.eval`; the first is the usual one."""
-    form: str
-    """What is in one of its files, for the user to read."""
+    messages: Sequence[Any]
+    id: int | str | None = None
+    epoch: int = 1
+    cluster: str | None = None
+    system: Any = None
+    tools: Any = None
+    input: str | None = None
+    target: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, Any] = field(default_factory=dict)
+    created: Any = None
+    no_messages: str = ""
+    notices: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A row of the table of sources.
+
+    `name` says what is in a file, for the user to read. `conversation` makes a conversation of the
+    JSON of each line or item, or with `is_whole` of all that is in the file: its value, or the list
+    of its lines'. It raises DamagedError, with the path of what it cannot read. A file is read so
+    where `recognizes` says it of its head; without that, where its name ends in one of `suffixes`.
+    `source` is for what is no JSON.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    conversation: Callable[[Any], Conversation] | None = None
+    recognizes: Callable[[Head], bool] | None = None
+    is_whole: bool = False
+    source: type[Source] | None = None
+
+    def fits(self, head: Head) -> bool:
+        """Whether a file is of this form."""
+        if self.recognizes is not None:
+            return self.recognizes(head)
+        return head.path.suffix.lower() in self.suffixes
+
+
+class Source(ABC):
+    """The runs of a file, a folder or several of them, opened when it is first used.
+
+    Safe to use from several threads. `max_sample_mb` is how much one run may be when unpacked,
+    `input_format` the config's; a subclass makes what else it keeps in `_prepare`.
+    """
 
     def __init__(
         self,
         path: str | Path,
+        form: Form | None = None,
         *,
         max_sample_mb: int = MAX_SAMPLE_MB,
         input_format: InputFormat | None = None,
     ) -> None:
         self.path = Path(path)
+        self.form_name = form.name if form is not None else ""
+        self._form = form
         self._most_bytes = max_sample_mb * 1_000_000
         self._places = input_format or InputFormat()
         self._lock = threading.RLock()
@@ -96,14 +158,6 @@ class Source(ABC):
 
     def _prepare(self) -> None:  # noqa: B027 - not every source keeps more
         """Make what is kept beside the path; opens nothing."""
-
-    @classmethod
-    def recognizes(cls, path: Path) -> bool:  # noqa: ARG003 - here none
-        """Whether a path looks like one to read, by its name or its first bytes.
-
-        False for what is missing or cannot be read. The last of `SOURCES` is not asked.
-        """
-        return False
 
     @abstractmethod
     def summaries(self) -> tuple[RunSummary, ...]:
@@ -133,11 +187,7 @@ class Source(ABC):
         )
 
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """The key (id, epoch) of each run with its metadata.
-
-        What has no metadata, or cannot be read, has an empty one. Here every run is read; a source
-        that knows it without that overrides this.
-        """
+        """Each run with its metadata; an empty one where it has none, or cannot be read."""
         for run in self.summaries():
             try:
                 metadata = self.read(run.run_id, run.epoch)[0].metadata
@@ -151,19 +201,15 @@ class Source(ABC):
         """
         return (metadata for _, metadata in self.metadata())
 
-    def forms(self) -> Counter[str]:
-        """How many files of each form there are."""
-        return Counter([self.form])
-
     def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """The key (id, epoch) of each run with the values that scorers gave it, by their names;
-        here none have any.
-        """
+        """Each run with the values that scorers gave it, by their names; here none have any."""
         for run in self.summaries():
             yield (run.run_id, run.epoch), {}
 
-    def aliases(self) -> Mapping[str, tuple[str, int]]:
-        """Other names that label files may know runs by, each with the run's key; here none."""
+    def aliases(self) -> Mapping[str, tuple[str, int | None]]:
+        """Other names that label files may know runs by, each with the id and epoch; without an
+        epoch for all of them. Here none.
+        """
         return {}
 
     def unclear_names(self) -> Mapping[str, Sequence[str]]:
@@ -203,8 +249,6 @@ class Source(ABC):
         self.close()
 
 
-Key: TypeAlias = "tuple[str, int]"
-"""The id and epoch of a run."""
 _PLACE = "cases.cluster"
 _LEAVE_OUT = "leave cases.cluster out, and each sample is a cluster, over its epochs"
 # The cluster is a text in every result.
@@ -249,10 +293,16 @@ def clusters_by(
         if isinstance(value, dict | list):
             raise _not_one_value(cluster_key, key, value)
         clusters[key] = None if value is MISSING or value is None else _text(value) or None
-        if clusters[key] is None and len(names) < _MOST_NAMES:
-            names.update(dict.fromkeys(_names(metadata)))
+        # What may be named: fields, and pointers to those one level down.
+        for name, entry in metadata.items():
+            if clusters[key] is not None or len(names) > _MOST_NAMES:
+                break
+            below = entry if isinstance(entry, dict) else ()
+            names.update(dict.fromkeys(pointer_to(name, inner) for inner in below))
+            if not isinstance(entry, dict):
+                names[name] = None
     if clusters and all(cluster is None for cluster in clusters.values()):
-        raise _in_no_run(cluster_key, list(names))
+        raise _in_no_run(cluster_key, names)
     return clusters
 
 
@@ -283,25 +333,11 @@ def _text(value: str | float) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
 
 
-def _names(metadata: Mapping[str, Any]) -> list[str]:
-    """What may be named: fields, and pointers to those one level down."""
-    names = []
-    for name, value in list(metadata.items())[:_MOST_NAMES]:
-        if isinstance(value, dict):
-            names += [pointer_to(name, below) for below in list(value)[:_MOST_NAMES]]
-        else:
-            names.append(name)
-    return names
-
-
-def _in_no_run(cluster_key: str, names: list[str]) -> InputError:
-    if not names:
+def _in_no_run(cluster_key: str, names: Iterable[str]) -> InputError:
+    fields = listed(sorted(names))
+    message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are {fields}"
+    if not fields:
         message = f"got {shown(cluster_key)}, but no run has metadata"
-        return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
-    message = (
-        f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
-        f"{listed(sorted(names))}"
-    )
     return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
 
 
@@ -312,3 +348,17 @@ def _not_one_value(cluster_key: str, key: Key, value: Any) -> InputError:
         f"(epoch {epoch}); must be text, a number, true or false there"
     )
     return InputError(Problem(message, key=_PLACE, hint="name one value in it by a pointer"))
+
+
+def text_in(value: Mapping[str, Any], key: str) -> str | None:
+    """The text under a key, None without; raises DamagedError for another value."""
+    text = value.get(key)
+    if text is not None and not isinstance(text, str):
+        raise DamagedError(received(text, "text, or null"), path=(key,))
+    return text
+
+
+def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
+    """The texts that an object has under the keys."""
+    fields = value if isinstance(value, dict) else {}
+    return {key: fields[key] for key in keys if isinstance(fields.get(key), str)}

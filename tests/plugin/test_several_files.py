@@ -97,21 +97,6 @@ def test_a_damaged_file_among_them_is_a_usage_error_that_names_it(several: Suite
     assert "inputs/data/tiny/logs/more.jsonl:1: is not valid JSON" in done.stderr
 
 
-def test_a_suite_that_was_recorded_when_all_files_were_named_is_replayed(
-    several: SuiteFiles,
-) -> None:
-    """As earlier versions left it: the runs of each of the two logs had the file's name."""
-    cassettes = several.folder / "inputs" / "cassettes" / "tiny"
-    for path in cassettes.rglob("run-1.e1.*"):
-        path.rename(path.with_name(path.name.replace("run-1.", "run-1@claude.")))
-    baseline = several.folder / "base.json"
-    baseline.write_text(baseline.read_text("utf-8").replace("::run-1[", "::run-1@claude["), "utf-8")
-    done = run_pytest(several.folder, several.option, "-rA", "-v", *GATE)
-    assert done.code == pytest.ExitCode.OK, done.stdout
-    assert "run-1@claude[e1]" in done.stdout
-    assert "3 of 3 cases of the baseline compared: 0 regressions, 0 fixes" in done.stdout
-
-
 def test_a_log_that_is_added_leaves_recordings_and_baseline_of_the_first_valid(
     tmp_path: Path,
 ) -> None:

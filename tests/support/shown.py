@@ -17,7 +17,7 @@ from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts
-from pytest_jrh.sources.conversations import Conversations
+from pytest_jrh.sources import open_source
 from tests.support.made_cases import make_case, make_edit
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -62,7 +62,7 @@ class Sending:
 def real_runs() -> Iterator[tuple[Message, ...]]:
     """The transcripts of the shared data, in turn from each of its files."""
     for name in REAL:
-        source = Conversations(DATA / name, input_format=_FORMAT)
+        source = open_source(DATA / name, input_format=_FORMAT)
         for summary in source.summaries():
             if summary.skip is None:
                 yield source.read(summary.run_id, summary.epoch)[0].messages

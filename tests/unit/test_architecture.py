@@ -18,7 +18,6 @@ import pytest_jrh
 from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.judges import JUDGES
-from pytest_jrh.sources import SOURCES
 
 PACKAGE = Path(pytest_jrh.__file__).parent
 # A module imports from the rooms before its own, and from its own.
@@ -263,7 +262,10 @@ def test_no_name_of_a_stage_judge_or_test_is_compared_with(name: str) -> None:
 
 REGISTERED = {
     "judges": {kind.build.__module__ for kind in JUDGES.values()},
-    "sources": {source.__module__ for source in SOURCES},
+    "sources": {
+        f"pytest_jrh.sources.{name}"
+        for name in ("claude_code", "codex", "conversations", "eval_logs", "trajectories")
+    },
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.transcript import render_transcript
-from pytest_jrh.sources.conversations import (
+from pytest_jrh.sources.chat import (
     OTHER_ROLES,
     WITHOUT_CALL,
     WITHOUT_RESULT,
@@ -188,6 +188,228 @@ def test_what_the_provider_ran_is_shown_with_its_result() -> None:
     assert "[not in the log]" in render_transcript(read({"role": "assistant", "content": [use]}))
 
 
+def test_a_result_of_the_provider_in_the_next_message_is_joined_to_its_call() -> None:
+    use = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
+    text = {"type": "text", "text": "Found."}
+    failed = {"type": "mcp_tool_use", "id": "m", "name": "look", "input": {}}
+    refused = {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": "no"}
+    messages = read(
+        {"role": "assistant", "content": [use]},
+        {"role": "assistant", "content": [result, text, failed]},
+        {"role": "user", "content": [refused]},
+    )
+    assert render_transcript(messages).splitlines() == [
+        "[0] assistant calls web_search (run by the provider)",
+        '  {"query": "x"}',
+        "[0] assistant gets the result of web_search",
+        '  [{"title": "X"}]',
+        "[0] assistant",
+        "[1] assistant",
+        "  Found.",
+        "[1] assistant calls look (run by the provider)",
+        "  {}",
+        "[1] assistant gets the result of look",
+        "  ",
+        "  error: no",
+    ]
+
+
+def test_a_result_of_the_provider_without_a_call_keeps_its_json() -> None:
+    result = {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"title": "X"}]}
+    (message,) = read({"role": "assistant", "content": [result]})
+    assert message["content"] == (
+        '[web_search_tool_result: {"tool_use_id": "s", "content": [{"title": "X"}]}]'
+    )
+
+
+def test_a_part_of_an_unknown_type_keeps_its_json_cut_with_a_sign() -> None:
+    part = {"type": "hologram", "scene": "a café", "depth": 3}
+    (message,) = read({"role": "user", "content": [part, {"type": "text", "text": "See?"}]})
+    assert render_transcript([message]).splitlines()[1:] == [
+        '  [hologram: {"scene": "a café", "depth": 3}]',
+        "  See?",
+    ]
+    (message,) = read({"role": "user", "content": [{"type": "hologram", "scene": "x" * 10_000}]})
+    assert message["content"].endswith("xxx ... and 6,013 more characters]")
+    assert len(message["content"]) < 4_100
+
+
+def sdk_call(call_id: str, **fields: Any) -> dict[str, Any]:
+    """A part of the Vercel AI SDK."""
+    return {"type": "tool-call", "toolCallId": call_id, "toolName": "look_up", **fields}
+
+
+def sdk_result(call_id: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool-result", "toolCallId": call_id, "toolName": "look_up", **fields}
+
+
+def ui_call(call_id: str, order: int, **fields: Any) -> dict[str, Any]:
+    call = {"type": "tool-look_up", "toolCallId": call_id, "input": {"order": order}}
+    return {"state": "output-available", **call, **fields}
+
+
+def old_ui_call(call_id: str, order: int, result: str) -> dict[str, Any]:
+    call = {"toolCallId": call_id, "toolName": "look_up", "args": {"order": order}}
+    invocation = {"state": "result", "step": 0, **call, "result": result}
+    return {"type": "tool-invocation", "toolInvocation": invocation}
+
+
+STEP = {"type": "step-start"}
+SAID = {"type": "text", "text": "It was shipped."}
+ASKED = {"role": "user", "content": "Where is order 7?"}
+AI_SDK: dict[str, list[dict[str, Any]]] = {
+    "version 4, for models": [
+        {
+            "role": "assistant",
+            "content": [
+                sdk_call("a", args={"order": 7}),
+                sdk_call("b", args={"order": 8}),
+            ],
+        },
+        {
+            "role": "tool",
+            "content": [sdk_result("a", result="shipped"), sdk_result("b", result="lost")],
+        },
+        {"role": "assistant", "content": [SAID]},
+    ],
+    "version 5, for models": [
+        {
+            "role": "assistant",
+            "content": [
+                sdk_call("a", input={"order": 7}),
+                sdk_call("b", input={"order": 8}),
+            ],
+        },
+        {
+            "role": "tool",
+            "content": [
+                sdk_result("a", output={"type": "text", "value": "shipped"}),
+                sdk_result(
+                    "b",
+                    output={"type": "content", "value": [{"type": "text", "text": "lost"}]},
+                ),
+            ],
+        },
+        {"role": "assistant", "content": [SAID]},
+    ],
+    "run by the provider": [
+        {
+            "role": "assistant",
+            "content": [
+                sdk_call("a", input={"order": 7}, providerExecuted=True),
+                sdk_call("b", input={"order": 8}, providerExecuted=True),
+                sdk_result("a", output={"type": "text", "value": "shipped"}),
+                sdk_result("b", output={"type": "text", "value": "lost"}),
+                SAID,
+            ],
+        }
+    ],
+    "version 4, of the user interface": [
+        {
+            "role": "assistant",
+            "content": "It was shipped.",
+            "parts": [
+                STEP,
+                old_ui_call("a", 7, "shipped"),
+                old_ui_call("b", 8, "lost"),
+                STEP,
+                SAID,
+            ],
+        }
+    ],
+    "version 4, without parts": [
+        {
+            "role": "assistant",
+            "content": "It was shipped.",
+            "toolInvocations": [
+                old_ui_call("a", 7, "shipped")["toolInvocation"],
+                old_ui_call("b", 8, "lost")["toolInvocation"],
+            ],
+        }
+    ],
+    "version 5, of the user interface": [
+        {
+            "role": "assistant",
+            "parts": [
+                STEP,
+                ui_call("a", 7, output="shipped"),
+                {**ui_call("b", 8, output="lost"), "type": "dynamic-tool", "toolName": "look_up"},
+                STEP,
+                {**SAID, "state": "done"},
+            ],
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("form", AI_SDK)
+def test_the_vercel_ai_sdks_messages_are_calls_and_results(form: str) -> None:
+    assert render_transcript(read(ASKED, *AI_SDK[form])).splitlines() == [
+        "[0] user",
+        "  Where is order 7?",
+        "[1] assistant",
+        "[1] assistant calls look_up",
+        '  {"order": 7}',
+        "[1] assistant calls look_up",
+        '  {"order": 8}',
+        "[2] tool look_up",
+        "  shipped",
+        "[3] tool look_up",
+        "  lost",
+        "[4] assistant",
+        "  It was shipped.",
+    ]
+
+
+def test_errors_approvals_and_other_parts_of_the_ai_sdk_are_shown() -> None:
+    approval = {"id": "x", "approved": False, "reason": "Too dear."}
+    parts = [
+        {"type": "reasoning", "text": "Hm.", "state": "done"},
+        ui_call("a", 7, state="output-error", errorText="no such order"),
+        STEP,
+        ui_call("b", 8, state="output-denied", approval=approval),
+        STEP,
+        {"type": "source-url", "sourceId": "1", "url": "https://a.b", "title": "FAQ"},
+        {"type": "data-weather", "data": {"sun": True}},
+        {"type": "file", "mediaType": "image/png", "url": "https://a.b/c.png"},
+        {"type": "file", "mediaType": "application/pdf", "data": "AAAA", "filename": "a.pdf"},
+        ui_call("c", 9, output={"sum": 3}),
+    ]
+    asked = {"role": "user", "parts": [{"type": "text", "text": "Well?"}], "metadata": {"n": 1}}
+    messages = read(asked, {"id": "m", "role": "assistant", "parts": parts})
+    assert messages[0] == {
+        "content": "Well?",
+        "role": "user",
+        "metadata": {"metadata": {"n": 1}},
+    }
+    assert [message.get("id") for message in messages] == [None, "m", *[None] * 5]
+    assert render_transcript(messages, show_reasoning=True).splitlines()[2:] == [
+        "[1] assistant reasoning",
+        "  Hm.",
+        "[1] assistant",
+        "[1] assistant calls look_up",
+        '  {"order": 7}',
+        "[2] tool look_up (error: unknown)",
+        "  error: no such order",
+        "[3] assistant",
+        '  [tool-approval: {"approval": {"id": "x", "approved": false, "reason": "Too dear."}}]',
+        "[3] assistant calls look_up",
+        '  {"order": 8}',
+        "[4] tool look_up (error: unknown)",
+        "  error: Too dear.",
+        "[5] assistant",
+        '  [source-url: {"sourceId": "1", "url": "https://a.b", "title": "FAQ"}]',
+        '  [data-weather: {"data": {"sun": true}}]',
+        "  [image: c.png]",
+        "  [document: a.pdf]",
+        "[5] assistant calls look_up",
+        '  {"order": 9}',
+        "[6] tool look_up",
+        '  {"sum": 3}',
+    ]
+
+
 @pytest.mark.parametrize(
     ("turns", "what"),
     [
@@ -226,6 +448,16 @@ def test_further_keys_of_a_message_are_kept_as_its_metadata() -> None:
     assert message["metadata"] == {"name": "Ada"}
 
 
+SDK_KEYS = st.sampled_from(
+    ["type", "toolCallId", "toolName", "state", "input", "output", "toolInvocation", "approval"]
+)
+SDK_VALUES = st.sampled_from(
+    (
+        *("tool-call", "tool-result", "tool-x", "tool-invocation", "dynamic-tool", "content"),
+        *("output-available", "output-denied", "step-start"),
+        *("server_tool_use", "web_search_tool_result"),
+    )
+)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
     lambda inner: (
@@ -235,6 +467,7 @@ json_values = st.recursive(
             inner,
             max_size=4,
         )
+        | st.dictionaries(SDK_KEYS, inner | SDK_VALUES, max_size=5)
     ),
     max_leaves=12,
 )
@@ -246,6 +479,8 @@ json_values = st.recursive(
             {"role": st.sampled_from(["user", "assistant", "tool", "critic"])},
             optional={
                 "content": json_values,
+                "parts": json_values,
+                "toolInvocations": json_values,
                 "tool_calls": json_values,
                 "function_call": json_values,
                 "tool_call_id": json_values,

@@ -14,9 +14,12 @@ from pytest_jrh.config.values import InputFormat
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
+from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.conversations import WITHOUT_RESULT, Conversations, definitions_of
-from pytest_jrh.sources.json_items import elements, guessed_format
+from pytest_jrh.sources.chat import WITHOUT_RESULT
+from pytest_jrh.sources.conversations import Conversations, guessed_format
+from pytest_jrh.sources.heads import elements
+from pytest_jrh.sources.transcripts import definitions_of
 from tests.support.chat import tau_bench
 
 TURNS = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
@@ -404,6 +407,75 @@ def test_an_answer_that_is_not_read_is_told_and_can_be_named(tmp_path: Path) -> 
     assert "{answer: /response/choices/0/message}" in " ".join(source.notices())
 
 
+CALLED = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({"output": "Hello."}, "Hello."),
+        ({"completion": "Hello."}, "Hello."),
+        ({"output": ANSWERED}, "Hello."),
+        ({"output": [ANSWERED]}, "Hello."),
+        ({"completion": {"choices": [{"message": ANSWERED}]}}, "Hello."),
+        ({"output": {"content": "Hello."}}, "Hello."),
+        ({"output": {"content": None, "tool_calls": [CALLED]}}, ""),
+        ({"output": [{"type": "message", "role": "assistant", "content": "Hello."}]}, "Hello."),
+        ({"output": [{"type": "function_call", "call_id": "c", "name": "look"}]}, ""),
+    ],
+)
+def test_an_answer_beside_the_messages_is_the_last_turn(
+    tmp_path: Path, answer: dict[str, Any], said: str
+) -> None:
+    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], **answer})
+    run, _ = source.read("a", 1)
+    assert [message["role"] for message in run.messages] == ["user", "assistant"]
+    assert message_text(run.messages[1]) == said
+    assert bool(run.messages[1].get("tool_calls")) == (not said)
+    assert "the answer in `output` or `completion` beside the messages is" in source.notices()[0]
+    # One that stands among them already is not there twice.
+    turns = [ASKED, {**run.messages[1], "content": said, "name": "bot"}]
+    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": turns, **answer})
+    if said:
+        assert len(source.read("a", 1)[0].messages) == 2
+
+
+@pytest.mark.parametrize("output", [{"score": 1}, [1, 2], [{"role": "assistant"}, "x"]])
+def test_what_stands_in_output_and_is_no_answer_is_told(tmp_path: Path, output: Any) -> None:
+    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], "output": output})
+    assert contents(source) == ["Hi."]
+    assert "an answer beside the messages that is not read" in " ".join(source.notices())
+
+
+@pytest.mark.parametrize("output", [None, "", 0.5, True])
+def test_output_that_says_nothing_is_no_turn(tmp_path: Path, output: Any) -> None:
+    source = lines(tmp_path / "runs.jsonl", {"id": "a", "messages": [ASKED], "output": output})
+    assert contents(source) == ["Hi."]
+    assert not source.notices()
+
+
+def test_an_answer_beside_messages_that_are_named_is_read_where_it_is_named(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines(path, {"id": "a", "messages": [ASKED], "output": "Hello."})
+    for answer, said in ((None, ["Hi."]), ("/output", ["Hi.", "Hello."])):
+        places = InputFormat(messages="/messages", answer=answer)
+        assert contents(Conversations(path, input_format=places)) == said
+
+
+def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    lines(path, {**conversation("a"), "reward": 1}, {**conversation("b"), "reward": None})
+    places = InputFormat(metadata=("/reward", "/cost"))
+    source = Conversations(path, input_format=places)
+    assert [metadata for _, metadata in source.metadata()] == [{"reward": 1}, {}]
+    assert source.notices() == (
+        "runs.jsonl: some conversations have nothing at /cost (input_format.metadata)",
+        "runs.jsonl: some conversations have nothing at /reward (input_format.metadata)",
+    )
+
+
 def test_ids_of_logged_requests_are_guessed(tmp_path: Path) -> None:
     rows = [exchange(name) for name in "ab"]
     for number, row in enumerate(rows):
@@ -441,8 +513,8 @@ def test_definitions_of_tools_are_read_as_openai_and_anthropic_write_them() -> N
             "no tool",
         ]
     }
-    assert definitions_of(value) == [
+    assert definitions_of(value["tools"]) == [
         {"name": "find", "parameters": schema},
         {"name": "refund", "parameters": schema},
     ]
-    assert definitions_of([]) == []
+    assert definitions_of({}) == []

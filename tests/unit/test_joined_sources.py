@@ -156,21 +156,15 @@ def test_files_that_are_added_rename_no_run(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_run_that_was_recorded_under_its_former_name_keeps_it(tmp_path: Path) -> None:
-    files = [write_lines(tmp_path / f"{name}.jsonl", 1, 2) for name in ("gpt", "claude")]
-    known = Joined(files, open_source, is_known={"1@gpt"}.__contains__)
-    assert [name for name, _, _ in keys(known)] == ["1@gpt", "2", "1@claude", "2@claude"]
-    assert known.read("1@gpt", 1)[0].messages[0]["content"] == "From gpt.jsonl."
-    former = {run.run_id: run.former_id for run in known.summaries()}
-    assert former == {"1@gpt": None, "2": "2@gpt", "1@claude": None, "2@claude": None}
-
-
-def test_labels_may_know_a_run_by_its_former_name(tmp_path: Path) -> None:
-    runs = [RunSummary("1", epoch, former_id="1@gpt") for epoch in (1, 2)]
-    rubric = Rubric("kind", "Be kind.")
+def test_labels_may_know_a_run_by_its_name_with_its_file(tmp_path: Path) -> None:
+    files = [tmp_path / f"{name}.jsonl" for name in ("gpt", "claude")]
+    source = opened(*(write_lines(file, 1) for file in files))
+    assert source.aliases() == {"1@gpt": ("1", None), "1@claude": ("1@claude", None)}
+    runs = [RunSummary("1", epoch) for epoch in (1, 2)]
+    joiner = Joiner(runs, [Rubric("kind", "Be kind.")], aliases=source.aliases())
     rows = [LabelRow("1@gpt", 1, epoch=epoch) for epoch in (1, 2)]
-    joined_labels = Joiner(runs, [rubric]).join(rows, Reading("labels"))
-    assert list(joined_labels.labels) == [("kind", "1", 1), ("kind", "1", 2)]
+    labels = joiner.join(rows, Reading("labels")).labels
+    assert list(labels) == [("kind", "1", 1), ("kind", "1", 2)]
 
 
 def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
@@ -180,7 +174,10 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
     labelled = write_lines(tmp_path / "b.jsonl", 1, 2)
     source = opened(write_lines(tmp_path / "a.jsonl", 1), labelled)
     joiner = Joiner(
-        source.summaries(), [Rubric("kind", "Be kind.")], unclear=source.unclear_names()
+        source.summaries(),
+        [Rubric("kind", "Be kind.")],
+        aliases=source.aliases(),
+        unclear=source.unclear_names(),
     )
     rows = [LabelRow(name, 1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)]
     labels = joiner.join(rows, Reading("labels"))
@@ -253,12 +250,11 @@ def test_each_of_many_files_is_made_a_source_once_and_few_stay_open(
     for values in (source.scores(), source.metadata(), source.fields()):
         assert len(list(values)) == len(logs)
     assert made == logs
-    # What was used longest ago goes first, and nothing that is in use.
+    # What was used longest ago goes first.
     monkeypatch.setattr(joined, "_MOST_OPEN", 1)
     del closed[:]
-    with source._source(0), source._source(1):
-        assert logs[0] not in closed
     assert source.read("0", 1)[0].run_id == "0"
+    assert logs[0] not in closed
 
 
 def test_what_is_wrong_with_several_files_is_said_of_each(tmp_path: Path) -> None:
@@ -371,4 +367,5 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
     source = opened(tmp_path)
     found = {key: values for key, values in source.scores() if values}
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
-    assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1)}
+    names = {"1@a": ("1", None), "1@b": ("1@b", None)}
+    assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1), **names}

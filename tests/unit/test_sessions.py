@@ -18,8 +18,8 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
 from pytest_jrh.sources.conversations import Conversations
 from pytest_jrh.sources.responses import ITEM_TYPES
-from pytest_jrh.sources.sessions import Sessions
 from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.transcripts import Transcripts
 from tests.support.sessions import as_claude_code, as_codex, as_items, as_text
 from tests.support.suites import run
 
@@ -76,7 +76,7 @@ def test_a_file_is_one_conversation(tmp_path: Path, form: str) -> None:
     }
     suffix, value = values[form]
     source = written(tmp_path / f"run-1{suffix}", value)
-    assert isinstance(source, Sessions)
+    assert type(source) is Transcripts
     cluster = "run-1" if form == "claude" else None
     assert source.summaries() == (RunSummary("run-1", 1, cluster=cluster),)
     read, _ = source.read("run-1", 1)
@@ -108,10 +108,10 @@ def test_a_project_folder_is_as_many_conversations(tmp_path: Path) -> None:
     written(tmp_path / "closed.jsonl", [snapshot])
     with open_sources((tmp_path,)) as source:
         assert source.summaries() == (
-            RunSummary("closed", 1, Skip("no_messages"), cluster="closed"),
+            RunSummary("closed", 1, Skip("no_messages")),
             RunSummary("agent-7f", 1, cluster="one"),
             RunSummary("one", 1, cluster="one"),
-            RunSummary("title", 1, Skip("no_messages"), cluster="title"),
+            RunSummary("title", 1, Skip("no_messages")),
             RunSummary("two", 1, cluster="two"),
         )
 
@@ -262,6 +262,37 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("content", "is_prompt"),
+    [
+        ("<div> is not closed: why?", True),
+        ("<skill> what is this tag?", True),
+        ("# AGENTS.md is wrong, mend it", True),
+        ("# AGENTS.md instructions for /work\n\n<INSTRUCTIONS>\nBe kind.\n</INSTRUCTIONS>", False),
+        ("<ENVIRONMENT_CONTEXT>\n<cwd>/</cwd>\n</environment_context>", False),
+        (" <turn_aborted>\nThe user interrupted.\n</turn_aborted>\n", False),
+        ('<hook_prompt hook_run_id="1">Again.</hook_prompt>', False),
+        ('<codex_internal_context source="goal">\nGo.\n</codex_internal_context>', False),
+        ("<external_browser>x</external_browser>", False),
+        ("<user_instructions>\nBe kind.\n</user_instructions>", False),
+        ([{"type": "input_text", "text": "Hi."}], True),
+        ([{"type": "input_text", "text": t} for t in ("Hi.", "<skill>x</skill>")], False),
+    ],
+)
+def test_what_codex_says_in_the_users_place_begins_no_turn(
+    tmp_path: Path, content: Any, is_prompt: bool
+) -> None:
+    def item(role: str, text: Any) -> dict[str, Any]:
+        return {"type": "response_item", "payload": {**MESSAGE, "role": role, "content": text}}
+
+    rollback = {"type": "event_msg", "payload": {"type": "thread_rolled_back", "num_turns": 1}}
+    lines = [item("user", "One"), item("assistant", "1"), item("user", content), rollback]
+    source = written(tmp_path / "s.jsonl", [{"type": "session_meta", "payload": {}}, *lines])
+    (run,) = source.summaries()
+    assert (run.skip is None) == is_prompt
+    assert len(source.read(run.run_id, 1)[0].messages) == (2 if is_prompt else 0)
+
+
 def test_turns_that_codex_rolled_back_are_left_out(tmp_path: Path) -> None:
     def item(role: str, text: str) -> dict[str, Any]:
         return {"type": "response_item", "payload": {"role": role, "content": text, **MESSAGE}}
@@ -389,7 +420,11 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
             "request": {"instructions": "Be kind.", "input": [{"role": "user", "content": "Hi."}]},
             "response": {"object": "response", "output": answer},
         },
-        {"id": "d", "response": {"body": {"object": "response", "output": answer}}},
+        {
+            "id": "d",
+            "request": {"body": {"input": "Hi."}},
+            "response": {"body": {"object": "response", "output": answer}},
+        },
         {"id": "c", "messages": [{"role": "system", "content": "Be kind."}, HI, *answer, CALL]},
     ]
     source = written(tmp_path / "runs.jsonl", rows)
@@ -401,7 +436,8 @@ def test_a_row_has_what_went_in_and_what_came_out(tmp_path: Path) -> None:
         assert [call["function"] for call in calls] == more
         assert turns.input == "Hi."
 
-    assert [message["content"] for message in source.read("d", 1)[0].messages] == ["Hello."]
+    turns, _ = source.read("d", 1)
+    assert [message["content"] for message in turns.messages] == ["Hi.", "Hello."]
 
 
 HI = {"role": "user", "content": "Hi."}
@@ -422,7 +458,7 @@ CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{
         ({"parentUuid": ["u1"]}, ":2: parentUuid: got a list; must be text, or null"),
         ({"type": 7}, ":2: type: got 7; must be text, or null"),
         ({"type": "asistant"}, ':2: type: got "asistant"; must be one of user, assistant'),
-        ({"uuid": "u1"}, ":2: uuid: line 1 has the same uuid, and another message"),
+        ({"uuid": "u1"}, ":2: uuid: another line has the same uuid, and another message"),
         ({"sessionId": {}}, ":2: sessionId: got a mapping of keys; must be text, or null"),
         ({"deep": json.loads("[" * 200 + "]" * 200)}, ":2: is nested more than 100 levels deep"),
     ],
@@ -461,7 +497,8 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
     listed = refusal(written(tmp_path / "run.json", [CALL, item]))
     assert problem in listed
     assert int(listed.split(":")[1]) >= 7  # the line of the second item, or of the field in it
-    rows = [{"output": [CALL]}, {"output": [CALL, item]}]
+    rows: list[Any] = [{"input": "Hi.", "output": [CALL]}]
+    rows.append({"input": "Hi.", "output": [CALL, item]})
     row = refusal(written(tmp_path / "rows.jsonl", rows))
     assert f":2: output{problem}" in row or ("\n" in problem and problem in row)
     codex = [{"type": "session_meta", "payload": {"id": "s"}}]
@@ -476,10 +513,13 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
 @pytest.mark.parametrize(
     ("row", "key"),
     [
-        ({"object": "response", "output": [CALL]}, "previous_response_id"),
+        ({"object": "response", "input": "", "output": [CALL]}, "previous_response_id"),
         ({"input": "Go on.", "output": [CALL]}, "previous_response_id"),
         ({"request": {"input": "Go on."}, "response": {"body": {}}}, "response.body.previous_"),
-        ({"request": {}, "response": {"output": [CALL]}}, "request.previous_response_id"),
+        (
+            {"request": {"input": []}, "response": {"output": [CALL]}},
+            "request.previous_response_id",
+        ),
     ],
 )
 def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
@@ -501,14 +541,33 @@ def test_the_end_of_a_conversation_is_not_taken_for_all_of_it(
             assert "continues a response whose items are not here" in text
 
 
+@pytest.mark.parametrize("conversation", [{"id": "conv_1"}, "conv_1"])
 @pytest.mark.parametrize("row", [{"input": "Go on."}, {"object": "response"}])
 def test_a_response_of_a_conversation_that_the_provider_keeps_is_refused(
-    tmp_path: Path, row: dict[str, Any]
+    tmp_path: Path, row: dict[str, Any], conversation: Any
 ) -> None:
-    row |= {"output": [CALL], "conversation": {"id": "conv_1"}}
+    row = {**row, "output": [CALL], "conversation": conversation}
     text = refusal(written(tmp_path / "rows.jsonl", [row]))
     assert ":1: conversation: " in text
     assert "is kept by the provider, and its items are not here" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "key"),
+    [
+        ({"object": "response", "output": [CALL]}, "input"),
+        ({"output": [CALL]}, "input"),
+        ({"request": {"model": "m"}, "response": {"output": [CALL]}}, "request.input"),
+        ({"response": {"body": {"object": "response", "output": [CALL]}}}, "input"),
+    ],
+)
+def test_a_response_without_what_was_asked_is_refused(
+    tmp_path: Path, row: dict[str, Any], key: str
+) -> None:
+    text = refusal(written(tmp_path / "rows.jsonl", [row]))
+    assert f":1: {key}: is not here, so that a judge would read an answer without what" in text
+    if "object" in row:
+        assert ": input: is not here" in refusal(written(tmp_path / "run.json", row))
 
 
 def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
@@ -525,7 +584,10 @@ def test_a_last_line_that_is_half_written_is_named(tmp_path: Path) -> None:
     [
         ('{"object": "response",\n "output": [}', ".json:2: is not valid JSON"),
         ('{"object": "response",\n "output": ' + "[" * 5000, ".json: is nested more than 100"),
-        ('{"object": "response",\n "output": 1}', ".json:2: output: got 1; must be an object with"),
+        (
+            '{"object": "response", "input": "",\n "output": 1}',
+            ".json:2: output: got 1; must be an object with",
+        ),
         ('[{"role": "user", "content": "a"},\n {"role": "user", "content": 7}]', ".json:2: [1]: h"),
     ],
 )

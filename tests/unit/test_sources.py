@@ -1,4 +1,4 @@
-"""The table of sources: which one a path is read with, and that a new one is a class and a line."""
+"""The table of forms: which one a path is read in, and that a new one is a function and a row."""
 
 from __future__ import annotations
 
@@ -11,47 +11,34 @@ import pytest
 
 from pytest_jrh import sources
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import AgentRun, RunSummary
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.source import Source
+from pytest_jrh.sources.source import Conversation, Form
 from tests.support.logs import sample, write_log
 
 
-class Lines(Source):
-    """One run a line, each a list of messages."""
-
-    suffixes = (".lines",)
-
-    @classmethod
-    def recognizes(cls, path: Path) -> bool:
-        return path.suffix in cls.suffixes
-
-    def summaries(self) -> tuple[RunSummary, ...]:
-        count = len(self.path.read_text().splitlines())
-        return tuple(RunSummary(str(line), 1) for line in range(count))
-
-    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
-        line = self.path.read_text().splitlines()[int(run_id)]
-        return AgentRun(run_id, epoch, tuple(json.loads(line))), line if with_raw else None
-
-    def close(self) -> None:
-        pass
+def turns_of(line: Any) -> Conversation:
+    """A list of messages, without an id."""
+    return Conversation(line)
 
 
-def add_raw(run: dict[str, Any], raw_sample: str) -> dict[str, Any]:
+def add_raw(run: dict[str, Any], raw_sample: Any) -> dict[str, Any]:
     return {"metadata": {"raw": raw_sample}}
 
 
 def test_a_further_source_is_used_where_it_recognizes_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "SOURCES", (Lines, *sources.SOURCES))
-    line = json.dumps([{"role": "assistant", "content": "Done."}])
-    (tmp_path / "runs.lines").write_text(f"{line}\n{line}\n")
+    lines = Form("lists of messages", (".lines",), turns_of)
+    monkeypatch.setattr(sources, "FORMS", (lines, *sources.FORMS))
+    turns = [[{"role": "assistant", "content": text}] for text in ("Done.", "Not done.")]
+    (tmp_path / "runs.lines").write_text("".join(f"{json.dumps(line)}\n" for line in turns))
     source = open_source(tmp_path / "runs.lines")
-    assert source.summaries() == (RunSummary("0", 1), RunSummary("1", 1))
-    assert source.run("1", 1, [add_raw]).metadata == {"raw": line}
+    names = [run.run_id for run in source.summaries()]
+    assert len({*names}) == 2
+    run = source.run(names[1], 1, [add_raw])
+    assert run.messages == tuple(turns[1])
+    assert run.metadata == {"raw": turns[1]}
     log = write_log(tmp_path / "runs.eval", [sample("a")])
     assert isinstance(open_source(log), EvalLog)
 

@@ -16,8 +16,9 @@ from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.sources import open_source, open_sources
+from pytest_jrh.sources.heads import Head
 from pytest_jrh.sources.source import Source, with_clusters
-from pytest_jrh.sources.trajectories import Trajectories
+from pytest_jrh.sources.trajectories import Trajectory, is_trajectory
 from tests.support.trajectories import (
     EXAMPLES,
     HELLO,
@@ -51,7 +52,7 @@ def test_a_trajectory_is_the_same_run_as_its_messages_in_json_lines(
     tmp_path: Path, example: Example
 ) -> None:
     source = open_source(write(tmp_path / "any.name", example.trajectory))
-    assert isinstance(source, Trajectories)
+    assert isinstance(source, Trajectory)
     assert source.summaries() == (RunSummary(example.run_id, 1),)
     lines = open_source(write_lines(tmp_path / "runs.jsonl", [example]))
     run, raw = source.read(example.run_id, 1, with_raw=True)
@@ -187,7 +188,7 @@ def test_a_broken_trajectory_is_refused_with_its_place(tmp_path: Path, how: str)
 def test_what_is_no_json_is_refused(tmp_path: Path, data: bytes, complaint: str) -> None:
     path = tmp_path / "run.json"
     path.write_bytes(data)
-    assert f"{path}: " in refusal(path)
+    assert refusal(path).startswith(f"{path}:")
     assert complaint in refusal(path)
 
 
@@ -240,7 +241,7 @@ def test_any_change_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> N
     for part in above:
         parent = parent[part]
     parent[last] = data.draw(VALUES)
-    source = Trajectories(write(tmp_path / "a.json", value))
+    source = open_source(write(tmp_path / "a.json", value))
     with contextlib.suppress(InputError):
         (run,) = source.summaries()
         source.read(run.run_id, 1)
@@ -352,7 +353,7 @@ def result_of_trial(**fields: Any) -> Callable[[Path], object]:
         ),
         (
             lambda trial: (trial / "agent" / "trajectory.json").write_text(""),
-            "agent/trajectory.json: is not valid JSON",
+            "agent/trajectory.json: is empty",
         ),
         (
             lambda trial: (trial / "agent" / "trajectory.json").write_text("[]"),
@@ -377,7 +378,7 @@ def test_a_file_that_changed_since_is_an_input_error_of_its_cases(tmp_path: Path
     write(path, trajectory(user(3), trajectory_id="a"))
     with pytest.raises(Unscored, match="is not as ATIF has it"):
         source.read("a", 1)
-    with pytest.raises(Unscored, match="there is no such trajectory"):
+    with pytest.raises(Unscored, match="the file has no such conversation"):
         source.read("b", 1)
 
 
@@ -394,6 +395,5 @@ def test_a_file_that_changed_since_is_an_input_error_of_its_cases(tmp_path: Path
 def test_other_files_are_not_taken_for_trajectories(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.json"
     path.write_text(text, encoding="utf-8")
-    assert not Trajectories.recognizes(path)
-    assert not Trajectories.recognizes(tmp_path / "missing.json")
-    assert not Trajectories.recognizes(tmp_path)
+    for other in (path, tmp_path / "missing.json", tmp_path):
+        assert not is_trajectory(Head(other))

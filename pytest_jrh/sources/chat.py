@@ -1,0 +1,273 @@
+"""Messages of chats as those of Inspect's logs: OpenAI's, Anthropic's, and the Vercel AI SDK's.
+
+Which result belongs to which tool call is known by their ids, else by name and order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from pytest_jrh.core.documents import DamagedError, parsed, shown
+from pytest_jrh.core.transcript import ROLES, is_role
+from pytest_jrh.sources import ai_sdk
+from pytest_jrh.sources.content import Block, Parts, as_text, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WITHOUT_RESULT = "tool calls without a result"
+WITHOUT_CALL = "results without a tool call"
+OTHER_ROLES = f"roles other than {', '.join(ROLES)}"
+_ROLES = {"developer": "system", "function": "tool"}
+# The keys of a message that are read; others are kept as its metadata.
+_KNOWN = frozenset(
+    {
+        *("role", "content", "id", "tool_calls", "function_call", "tool_call_id", "refusal"),
+        *("reasoning", "reasoning_content", "is_error", "error", "parts", "toolInvocations"),
+    }
+)
+# Where others have what a message says: Gemini, ShareGPT, and programs of one's own.
+_NOT_CONTENT = ("parts", "text", "value", "message", "output")
+
+
+def read_messages(
+    turns: Iterable[Any], system: Any = None
+) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+    """Convert messages, and say in words what is unusual about them.
+
+    Calls and results are paired; what has no counterpart is kept, as is a message of an unknown
+    role. Results that stand in a message become messages of their own. Raises DamagedError naming
+    the message that cannot be read.
+    """
+    reader = _Reader()
+    if system is not None:
+        reader.add({"role": "system", "content": system})
+    for index, turn in enumerate(turns):
+        try:
+            reader.add(turn)
+        except DamagedError as error:
+            raise DamagedError(f"message {index} {error}") from None
+    if reader.open:
+        reader.unusual[WITHOUT_RESULT] = None
+    return tuple(reader.messages), tuple(reader.unusual)
+
+
+def check_message(turn: Any) -> None:
+    """Raise DamagedError for a message that cannot be read, in words that follow its place."""
+    _Reader().add(turn)
+
+
+class OpenCalls:
+    """The calls of a conversation that have no result yet, in their order."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[str, str]] = {}
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        self._all: deque[int] = deque()
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, call_id: str, function: str) -> None:
+        """Note a call."""
+        number = next(self._numbers)
+        self._open[number] = (call_id, function)
+        self._by_id.setdefault(call_id, deque()).append(number)
+        self._by_name.setdefault(function, deque()).append(number)
+        self._all.append(number)
+
+    def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
+        """Take out the call that a result belongs to: its id and function; None where there is
+        none.
+
+        A result that names no call belongs to the first open one of its function, or of any where
+        it names no function either.
+        """
+        waiting: deque[int] | None = self._all
+        if call_id is not None:
+            waiting = self._by_id.get(call_id)
+        elif function is not None:
+            waiting = self._by_name.get(function)
+        while waiting:
+            call = self._open.pop(waiting.popleft(), None)
+            if call is not None:
+                return call
+        return None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.messages: list[Block] = []
+        self.unusual: dict[str, None] = {}
+        self.open = OpenCalls()
+        self._provider_calls: dict[str, Block] = {}
+
+    def add(self, turn: Any) -> None:
+        """Convert one message, which may become several."""
+        if not isinstance(turn, dict):
+            raise DamagedError(f"is {shown(turn)}; must be an object with a role")
+        role = turn.get("role")
+        if not isinstance(role, str) or not is_role(role):
+            raise DamagedError(f"has the role {shown(role)}; must be one of {', '.join(ROLES)}")
+        sdk_parts = ai_sdk.parts_of(turn)
+        if sdk_parts is not None:
+            for step in ai_sdk.steps_of(turn, sdk_parts):
+                self._add(step, str(_ROLES.get(step["role"], step["role"])))
+            return
+        for key in _NOT_CONTENT:
+            if "content" not in turn and turn.get(key):
+                raise DamagedError(f"has {key} in place of content")
+        self._add(turn, _ROLES.get(role, role))
+
+    def _add(self, turn: Block, role: str) -> None:
+        content = turn.get("content")
+        if role == "tool" and not ai_sdk.has_results(content):
+            self._add_result(turn, turn.get("tool_call_id"), content)
+            return
+        if role not in ROLES:
+            self.unusual[OTHER_ROLES] = None
+        parts = parts_of(content, self._provider_calls)
+        for result in parts.results:
+            plain = ai_sdk.result_of(result) if result["type"] == "tool-result" else result
+            self._add_result(plain, plain.get("tool_use_id"), plain.get("content"))
+        calls = [*_calls(turn), *map(_call_in_content, parts.calls)]
+        _add_fields(parts, turn)
+        if (parts.results or parts.joined) and not parts.blocks and not calls:
+            return
+        message = {**_head(turn, parts), "role": role}
+        for call in calls:
+            call["id"] = call["id"] or f"call-{len(self.messages)}-{call['function']}"
+            self.open.add(call["id"], call["function"])
+        if calls:
+            message["tool_calls"] = calls
+        self.messages.append(message)
+
+    def _add_result(self, turn: Block, call_id: Any, content: Any) -> None:
+        name = turn.get("name") or turn.get("function")
+        call_id = call_id if isinstance(call_id, str) else None
+        name = name if isinstance(name, str) else None
+        call = self.open.take(call_id, name)
+        if call is None:
+            self.unusual[WITHOUT_CALL] = None
+        call_id, function = call or (call_id, name)
+        if isinstance(content, dict | int | float):
+            content = as_text(content)
+        parts = parts_of(content)
+        # Blocks that are no content of a result have no other place.
+        parts.blocks += parts.calls + parts.results
+        message = {**_head(turn, parts), "role": "tool"}
+        error = _error(turn, message)
+        if call_id:
+            message["tool_call_id"] = call_id
+        if name or function:
+            message["function"] = name or function
+        self.messages.append(message | error)
+
+
+def _head(turn: Block, parts: Parts) -> Block:
+    """The keys that every message has, in Inspect's order; others are kept as its metadata."""
+    head: Block = {"id": turn["id"]} if isinstance(turn.get("id"), str) else {}
+    head["content"] = parts.content
+    if "tool_use_id" in turn:
+        return head
+    known = _KNOWN | {"name", "function"} if turn.get("role") in ("tool", "function") else _KNOWN
+    fields = {}
+    for key, value in turn.items():
+        if key not in known and value not in (None, [], {}, ""):
+            fields[key] = value
+    if fields:
+        head["metadata"] = fields
+    return head
+
+
+def _add_fields(parts: Parts, turn: Block) -> None:
+    """Add what stands beside the content: a refusal, what was said in a recording, thoughts."""
+    refusal = turn.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        parts.blocks.append({"type": "text", "text": refusal, "refusal": True})
+    audio = turn.get("audio")
+    if not parts.blocks and isinstance(audio, dict) and audio.get("transcript"):
+        parts.blocks.append({"type": "text", "text": as_text(audio["transcript"])})
+    thought = turn.get("reasoning_content") or turn.get("reasoning")
+    if isinstance(thought, str):
+        parts.blocks.insert(0, {"type": "reasoning", "reasoning": thought})
+
+
+def _error(turn: Block, message: Block) -> Block:
+    """The error of a tool: Inspect's, or a result that Anthropic marks as one."""
+    error = turn.get("error")
+    if isinstance(error, dict) and isinstance(error.get("type"), str):
+        return {"error": {"type": error["type"], "message": str(error.get("message", ""))}}
+    if error or turn.get("is_error") is True:
+        reason = str(error) if isinstance(error, str) else ""
+        if not reason and isinstance(message["content"], str):
+            reason, message["content"] = message["content"], ""
+        return {"error": {"type": "unknown", "message": reason}}
+    return {}
+
+
+def _calls(turn: Block) -> list[Block]:
+    entries = turn.get("tool_calls")
+    if entries is not None and not isinstance(entries, list):
+        raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
+    calls = [_call(call) for call in entries or ()]
+    legacy = turn.get("function_call")
+    if isinstance(legacy, dict):
+        calls.append(_made_call(None, legacy.get("name"), legacy.get("arguments")))
+    elif legacy is not None:
+        raise DamagedError(f"has {shown(legacy)} as its function_call; must be an object")
+    return calls
+
+
+def _call(call: Any) -> Block:
+    if not isinstance(call, dict):
+        raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
+    function = call.get("function")
+    if isinstance(function, dict):
+        return _made_call(call.get("id"), function.get("name"), function.get("arguments"))
+    if isinstance(call.get("custom"), dict):
+        custom = call["custom"]
+        tool_call = _made_call(call.get("id"), custom.get("name"), {"input": custom.get("input")})
+        return {**tool_call, "type": "custom"}
+    tool_call = _made_call(call.get("id"), function or call.get("name"), call.get("arguments"))
+    if isinstance(call.get("parse_error"), str):
+        tool_call["parse_error"] = call["parse_error"]
+    return tool_call
+
+
+def _call_in_content(part: Block) -> Block:
+    if part["type"] == "tool_use":
+        return _made_call(part.get("id"), part.get("name"), part.get("input"))
+    arguments = part.get("input", part.get("args"))
+    return _made_call(part.get("toolCallId"), part.get("toolName"), arguments)
+
+
+def _made_call(call_id: Any, name: Any, arguments: Any) -> Block:
+    if not isinstance(name, str) or not name:
+        raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
+    read, mistake = _arguments(arguments)
+    call_id = call_id if isinstance(call_id, str) else ""
+    tool_call = {"id": call_id, "function": name, "arguments": read}
+    if mistake is not None:
+        tool_call["parse_error"] = mistake
+    return {**tool_call, "type": "function"}
+
+
+def _arguments(arguments: Any) -> tuple[Block, str | None]:
+    """The arguments of a call, else none and the whole text of what should have been some."""
+    if isinstance(arguments, dict):
+        return arguments, None
+    if arguments is None or arguments == "":
+        return {}, None
+    text = as_text(arguments)
+    try:
+        read = parsed(text)
+    except DamagedError:
+        read = None
+    if isinstance(read, dict):
+        return read, None
+    return {}, f"the arguments are no JSON object: {text}"

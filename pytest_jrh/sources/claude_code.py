@@ -1,0 +1,224 @@
+"""Sessions of Claude Code, or of one of its subagents: a log that the program keeps for itself, a
+file that is one conversation.
+
+The lines of one message are joined, all in the order of the file, also those of prompts that were
+edited and of answers that were asked for again: the agent did what it did before.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_jrh.core.documents import DamagedError, inside, listed, received
+from pytest_jrh.core.text import counted
+from pytest_jrh.sources.chat import check_message
+from pytest_jrh.sources.heads import LINES
+from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_jrh.sources.heads import Head
+
+Json = dict[str, Any]
+_KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})
+_TEXTS = (
+    *("type", "uuid", "parentUuid", "logicalParentUuid", "sessionId", "session_id", "agentId"),
+)
+_MESSAGES = ("user", "assistant")
+# Such as "API Error: 529", in a message of the assistant's.
+_NO_MODEL = "<synthetic>"
+# Lines that name no session; a session that was closed at once may have no others.
+_SNAPSHOT = "file-history-snapshot"
+# What a session notes for itself.
+_OTHERS = frozenset(
+    {
+        *(
+            "system",
+            "summary",
+            "attachment",
+            "progress",
+            "result",
+            "mode",
+            "permission-mode",
+            "tag",
+        ),
+        *(
+            "queue-operation",
+            "last-prompt",
+            "custom-title",
+            "ai-title",
+            "agent-name",
+            "agent-color",
+        ),
+        *("agent-setting", "pr-link", "task-summary", "content-replacement", "stream_event"),
+        *("attribution-snapshot", "rate_limit_event", _SNAPSHOT),
+    }
+)
+_METADATA = ("cwd", "gitBranch", "version")
+
+
+def is_session(head: Head) -> bool:
+    """Whether one of the first lines is of Claude Code."""
+    for line in head.lines:
+        if "messages" in line:
+            return False
+        if isinstance(line.get("type"), str) and (line.keys() & _KEYS or line["type"] == _SNAPSHOT):
+            return True
+    return False
+
+
+class _Said(NamedTuple):
+    """A line with a message."""
+
+    number: int
+    line: Json
+    message: Json
+
+
+def conversation(lines: Sequence[Json]) -> Conversation:
+    """Read a session; raises DamagedError with the index of the line, and the path in it."""
+    all_said: list[_Said] = []
+    unknown: dict[str, None] = {}
+    first_lines: dict[str, tuple[int, Any]] = {}
+    for index, line in enumerate(lines):
+        with inside(index):
+            for key in _TEXTS:
+                text_in(line, key)
+            message = _message_of(line, unknown)
+            uuid = line.get("uuid") or f"line {index}"
+            first_index, first_message = first_lines.setdefault(uuid, (index, line.get("message")))
+            if first_message != line.get("message"):
+                problem = "another line has the same uuid, and another message"
+                raise DamagedError(problem, path=("uuid",))
+            # One that was written twice counts once.
+            if message is not None and first_index == index:
+                all_said.append(_Said(index, line, message))
+    of_model = [said for said in all_said if said.message.get("model") != _NO_MODEL]
+    of_agent = [said for said in of_model if not _is_of_subagent(said.line)]
+    # The file of a subagent holds nothing else.
+    chosen = of_agent or of_model
+    notices = _notices(len(of_model) - len(chosen), len(all_said) - len(of_model), _forks(chosen))
+    if unknown:
+        what = "lines without a message left out whose types are not known"
+        notices.append(f"{what}: {listed(unknown)}")
+    metadata: dict[str, str] = {}
+    session_id = agent_id = None
+    for said in chosen:
+        metadata |= texts_in(said.line, _METADATA) | texts_in(said.message, ("model",))
+        session_id = said.line.get("sessionId") or said.line.get("session_id") or session_id
+        agent_id = None if of_agent else said.line.get("agentId")
+    return Conversation(
+        messages=_joined_turns(chosen),
+        id=f"agent-{agent_id}" if agent_id else session_id,
+        cluster=session_id,
+        metadata=metadata,
+        notices=notices,
+    )
+
+
+def _notices(of_subagents: int, of_program: int, forks: int) -> list[str]:
+    notices = []
+    if of_subagents:
+        notices.append(f"{counted(of_subagents, 'line')} of subagents left out")
+    if of_program:
+        notices.append(
+            f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
+            "such as errors of the API"
+        )
+    if forks:
+        notices.append(
+            f"{counted(forks, 'time')} a prompt was edited, or an answer asked for again; what "
+            "was there before is in the conversation too, in the order of the file"
+        )
+    return notices
+
+
+def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
+    """The message of a line, or what the user said while the agent was at work; None without.
+
+    What a session notes is left out, and if its type is not known here it is noted in `unknown`.
+    """
+    kind, message, attachment = line.get("type"), line.get("message"), line.get("attachment")
+    if kind in _MESSAGES:
+        with inside("message"):
+            _check(message)
+        return message
+    if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
+        queued = {"role": "user", "content": attachment.get("prompt")}
+        with inside("attachment", "prompt"):
+            _check(queued)
+        return queued
+    if kind not in _OTHERS:
+        if isinstance(message, dict):
+            expected = f"one of {listed(_MESSAGES)} with a message"
+            raise DamagedError(received(kind, expected), path=("type",))
+        unknown[kind or "no type"] = None
+    return None
+
+
+def _check(message: Any) -> None:
+    if not isinstance(message, dict):
+        raise DamagedError(received(message, "an object with role and content"))
+    role, content = message.get("role"), message.get("content")
+    if role not in _MESSAGES:
+        raise DamagedError(received(role, f"one of {listed(_MESSAGES)}"), path=("role",))
+    if not isinstance(content, str | list):
+        raise DamagedError(received(content, "text, or a list of parts"), path=("content",))
+    check_message({"role": role, "content": content})
+
+
+def _is_of_subagent(line: Json) -> bool:
+    return line.get("isSidechain") is True or bool(line.get("parent_tool_use_id"))
+
+
+def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
+    """The messages of lines, those with the id of one message as one, each of its parts once."""
+    turns: list[Json] = []
+    parts_by_id: dict[str, dict[str, Any]] = {}
+    for _, _, message in all_said:
+        content, message_id = message["content"], message.get("id")
+        if not isinstance(message_id, str):
+            turns.append({"role": message["role"], "content": content})
+            continue
+        if message_id not in parts_by_id:
+            parts_by_id[message_id] = {}
+            turns.append({"role": message["role"], "content": parts_by_id[message_id]})
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for part in parts:
+            parts_by_id[message_id].setdefault(json.dumps(part, sort_keys=True), part)
+    for turn in turns:
+        if isinstance(turn["content"], dict):
+            turn["content"] = list(turn["content"].values())
+    return turns
+
+
+def _forks(all_said: Sequence[_Said]) -> int:
+    """How many prompts, and answers, stand where another one does: after the same line."""
+    alternatives: dict[tuple[str | None, str], set[str | int]] = {}
+    for said in all_said:
+        kind, name = _kind_and_name(said)
+        if kind and "parentUuid" in said.line:
+            parent = said.line["parentUuid"] or said.line.get("logicalParentUuid")
+            alternatives.setdefault((parent, kind), set()).add(name)
+    return sum(len(names) - 1 for names in alternatives.values())
+
+
+def _kind_and_name(said: _Said) -> tuple[str, str | int]:
+    """What a line may take the place of: an answer, whose lines share a name, or a prompt; nothing
+    for what a program wrote.
+    """
+    content, line = said.message["content"], said.line
+    if said.message["role"] == "assistant":
+        name = said.message.get("id")
+        return "answer", name if isinstance(name, str) else said.number
+    is_result = isinstance(content, list) and any(
+        isinstance(part, dict) and part.get("type") == "tool_result" for part in content
+    )
+    is_queued = line.get("type") == "attachment"
+    is_prompt = not (is_result or is_queued or line.get("isMeta") or line.get("isCompactSummary"))
+    return ("prompt" if is_prompt else ""), said.number
+
+
+CLAUDE_CODE = Form("Claude Code session", LINES, conversation, is_session, is_whole=True)

@@ -1,0 +1,389 @@
+"""The one way in which files with transcripts in JSON are read, whatever their form.
+
+A file has a conversation in
+each line, or in each item of a JSON list, or it is one. It is indexed once, and each conversation
+is read when it is asked for: one at a time is in memory, whatever the size of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pytest_jrh.core.documents import (
+    DamagedError,
+    check_depth,
+    dotted,
+    line_in_json,
+    parsed,
+    printable,
+    received,
+)
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.model import AgentRun, RunSummary, Skip
+from pytest_jrh.core.transcript import message_text, storable
+from pytest_jrh.sources.chat import read_messages
+from pytest_jrh.sources.heads import BOM, LINES, elements
+from pytest_jrh.sources.source import (
+    Conversation,
+    Key,
+    Source,
+    changed_note,
+    refused,
+    too_big,
+    written_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import datetime
+
+# The reader that knows lines is slow, so problems in larger files name none.
+_MOST_BYTES_FOR_LINES = 5_000_000
+_DIGEST = 12
+
+
+class Item(NamedTuple):
+    """One conversation in its file: its bytes, and its line (`number`) or place in the list."""
+
+    start: int
+    end: int
+    number: int
+
+
+class _Row(NamedTuple):
+    """What collection knows of a conversation; `named` is False for an id made of its messages."""
+
+    item: Item
+    sample_id: int | str
+    epoch: int
+    cluster: str | None
+    named: bool
+    has_messages: bool
+    no_messages: str
+
+
+class Transcripts(Source):
+    """The conversations of a file."""
+
+    def _prepare(self) -> None:
+        self._rows: dict[Key, _Row] | None = None
+        self._notices: dict[str, None] = {}
+        self._created: datetime | None = None
+        self._file = self.path
+        self._is_whole = self._form is not None and self._form.is_whole
+
+    def conversation(self, value: Any) -> Conversation:
+        """What the form makes of the JSON of a conversation; raises DamagedError."""
+        assert self._form is not None
+        assert self._form.conversation is not None
+        try:
+            return self._form.conversation(value)
+        except DamagedError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            what = printable(f"{type(error).__name__}: {error}")
+            raise DamagedError(f"is not as {self.form_name} have it ({what})") from error
+
+    def summaries(self) -> tuple[RunSummary, ...]:
+        """One summary for each conversation, in the file's order.
+
+        Raises InputError with the lines of the first mistakes: no JSON, no messages, an unusable
+        id, or one that another conversation has.
+        """
+        summaries = []
+        for (run_id, epoch), row in self._index().items():
+            skip = None if row.has_messages else Skip("no_messages", row.no_messages)
+            summaries.append(RunSummary(run_id, epoch, skip, row.cluster))
+        return tuple(summaries)
+
+    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """See `Source`: each conversation is parsed once more, and its messages are not read."""
+        for key, _, conversation in self._conversations():
+            yield key, conversation.metadata
+
+    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """See `Source`."""
+        for key, _, conversation in self._conversations():
+            yield key, conversation.scores
+
+    def _conversations(self) -> Iterator[tuple[Key, Any, Conversation]]:
+        """Each run with its JSON; without any where it is damaged, as its cases will say."""
+        for key, row in self._index().items():
+            value, conversation = None, Conversation(())
+            with contextlib.suppress(DamagedError):
+                value = self._value(self._bytes(row.item))
+                conversation = self.conversation(value)
+            yield key, value, conversation
+
+    def values(self) -> Iterator[Any]:
+        """The JSON of each conversation; raises InputError and DamagedError."""
+        for _, data in self._items():
+            yield self._value(data)
+
+    def notices(self) -> tuple[str, ...]:
+        """What was unusual about the conversations so far."""
+        with self._lock:
+            return tuple(f"{self.path.name}: {notice}" for notice in self._notices)
+
+    def created(self) -> datetime | None:
+        """See `Source`: when the first conversation was begun, where its form says it."""
+        self._index()
+        return self._created
+
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        """Read one conversation: the run, and if `with_raw` its JSON.
+
+        Raises Unscored (`input_error`) where it is missing, or its messages cannot be read.
+        """
+        row = self._index().get((run_id, epoch))
+        try:
+            if row is None:
+                raise DamagedError("the file has no such conversation")
+            value = self._value(self._bytes(row.item))
+            check_depth(value)
+            conversation = self.conversation(value)
+            if self._row(row.item, conversation) != row:
+                raise DamagedError("the file has changed since it was collected")
+            run = self._run(run_id, row.sample_id, conversation)
+        except DamagedError as error:
+            why = printable(str(error), 300)
+            if row is not None:
+                why = f"{self._place(row.item)}: {why}"
+            advice = "Mend the conversation, or leave it out."
+            raise self._unreadable(run_id, epoch, why, advice) from error
+        return run, value if with_raw else None
+
+    def _run(self, run_id: str, sample_id: int | str, conversation: Conversation) -> AgentRun:
+        messages, unusual = read_messages(conversation.messages, conversation.system)
+        stored: dict[str, Any] = {
+            "messages": messages,
+            "input": conversation.input,
+            "target": conversation.target or "",
+            "metadata": dict(conversation.metadata),
+            "tools": definitions_of(conversation.tools),
+        }
+        clean, changed = storable(stored)
+        with self._lock:
+            for what in unusual:
+                self._notices[f"some conversations have {what}; these are kept as they are"] = None
+        task = clean["input"]
+        if task is None:
+            asked = (message for message in clean["messages"] if message["role"] == "user")
+            task = message_text(next(asked, {}))
+        return AgentRun(
+            run_id=run_id,
+            epoch=conversation.epoch,
+            messages=tuple(clean["messages"]),
+            input=task,
+            target=clean["target"],
+            metadata=clean["metadata"],
+            sample_id=sample_id,
+            notes=(*unusual, *changed_note(changed)),
+            tools=tuple(clean["tools"]),
+        )
+
+    def _index(self) -> dict[Key, _Row]:
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._indexed()
+            return self._rows
+
+    def _indexed(self) -> dict[Key, _Row]:
+        rows: dict[Key, _Row] = {}
+        problems: list[Problem] = []
+        for item, data in self._items():
+            try:
+                conversation = self.conversation(self._value(data))
+                row = self._row(item, conversation)
+                run_id = str(storable(str(row.sample_id))[0])
+                first = rows.setdefault((run_id, row.epoch), row)
+                if first is not row:
+                    raise self._twice(first, run_id, row)
+                if not self._notices and len(rows) == 1:
+                    self._created = written_time(conversation.created)
+                self._notices.update(dict.fromkeys(conversation.notices))
+            except DamagedError as error:
+                problems.append(self._problem(item, data, error))
+            if len(problems) == MOST_PROBLEMS:
+                break
+        if problems:
+            raise InputError(problems)
+        if not rows:
+            raise refused(self.path, "holds no conversation")
+        return rows
+
+    def _row(self, item: Item, conversation: Conversation) -> _Row:
+        sample_id = conversation.id
+        if sample_id is None and self._is_whole:
+            sample_id = self._file_name
+        return _Row(
+            item,
+            _digest(conversation.messages) if sample_id is None else sample_id,
+            conversation.epoch,
+            conversation.cluster,
+            named=sample_id is not None,
+            has_messages=bool(conversation.messages),
+            no_messages=conversation.no_messages,
+        )
+
+    def _twice(self, first: _Row, run_id: str, row: _Row) -> DamagedError:
+        place = self._place(first.item)
+        if not row.named and not first.named:
+            return DamagedError(
+                f"is the same conversation as {place}, and neither has an id",
+                "give each an `id`, or name what makes one with input_format: {id: /pointer}",
+            )
+        return DamagedError(
+            f"has the id {printable(run_id)!r} (epoch {row.epoch}), as {place} has",
+            "give each its own id or epoch; input_format: {id: [/task, /trial]} puts one together",
+        )
+
+    @property
+    def _file_name(self) -> str:
+        """What names a run that is the whole file."""
+        return self.path.stem
+
+    @property
+    def _is_list(self) -> bool:
+        """Whether the conversations are items of a list, and not lines."""
+        return self._file.suffix.lower() == ".json"
+
+    def _items(self) -> Iterator[tuple[Item, bytes]]:
+        """Each item with its bytes.
+
+        Raises InputError for a file that cannot be read or split, naming the line.
+        """
+        try:
+            size = self._file.stat().st_size
+            if size == 0:
+                raise refused(self._file, "is empty, so it holds no conversation")
+            if self._is_whole:
+                item = Item(0, size, 1)
+                self._check_size(item)
+                yield item, self._bytes(item)
+            elif self._is_list:
+                yield from self._elements()
+            else:
+                yield from self._lines()
+        except IsADirectoryError:
+            raise refused(self._file, "is a folder, not a file of conversations") from None
+        except OSError as error:
+            raise refused(self._file, f"cannot be read: {error.strerror or error}") from None
+
+    def _lines(self) -> Iterator[tuple[Item, bytes]]:
+        start = number = 0
+        with self._file.open("rb") as file:
+            while line := file.readline(self._most_bytes + 2):
+                number += 1
+                item = Item(start, start + len(line), number)
+                start = item.end
+                self._check_size(item._replace(end=item.start + len(line.rstrip(b"\r\n"))))
+                if line.strip(b" \t\r\n" + BOM):
+                    yield item, line
+
+    def _elements(self) -> Iterator[tuple[Item, bytes]]:
+        with (
+            self._file.open("rb") as file,
+            mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+        ):
+            try:
+                for number, (start, end) in enumerate(elements(data), start=1):
+                    item = Item(start, end, number)
+                    self._check_size(item)
+                    yield item, data[start:end]
+            except DamagedError as error:
+                hint = "one JSON object a line belongs in a .jsonl file"
+                raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
+
+    def _check_size(self, item: Item) -> None:
+        if item.end - item.start > self._most_bytes:
+            raise refused(self._file, f"{self._place(item)} is {too_big(self._most_bytes)}")
+
+    def _bytes(self, item: Item) -> bytes:
+        try:
+            with self._file.open("rb") as file:
+                file.seek(item.start)
+                return file.read(item.end - item.start)
+        except OSError as error:
+            raise DamagedError(f"cannot be read: {error.strerror or error}") from None
+
+    def _value(self, data: bytes) -> Any:
+        """The JSON of an item; of a file that is one conversation in lines, the list of theirs."""
+        if not self._is_whole:
+            return parsed(data)
+        if self._file.suffix.lower() in LINES:
+            return _values_of_lines(data)
+        value = parsed(data)
+        check_depth(value)
+        return value
+
+    def _place(self, item: Item) -> str:
+        """The place of an item in words, such as `line 3`."""
+        if self._is_whole:
+            return "its conversation"
+        return f"{'item' if self._is_list else 'line'} {item.number}"
+
+    def _problem(self, item: Item, data: bytes, error: DamagedError) -> Problem:
+        """What is wrong with an item, with its line, or where it is known the line in it."""
+        path, line = error.path, error.line
+        if self._is_whole and self._file.suffix.lower() in LINES:
+            if path and isinstance(path[0], int):
+                line, path = _numbered(data)[path[0]][0], path[1:]
+        elif self._is_whole:
+            if path and len(data) <= _MOST_BYTES_FOR_LINES:
+                line = line_in_json(data.decode("utf-8-sig"), path)
+        elif self._is_list:
+            with self._file.open("rb") as file:
+                line = file.read(item.start).count(b"\n") + 1
+            path = (f"item {item.number}, {dotted(path)}" if path else f"item {item.number}",)
+        else:
+            line = item.number
+        return Problem(str(error), str(self._file), line, dotted(path) or None, error.hint)
+
+
+def _numbered(data: bytes) -> list[tuple[int, bytes]]:
+    """The lines that are not blank, behind their numbers."""
+    rows = enumerate(data.split(b"\n"), start=1)
+    return [(number, row) for number, row in rows if row.strip(b" \t\r" + BOM)]
+
+
+def _values_of_lines(data: bytes) -> list[dict[str, Any]]:
+    values = []
+    rows = _numbered(data)
+    for number, row in rows:
+        try:
+            value = parsed(row)
+            if not isinstance(value, dict):
+                raise DamagedError(received(value, "an object with a type"))
+            check_depth(value)
+        except DamagedError as error:
+            hint = None
+            if number == rows[-1][0] and not data.endswith(b"\n"):
+                hint = "the line is cut off: copy the session again when it has ended, or remove it"
+            raise DamagedError(str(error), hint, line=number) from None
+        values.append(value)
+    return values
+
+
+def _digest(messages: Sequence[Any]) -> str:
+    """Name a conversation by its messages: the same wherever in a file it stands."""
+    check_depth(list(messages))
+    text = json.dumps(messages, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+
+
+def definitions_of(tools: Any) -> list[dict[str, Any]]:
+    """The definitions of tools, as OpenAI's API has them or Anthropic's: each with a name and the
+    JSON schema of its arguments.
+    """
+    definitions: list[dict[str, Any]] = []
+    for entry in tools if isinstance(tools, list) else ():
+        definition = entry.get("function", entry) if isinstance(entry, dict) else None
+        if isinstance(definition, dict) and isinstance(definition.get("name"), str):
+            parameters = definition.get("parameters", definition.get("input_schema"))
+            definitions.append({"name": definition["name"], "parameters": parameters})
+    return definitions
