@@ -277,7 +277,7 @@ _MOST_WORDS = 6
 
 def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite that asks the judge anew; `init` says what it needs beside."""
-    from pytest_jrh.sources.log_tables import is_in_log
+    from pytest_jrh.sources.verdict_tables import is_in_log
 
     file = checked.table.file
     if any(map(is_in_log, checked.columns.verdicts)):

@@ -37,7 +37,7 @@ from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
-from pytest_jrh.sources.label_files import LabelRow, read_rows
+from pytest_jrh.sources.labels import LabelRow, read_rows
 from pytest_jrh.sources.source import Source, refused
 from pytest_jrh.sources.tables import WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text

@@ -25,7 +25,6 @@ from pytest_jrh.core.model import (
     Why,
 )
 from pytest_jrh.reports.session import Session
-from pytest_jrh.sources.log_tables import log_table, names_log
 from pytest_jrh.sources.tables import read_table, table_of
 from pytest_jrh.sources.verdict_tables import (
     OPTIONS,
@@ -35,6 +34,8 @@ from pytest_jrh.sources.verdict_tables import (
     add_labels,
     cases_of,
     choose_columns,
+    log_table,
+    names_log,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide

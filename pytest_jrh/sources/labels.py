@@ -1,25 +1,36 @@
-"""The labels of a suite's runs, from all the places that its config names.
+"""The labels of a suite's runs, from all the places that its config names: label files (CSV or JSON
+lines), and scores and fields of the log. The votes of annotators are joined.
 
-From rows to labels: each is put to its run and rubric, and the votes of annotators are joined.
+Nothing is left out in silence: each row is a label, a problem with its line, or counted, and
+columns that mean nothing here are named.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
-from pytest_jrh.core.errors import MOST_PROBLEMS, Problem
+from pytest_jrh.core.documents import (
+    MISSING,
+    DamagedError,
+    at,
+    listed,
+    pointer_to,
+    printable,
+    shown,
+)
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
-from pytest_jrh.sources.label_files import LabelRow, read_rows
 from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,
     first_problems,
     label_value,
     mapped,
+    read_table,
     whole_number,
 )
 
@@ -33,11 +44,72 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.source import Source
 
 
-_Votes: TypeAlias = dict[str, tuple[int, LabelRow]]
-"""What is said of one run under one rubric: labels with their rows, by annotator."""
+# The columns of a label file, each with the names that it may have; the first two are needed.
+_COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "run_id": ("run_id", "id"),
+    "label": ("label", "target"),
+    "rubric_id": ("rubric_id",),
+    "epoch": ("epoch",),
+    "annotator": ("annotator",),
+    "split": ("split",),
+    "note": ("note",),
+}
+_NEEDED = ("run_id", "label")
+# What Inspect's own scorers say of a right and of a wrong answer.
+_SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
 _LONGEST_WORD = 40
 _REPEATED = "lines that repeat another"
 _UNTARGETED = "lines of rubrics that cases.rubrics leaves out"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """One line: who says what of which run, and where it stands."""
+
+    run_id: str
+    label: Any
+    rubric_id: str = ""
+    epoch: int | None = None
+    annotator: str = ""
+    split: str = ""
+    note: str = ""
+    line: int = 1
+
+
+class LabelFile(NamedTuple):
+    """The rows of a file, and the columns that mean nothing here."""
+
+    rows: list[LabelRow]
+    unused: list[str]
+
+
+def read_rows(path: Path, file: str) -> LabelFile:
+    """Read a label file; raises `InputError` with the lines that cannot be read."""
+    table = read_table(path, file)
+    columns: dict[str, str] = {}
+    problems = []
+    for role, names in _COLUMNS.items():
+        there = [column for name in names for column in table.named((name,))]
+        columns[role] = there[0] if there else ""
+        if not there and role in _NEEDED:
+            message = f"has no column {' or '.join(names)}; its columns are {listed(table.columns)}"
+            problems.append(table.problem(message, 1))
+    if problems:
+        raise InputError(problems)
+    texts = {role: table.texts(name) for role, name in columns.items()}
+    rows = []
+    for row, line in enumerate(table.lines):
+        values: dict[str, Any] = {role: column[row] for role, column in texts.items()}
+        epoch = values["epoch"]
+        values["epoch"] = whole_number(epoch)
+        if epoch and values["epoch"] is None:
+            message = f"got {shown(epoch)}; must be an integer"
+            problems.append(table.problem(message, line, "epoch"))
+        values["label"] = table.columns[columns["label"]][row]
+        rows.append(LabelRow(**values, line=line))
+    if problems:
+        raise InputError(first_problems(problems, file))
+    return LabelFile(rows, [name for name in table.columns if name not in columns.values()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,154 +157,127 @@ class Joiner:
         self._epochs: dict[str, list[int]] = {}
         for run in runs:
             self._epochs.setdefault(run.run_id, []).append(run.epoch)
-        self.some_runs = listed(self._epochs, 5)
+        self._some_runs = listed(self._epochs, 5)
         self._rubrics = {rubric.id: rubric for rubric in rubrics}
         self._untargeted = untargeted
         self._aliases = aliases or {}
         self._unclear = unclear or {}
 
     def join(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedLabels:
-        """Join the rows of one source of labels; every row is a label, a problem, or counted in a
-        notice.
-        """
+        """Join the rows of one source of labels."""
         joined = JoinedLabels()
-        votes: dict[LabelKey, _Votes] = {}
-        left_out = dict.fromkeys((_REPEATED, _UNTARGETED), 0)
+        votes: dict[LabelKey, dict[str, tuple[int, LabelRow]]] = {}
+        left_out: Counter[str] = Counter()
         no_label = 0
         for row in rows:
-            rubric_id = self._rubric(row, reading, joined)
-            if rubric_id in self._untargeted:
-                left_out[_UNTARGETED] += 1
-                continue
-            key = self._run(row, reading, joined)
-            if rubric_id is None or key is None:
-                continue
-            value = self._value(row, rubric_id, reading, joined)
-            if value is None:
-                no_label += 1
-                continue
-            of_run = votes.setdefault((rubric_id, *key), {})
-            if _add(row, value, of_run, reading, joined):
-                left_out[_REPEATED] += 1
-        joined.labels = {key: _label(of_run, reading) for key, of_run in votes.items()}
-        joined.notices += _counts(left_out, reading.file)
+            try:
+                rubric_id = self._rubric(row.rubric_id or reading.rubric_id)
+                if rubric_id in self._untargeted:
+                    left_out[_UNTARGETED] += 1
+                    continue
+                key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
+                value = self._value(row, rubric_id, reading)
+                if value is None:
+                    no_label += 1
+                elif not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
+                    left_out[_REPEATED] += 1
+            except DamagedError as error:
+                place = str(error.path[0])
+                problem = Problem(str(error), reading.file, row.line, place, error.hint)
+                joined.problems.append(problem)
+        for label_key, of_run in votes.items():
+            joined.labels[label_key] = _label(of_run.values(), reading)
+        for reason in (_REPEATED, _UNTARGETED):
+            if left_out[reason]:
+                joined.notices.append(f"{reading.file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
             joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
         joined.problems = first_problems(joined.problems, reading.file)
         return joined
 
-    def _rubric(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> str | None:
-        rubric_id = row.rubric_id or reading.rubric_id
+    def _rubric(self, rubric_id: str) -> str:
         if rubric_id in self._rubrics or rubric_id in self._untargeted:
             return rubric_id
         if not rubric_id and len(self._rubrics) == 1:
             return next(iter(self._rubrics))
-        ids = listed(self._rubrics)
-        message, hint = f"got {shown(rubric_id)}; the suite's rubrics are {ids}", None
-        if not rubric_id:
-            message = f"names no rubric; the suite's rubrics are {ids}"
-            hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
-        joined.problems.append(Problem(message, reading.file, row.line, "rubric_id", hint))
-        return None
+        rubrics = f"the suite's rubrics are {listed(self._rubrics)}"
+        if rubric_id:
+            raise DamagedError(f"got {shown(rubric_id)}; {rubrics}", path=("rubric_id",))
+        hint = "add the column rubric_id, or set rubric_id beside the path of the labels"
+        raise DamagedError(f"names no rubric; {rubrics}", hint, ("rubric_id",))
 
-    def _run(self, row: LabelRow, reading: Reading, joined: JoinedLabels) -> tuple[str, int] | None:
-        if row.run_id in self._unclear:
+    def _run(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
+        """The run that a row is about; to look for the nearest one takes long."""
+        run_id = row.run_id
+        if run_id in self._unclear:
             message = (
-                f"got {shown(row.run_id)}, which several files have, and they do not say which was "
+                f"got {shown(run_id)}, which several files have, and they do not say which was "
                 "begun first"
             )
-            clear_names = listed(self._unclear[row.run_id], 5)
-            how = f"name the run with its file, one of {clear_names}"
-            joined.problems.append(Problem(message, reading.file, row.line, "run_id", how))
-            return None
-        run_id = row.run_id
+            names = listed(self._unclear[run_id], 5)
+            raise DamagedError(message, f"name the run with its file, one of {names}", ("run_id",))
         if run_id not in self._epochs and run_id in self._aliases:
-            run_id, epoch_of_name = self._aliases[run_id]
-            if epoch_of_name is not None:
-                return run_id, epoch_of_name
+            run_id, epoch = self._aliases[run_id]
+            if epoch is not None:
+                return run_id, epoch
         epochs = self._epochs.get(run_id)
-        key, hint = "run_id", None
         if epochs is None:
-            # Of a problem that is shown; of others it would take the time for nothing.
-            if len(joined.problems) < MOST_PROBLEMS:
-                hint = nearest_hint(row.run_id, self._epochs, "id")
-            message = (
-                f"got {shown(row.run_id)}, and there is no such run; the runs are {self.some_runs}"
-            )
-        elif row.epoch is None and len(epochs) == 1:
+            hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
+            message = f"got {shown(run_id)}, and there is no such run"
+            raise DamagedError(f"{message}; the runs are {self._some_runs}", hint, ("run_id",))
+        if row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
-        elif row.epoch in epochs:
+        if row.epoch in epochs:
             return run_id, row.epoch
-        else:
-            key = "epoch"
-            epoch = "is missing" if row.epoch is None else f"got {row.epoch}"
-            epochs_text = listed([str(epoch) for epoch in sorted(epochs)], 8)
-            message = f"{epoch}; the epochs of the run {shown(row.run_id)} are {epochs_text}"
-        joined.problems.append(Problem(message, reading.file, row.line, key, hint))
-        return None
+        got = "is missing" if row.epoch is None else f"got {row.epoch}"
+        names = listed(map(str, sorted(epochs)), 8)
+        message = f"{got}; the epochs of the run {shown(row.run_id)} are {names}"
+        raise DamagedError(message, path=("epoch",))
 
-    def _value(
-        self, row: LabelRow, rubric_id: str, reading: Reading, joined: JoinedLabels
-    ) -> int | None:
-        """The label of a row; None where there is none, with the problem unless `map` says so."""
+    def _value(self, row: LabelRow, rubric_id: str, reading: Reading) -> int | None:
+        """The label of a row; None where `map` says that there is none."""
         scale = self._rubrics[rubric_id].scores if reading.ordinal else ()
+        raw, hint = row.label, None
         try:
-            raw = mapped(row.label, reading.map) if reading.map else row.label
-            if reading.map and raw is None:
-                return None
+            if reading.map:
+                raw = mapped(raw, reading.map)
+                if raw is None:
+                    return None
             return label_value(raw, scale)
         except NoLabelError as error:
-            hint = _about_word(row.label, reading)
-            joined.problems.append(Problem(str(error), reading.file, row.line, "label", hint))
-            return None
+            is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
+            if is_word and not reading.map and not reading.ordinal:
+                word = printable(as_text(raw), _LONGEST_WORD)
+                how = "if that is violated, else 0"
+                hint = f"say what its words mean: map: {{{word}: 1}} {how}"
+            raise DamagedError(str(error), hint, ("label",)) from None
 
 
-def _counts(left_out: Mapping[str, int], file: str) -> list[str]:
-    """How many lines of a file were left out, for each reason."""
-    return [f"{file}: {reason}: {number:,}." for reason, number in left_out.items() if number]
-
-
-def _about_word(raw: object, reading: Reading) -> str | None:
-    """How to say what a word that is no label means."""
-    is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
-    if reading.map or reading.ordinal or not is_word:
-        return None
-    mapping = f"map: {{{printable(as_text(raw), _LONGEST_WORD)}: 1}}"
-    return f"say what its words mean: {mapping} if that is violated, else 0"
-
-
-def _add(row: LabelRow, value: int, votes: _Votes, reading: Reading, joined: JoinedLabels) -> bool:
-    """Add a vote; whether it only repeats another row."""
-    vote = votes.get(row.annotator)
-    if vote is None:
-        votes[row.annotator] = (value, row)
-        return False
-    if vote[0] == value:
-        return True
+def _add_vote(votes: dict[str, tuple[int, LabelRow]], row: LabelRow, value: int) -> bool:
+    """Add what an annotator says of a run; False where that only repeats another row."""
+    first_value, first_row = votes.setdefault(row.annotator, (value, row))
+    if first_value == value:
+        return first_row is row
     message = (
-        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line {vote[1].line} "
-        f"({vote[0]})"
+        f"this label ({value}) of the run {shown(row.run_id)} disagrees with line "
+        f"{first_row.line} ({first_value})"
     )
     hint = "remove one of the two"
     if not row.annotator:
         hint += ", or add the column annotator where they are of two people"
-    joined.problems.append(Problem(message, reading.file, row.line, "label", hint))
-    return False
+    raise DamagedError(message, hint, ("label",))
 
 
-def _label(votes: _Votes, reading: Reading) -> Label:
+def _label(votes: Iterable[tuple[int, LabelRow]], reading: Reading) -> Label:
     values = []
     sources = []
-    for value, row in votes.values():
+    splits = []
+    for value, row in votes:
         place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
         values.append(value)
         sources.append(VoteSource(place, row.annotator, row.note))
-    split = next(iter(votes.values()))[1].split
-    return Label(tuple(values), reading.by, split, tuple(sources))
-
-
-# What Inspect's own scorers say of a right and of a wrong answer.
-SCORER_MAP: Mapping[str, int] = {"C": 0, "I": 1}
+        splits.append(row.split)
+    return Label(tuple(values), reading.by, splits[0], tuple(sources))
 
 
 def find_labels(
@@ -242,149 +287,113 @@ def find_labels(
 
     What is wrong with any label is in the `problems`, and so is it where there is none at all.
     """
-    found_labels = JoinedLabels()
+    found = JoinedLabels()
     origins: dict[LabelKey, str] = {}
+    labels: dict[LabelKey, Label] = {}
     for settings in suite.labels:
-        by_file = settings.path is not None
-        aliases = source.aliases() if by_file else {}
-        unclear = source.unclear_names() if by_file else {}
-        joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
         if settings.path is not None:
-            joined = _from_file(settings, settings.path, suite, joiner, places)
+            where = places.name(settings.path)
+            joined = _from_file(settings, settings.path, suite, source, runs, places)
         else:
-            joined = _from_log(settings, suite, source, runs, joiner)
-        found_labels.problems += joined.problems
-        found_labels.notices += joined.notices
-        where = places.name(settings.path) if settings.path is not None else settings.key
+            where = settings.key
+            joined = _from_log(settings, suite, source, runs)
+        found.problems += joined.problems
+        found.notices += joined.notices
         for key, label in joined.labels.items():
             if key in origins:
-                found_labels.problems.append(_twice(key, where, origins[key], settings))
+                rubric_id, run_id, epoch = key
+                message = (
+                    f"the run {shown(run_id)} (epoch {epoch}) has a label under "
+                    f"{shown(rubric_id)} in {where} and in {origins[key]}"
+                )
+                problem = Problem(message, key=settings.key, hint="keep one of them")
+                found.problems.append(problem)
                 break
             origins[key] = where
-            found_labels.labels[key] = label
-    if not found_labels.labels and not found_labels.problems:
-        message = "no run has a label"
-        found_labels.problems.append(Problem(message, key=suite.labels[0].key))
+            labels[key] = label
+    if not labels and not found.problems:
+        found.problems.append(Problem("no run has a label", key=suite.labels[0].key))
     # In the order of the log, whatever the order of the labels.
-    found_labels.labels = _in_order(found_labels.labels, suite, runs)
-    return found_labels
+    for rubric in suite.rubrics:
+        for run in runs:
+            key = (rubric.id, run.run_id, run.epoch)
+            if key in labels:
+                found.labels[key] = labels[key]
+    return found
 
 
 def _from_file(
-    settings: LabelSettings, path: Path, suite: Suite, joiner: Joiner, places: Places
+    settings: LabelSettings,
+    path: Path,
+    suite: Suite,
+    source: Source,
+    runs: Sequence[RunSummary],
+    places: Places,
 ) -> JoinedLabels:
     file = places.name(path)
     read = read_rows(path, file=file)
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
-    reading = replace(_reading(settings, suite, file), kept_file=kept_file)
-    joined = joiner.join(read.rows, reading)
+    aliases, unclear = source.aliases(), source.unclear_names()
+    joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
+    joined = joiner.join(read.rows, _reading(settings, suite, file, kept_file))
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined
 
 
+def _reading(settings: LabelSettings, suite: Suite, file: str, kept_file: str = "") -> Reading:
+    is_ordinal = suite.mode == "ordinal"
+    mapping = settings.map
+    if settings.scorer and not mapping and not is_ordinal:
+        mapping = _SCORER_MAP
+    return Reading(file, settings.rubric_id, mapping, settings.by, is_ordinal, kept_file)
+
+
 def _from_log(
-    settings: LabelSettings,
-    suite: Suite,
-    source: Source,
-    runs: Sequence[RunSummary],
-    joiner: Joiner,
+    settings: LabelSettings, suite: Suite, source: Source, runs: Sequence[RunSummary]
 ) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
     name = settings.scorer or settings.metadata
-    values = _values(settings, source)
+    pointer = name if name.startswith("/") else pointer_to(name)
     keys = {(run.run_id, run.epoch) for run in runs}
-    rows = [
-        LabelRow(run_id, value, epoch=epoch)
-        for (run_id, epoch), value in values.items()
-        if (run_id, epoch) in keys and value is not None
-    ]
+    names: dict[str, None] = {}
+    rows = []
+    for (run_id, epoch), values in source.scores() if settings.scorer else source.metadata():
+        value = at(values, pointer)
+        names.update(dict.fromkeys(values))
+        if (run_id, epoch) in keys and value is not MISSING and value is not None:
+            rows.append(LabelRow(run_id, value, epoch=epoch))
     if not rows:
-        return JoinedLabels(problems=[_nothing_there(settings, source)])
-    if problem := _not_a_label(settings, suite, rows):
+        what = "scorers" if settings.scorer else "fields"
+        there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
+        message = f"got {shown(name)}, which no run has; {there}"
+        return JoinedLabels(problems=[Problem(message, key=settings.key)])
+    if not settings.map and suite.mode == "binary" and (problem := _unclear(settings, rows)):
         return JoinedLabels(problems=[problem])
+    joiner = Joiner(runs, suite.rubrics, suite.untargeted)
     joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
-    section = settings.key.rpartition(".")[0]
-    of_config = [
-        Problem(one.message, key=f"{section}.map", hint=one.hint) for one in joined.problems
-    ]
-    joined.problems = list(dict.fromkeys(of_config))
+    place = f"{settings.key.rpartition('.')[0]}.map"
+    problems = [Problem(one.message, key=place, hint=one.hint) for one in joined.problems]
+    joined.problems = list(dict.fromkeys(problems))
     if without := len(keys) - len(rows):
         noun = "score of" if settings.scorer else "field"
         joined.notices.append(f"{counted(without, 'run')} without the {noun} {name}: no label.")
     return joined
 
 
-def _values(settings: LabelSettings, source: Source) -> dict[tuple[str, int], object]:
-    """What the log has of each run; None where it has nothing."""
-    if settings.scorer:
-        name, values = settings.scorer, source.scores()
-    else:
-        name = settings.metadata
-        values = source.metadata()
-    pointer = name if name.startswith("/") else pointer_to(name)
-    labels: dict[tuple[str, int], object] = {}
-    for key, value in values:
-        label = at(value, pointer)
-        labels[key] = None if label is MISSING else label
-    return labels
-
-
-def _reading(settings: LabelSettings, suite: Suite, file: str) -> Reading:
-    mapping = settings.map or (SCORER_MAP if settings.scorer and suite.mode == "binary" else {})
-    return Reading(
-        file=file,
-        rubric_id=settings.rubric_id,
-        map=mapping,
-        by=settings.by,
-        ordinal=suite.mode == "ordinal",
-    )
-
-
-def _nothing_there(settings: LabelSettings, source: Source) -> Problem:
-    """No run has the score, or the field: say what there is."""
-    name = settings.scorer or settings.metadata
-    names: dict[str, None] = {}
-    for _, of_run in source.scores() if settings.scorer else source.metadata():
-        names.update(dict.fromkeys(of_run))
-    what = "scorers" if settings.scorer else "fields"
-    there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
-    return Problem(f"got {shown(name)}, which no run has; {there}", key=settings.key)
-
-
-def _not_a_label(settings: LabelSettings, suite: Suite, rows: Sequence[LabelRow]) -> Problem | None:
+def _unclear(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem | None:
     """Refuse values of the log of which nobody has said what they mean.
 
     1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
     """
-    if settings.map or suite.mode == "ordinal":
+    values = sorted({as_text(row.label) for row in rows if not isinstance(row.label, str)})
+    if not values:
         return None
-    odd = [row.label for row in rows if not isinstance(row.label, str)]
-    if not odd:
-        return None
-    values = sorted({as_text(value) for value in odd})
-    hint = (
-        f"say which are which: map: {{{values[0]}: satisfied"
-        + (f", {values[1]}: violated" if len(values) > 1 else "")
-        + "}, or the other way round"
-    )
+    meanings = f"{values[0]}: satisfied"
+    if len(values) > 1:
+        meanings += f", {values[1]}: violated"
     message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
+    hint = f"say which are which: map: {{{meanings}}}, or the other way round"
     return Problem(message, key=settings.key, hint=hint)
-
-
-def _twice(key: LabelKey, where: str, first_source: str, settings: LabelSettings) -> Problem:
-    rubric_id, run_id, epoch = key
-    message = (
-        f"the run {shown(run_id)} (epoch {epoch}) has a label under {shown(rubric_id)} in {where} "
-        f"and in {first_source}"
-    )
-    return Problem(message, key=settings.key, hint="keep one of them")
-
-
-def _in_order(
-    labels: Mapping[LabelKey, Label], suite: Suite, runs: Sequence[RunSummary]
-) -> dict[LabelKey, Label]:
-    ordered = ((rubric.id, run.run_id, run.epoch) for rubric in suite.rubrics for run in runs)
-    return {key: labels[key] for key in ordered if key in labels}

@@ -25,7 +25,7 @@ from pytest_jrh.review.blind import BlindDesk, LabelBoard, draw, in_order, shown
 from pytest_jrh.review.board import ReviewBoard
 from pytest_jrh.review.pages import LabelPage
 from pytest_jrh.review.serving import PageRequest, serve
-from pytest_jrh.sources.label_files import read_rows
+from pytest_jrh.sources.labels import read_rows
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import RUN_LABELS, blind_labels, labels_path, read_people
 from pytest_jrh.store.records import case_digest

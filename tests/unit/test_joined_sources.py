@@ -14,8 +14,7 @@ from pytest_jrh.core.model import Rubric, RunSummary
 from pytest_jrh.sources import joined, open_source, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined
-from pytest_jrh.sources.label_files import LabelRow
-from pytest_jrh.sources.labels import Joiner, Reading
+from pytest_jrh.sources.labels import Joiner, LabelRow, Reading
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
 from tests.support.logs import sample, write_log

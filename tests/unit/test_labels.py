@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
-from pytest_jrh.sources.label_files import read_rows
-from pytest_jrh.sources.labels import JoinedLabels, Joiner, Reading
+from pytest_jrh.sources.labels import JoinedLabels, Joiner, Reading, read_rows
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
