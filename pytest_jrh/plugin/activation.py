@@ -87,12 +87,6 @@ def activate(config: pytest.Config) -> SuiteSession:
             reporter = Reporter(session)
             config.pluginmanager.register(reporter, "jrh-reporter")
             config.pluginmanager.register(reporter.brief, "jrh-brief-failures")
-            if config.getoption("dist", "no") != "no":
-                from pytest_jrh.plugin.progress import ControllerProgress
-
-                config.pluginmanager.register(
-                    ControllerProgress(config, session.selected, reporter.results), "jrh-progress"
-                )
     return config.stash[SESSION]
 
 

@@ -1,12 +1,9 @@
 """How far a session is, while pytest waits for models: a line now and then, on a terminal as in the
-log of a CI.
-
-The controller of xdist knows of its workers' cases by their reports alone.
+log of a CI. Under xdist pytest's own lines say it.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -15,14 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_jrh.core.model import Progress, Spending
-from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.reports.session import progress_line
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Set
-
-    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.model import Progress
 
 
 INTERVAL = 60.0
@@ -73,56 +66,3 @@ def session_line(config: pytest.Config) -> ProgressLine | None:
         line.interval = TERMINAL_INTERVAL
         line.width = config.get_terminal_writer().fullwidth
     return line
-
-
-class ControllerProgress:
-    """Writes how far the workers are, in a thread, since nothing is called while no report arrives;
-    `selected` are all collected node ids.
-    """
-
-    def __init__(
-        self, config: pytest.Config, selected: Set[str], results: Mapping[str, CaseResult]
-    ) -> None:
-        self._config = config
-        self._selected = selected
-        self._results = results
-        self._done: set[str] = set()
-        self._spending = Spending()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what a report says of its case, once the reporter has read its result."""
-        if hasattr(report, RESULT_ATTRIBUTE):
-            self._spending += self._results[report.nodeid].spending.all
-        if report.when == "teardown" and may_be_case(report.nodeid):
-            self._done.add(report.nodeid)
-
-    def progress(self) -> Progress:
-        """How far the cases are."""
-        total = sum(map(may_be_case, frozenset(self._selected)))
-        return Progress(len(self._done), total, self._spending)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Write from the first test to the last."""
-        line = session_line(self._config)
-        if line is None:
-            return (yield)
-        ended = threading.Event()
-        thread = threading.Thread(
-            target=self._tick, args=(line, ended), name="jrh-progress", daemon=True
-        )
-        thread.start()
-        try:
-            return (yield)
-        finally:
-            ended.set()
-            thread.join()
-
-    def _tick(self, line: ProgressLine, ended: threading.Event) -> None:
-        # pytest captures nothing in a controller while its workers run tests, so there is nothing
-        # to lift.
-        line.uncaptured = nullcontext
-        while not ended.wait(line.interval):
-            progress = self.progress()
-            if progress.done < progress.total:
-                line.draw(progress)

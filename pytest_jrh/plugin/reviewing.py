@@ -1,14 +1,9 @@
-"""The review in a pytest session: when its page opens, what the terminal says of it, and how it
-ends: on the page, or with Enter on the terminal that pytest was started from.
-"""
+"""The review in a pytest session: when its page opens, and what the terminal says of it."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
 import time
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,7 +14,7 @@ from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from pytest_jrh.config.options import Options
@@ -35,7 +30,6 @@ if TYPE_CHECKING:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25
-_MOST_TYPED = 4096
 
 
 class Reviewing:
@@ -51,7 +45,6 @@ class Reviewing:
         self._on_page: frozenset[str] = frozenset()
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
-        self._keyboard: Keyboard | None = None
 
     def check(self) -> None:
         """Refuse `--jrh-review` where what the page needs is not installed (exit code 4)."""
@@ -79,18 +72,27 @@ class Reviewing:
         if not suites or terminal is None:
             return
         refusal = self._refusal()
-        if refusal is None:
-            self._keyboard = _keyboard(self._config)
-        if refusal is None and not is_asked:
-            refusal = self._refusal_unasked(terminal)
+        if refusal is None and not is_asked and not terminal.isatty:
+            refusal = (
+                "cases.review opens the review page only on a terminal; --jrh-review opens it "
+                "anywhere"
+            )
         if refusal is not None:
-            if self._is_distributed and terminal.isatty:
-                # xdist rewrites the last line of a terminal.
-                terminal.write_line("")
             terminal.write_line(f"jrh: {refusal}")
             return
-        self._serve(suites)
-        self._invite(terminal)
+        from pytest_jrh.review.serving import serve
+
+        try:
+            self._server = serve(self._open_page(suites))
+        except InputError as error:
+            raise pytest.UsageError(str(error)) from None
+        task, then = "review the cases", "judging starts when you finalize"
+        if self._labels is not None:
+            task, then = "label the cases blind", "the run goes on when you finish"
+        terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
+        terminal.write_line(f"jrh: {then} on the page")
+        # Through a pipe it would stand in a buffer, and everybody wait.
+        terminal.flush()
 
     def _open_page(self, suites: list[Suite]) -> Page[Any]:
         """The page that these suites want: that of blind labelling, or that of decisions."""
@@ -159,18 +161,14 @@ class Reviewing:
         """Wait for Finalize before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
-        board, keyboard = self.desk.page, self._keyboard
-        key = board.finish_name if keyboard is None else "Enter"
+        board = self.desk.page
         try:
-            with contextlib.nullcontext() if keyboard is None else keyboard.quiet():
-                while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
-                    progress = board.progress()
-                    if progress.is_empty or is_refused():
-                        return
-                    if keyboard is not None and keyboard.entered():
-                        board.finalize()
-                    elif line is not None:
-                        line.say(progress.line(key))
+            while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
+                progress = board.progress()
+                if progress.is_empty or is_refused():
+                    return
+                if line is not None:
+                    line.say(progress.line(board.finish_name))
         finally:
             if line is not None:
                 # The time that the cases take shows in what follows.
@@ -185,8 +183,6 @@ class Reviewing:
         """End the page; doing it twice is fine."""
         if self._server is not None:
             self._server.stop()
-        if self._keyboard is not None:
-            self._keyboard.close()
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
         """Whether the suite asks for the page itself: only where cases are made anew."""
@@ -205,129 +201,6 @@ class Reviewing:
             return "no review page where CI is set; recorded decisions apply"
         return None
 
-    def _refusal_unasked(self, terminal: pytest.TerminalReporter) -> str | None:
-        """Why a suite that asks for the page itself does not get it where `--jrh-review` would."""
-        if self._keyboard is None or not terminal.isatty:
-            return (
-                "cases.review opens the review page only on a terminal; --jrh-review opens it "
-                "anywhere"
-            )
-        from pytest_jrh.review.serving import require_review
-
-        try:
-            require_review()
-        except InputError as error:
-            return f"cases.review: {error}".replace("\n", " ")
-        return None
-
-    def _serve(self, suites: list[Suite]) -> None:
-        from pytest_jrh.review.serving import serve
-
-        try:
-            self._server = serve(self._open_page(suites))
-        except InputError as error:
-            raise pytest.UsageError(str(error)) from None
-
-    def _invite(self, terminal: pytest.TerminalReporter) -> None:
-        assert self._server is not None
-        task, then = "review the cases", "judging starts when you finalize"
-        if self._labels is not None:
-            task, then = "label the cases blind", "the run goes on when you finish"
-        how = " on the page" if self._keyboard is None else ", on the page or with Enter here"
-        terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
-        terminal.write_line(f"jrh: {then}{how}")
-        # Through a pipe it would stand in a buffer, and everybody wait.
-        terminal.flush()
-
-
-def _keyboard(config: pytest.Config) -> Keyboard | None:
-    """The terminal that pytest was started from, between two tests; None where there is none."""
-    capture = config.pluginmanager.get_plugin("capturemanager")
-    if capture is not None:
-        capture.suspend_global_capture(in_=True)
-    try:
-        return terminal_input()
-    finally:
-        if capture is not None:
-            capture.resume_global_capture()
-            capture.suspend_global_capture()
-
 
 def _is(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"
-
-
-@dataclass
-class Keyboard:
-    """A terminal's input, polled under its own descriptor so that a debugger may read it too."""
-
-    descriptor: int
-    ended: bool = False
-
-    @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Do not echo what is typed in this block, which would break pytest's line."""
-        import termios
-
-        if not self.in_foreground:
-            yield
-            return
-        before = termios.tcgetattr(self.descriptor)
-        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
-        termios.tcsetattr(self.descriptor, termios.TCSANOW, silent)
-        try:
-            yield
-        finally:
-            if self.in_foreground:
-                termios.tcsetattr(self.descriptor, termios.TCSANOW, before)
-
-    def entered(self) -> bool:
-        """Whether Enter was pressed on an empty line since the last call."""
-        import select
-
-        if self.ended or not self.in_foreground:
-            return False
-        readable, _, _ = select.select([self.descriptor], [], [], 0)
-        if not readable:
-            return False
-        try:
-            line = os.read(self.descriptor, _MOST_TYPED)
-        except OSError:
-            line = b""
-        self.ended = not line
-        return bool(line) and not line.strip()
-
-    def close(self) -> None:
-        """Give the file descriptor back; doing it twice is fine."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor, self.ended = -1, True
-
-    @property
-    def in_foreground(self) -> bool:
-        """Whether this process may use the terminal now; in the background it would be stopped."""
-        try:
-            return os.tcgetpgrp(self.descriptor) == os.getpgrp()
-        except OSError:
-            # A terminal that does not control this process cannot stop it either.
-            return not self.ended
-
-
-def terminal_input() -> Keyboard | None:
-    """The terminal on standard input; None where there is none, and on Windows."""
-    if sys.platform == "win32":
-        return None
-    import termios
-
-    try:
-        descriptor = os.dup(0)
-    except OSError:
-        return None
-    if not os.isatty(descriptor):
-        os.close(descriptor)
-        return None
-    keyboard = Keyboard(descriptor)
-    if keyboard.in_foreground:
-        # What was typed before anybody was asked is no answer.
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-    return keyboard

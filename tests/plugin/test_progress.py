@@ -6,23 +6,18 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from tests.support.fork_server import python
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, write_suite
 
 
-@pytest.mark.parametrize("arguments", [(), ("-n2",)], ids=["one process", "xdist"])
-def test_a_line_now_and_then_says_how_far_it_is_and_none_when_quiet(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_a_line_now_and_then_says_how_far_it_is_and_none_when_quiet(tmp_path: Path) -> None:
     files = write_suite(tmp_path / "suite", runs=2, tests=["agent_perturbation"])
     hurry = "import pytest_jrh.plugin.progress as progress\nprogress.INTERVAL = 0.2\n"
     (files.folder / "conftest.py").write_text(hurry, encoding="utf-8")
     with ModelServer(delay=0.2) as server:
-        lines = run(files, server, *arguments).splitlines()
-        quiet = run(files, server, "-q", *arguments)
+        lines = run(files, server).splitlines()
+        quiet = run(files, server, "-q")
     assert any(line.startswith("jrh: 0 of 2 cases | ") for line in lines), lines
     assert "of 2 cases" not in quiet
 

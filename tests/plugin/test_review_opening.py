@@ -1,4 +1,4 @@
-"""When the page opens, what the terminal says of it, Enter and Ctrl-C while it
+"""When the page opens, what the terminal says of it, and Ctrl-C while it
 is open (rules K).
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.plugin.reviewing import Keyboard
 from pytest_jrh.review import serving as review_server
 from tests.plugin.recorded import environment
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
@@ -130,13 +129,12 @@ def test_nobody_is_waited_for_where_no_case_could_be_made(
     result.stdout.fnmatch_lines(["jrh: review the cases at http://127.0.0.1:*/?token=*"])
 
 
-def test_enter_on_the_terminal_finalizes(tmp_path: Path) -> None:
+def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        shown(terminal, "judging starts when you finalize, on the page or with Enter here")
+        url = address(shown(terminal, "judging starts when you finalize on the page"))
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
-        os.write(terminal, b"not an empty line\n")
-        os.write(terminal, b"\n")
+        finalize(url)
         assert "2 passed" in shown(terminal)
         assert process.wait(PATIENCE) == pytest.ExitCode.OK
         assert server.count("judge") == 2
@@ -167,7 +165,7 @@ def test_no_page_where_ci_is_set_and_the_run_goes_on(
         assert said == ["jrh: no review page where CI is set; recorded decisions apply"]
 
 
-def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal_and_while_recording_alone(
+def test_a_suite_that_asks_for_the_page_gets_it_nowhere_else_and_while_recording_alone(
     pytester: pytest.Pytester, server: ModelServer
 ) -> None:
     suite = write_suite(pytester.path, runs=1, tests=["agent_positives"], overrides=HITL)
@@ -194,26 +192,3 @@ def test_without_the_extra_the_option_is_a_usage_error_that_says_what_to_install
     result.stderr.fnmatch_lines(
         ["ERROR: --jrh-review: *starlette and uvicorn*", "*pip install 'pytest-jrh[[]review]'*"]
     )
-
-
-def test_what_is_typed_is_read_by_whoever_waits_for_it_and_not_shown() -> None:
-    import termios
-
-    ours, theirs = os.openpty()
-    keyboard = Keyboard(theirs)
-    try:
-        with keyboard.quiet():
-            assert not termios.tcgetattr(theirs)[3] & termios.ECHO
-            assert not keyboard.entered()
-            os.write(ours, b"no\n")
-            assert not keyboard.entered()
-            os.write(ours, b"\n")
-            assert keyboard.entered()
-        assert termios.tcgetattr(theirs)[3] & termios.ECHO
-        os.write(ours, b"\x04")
-        assert not keyboard.entered()
-        assert keyboard.ended
-    finally:
-        keyboard.close()
-        keyboard.close()
-        os.close(ours)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pytest_jrh.core.model import Progress, Spending, Usage
-from pytest_jrh.plugin.progress import INTERVAL, ControllerProgress, ProgressLine
+from pytest_jrh.plugin.progress import INTERVAL, ProgressLine
 from pytest_jrh.reports.session import progress_line
 
 
@@ -59,14 +57,3 @@ def test_a_line_is_written_once_an_interval_from_a_line_of_its_own() -> None:
         "jrh: 1 of 4 cases | 2 min 0 s, about 6 min 0 s left | 3 calls | $0.00 | 0 tokens",
     ]
     assert written[::2] == ["(new line)"] * 2
-
-
-def test_a_controller_that_asks_before_its_workers_have_collected_learns_of_their_cases(
-    pytestconfig: pytest.Config,
-) -> None:
-    selected: set[str] = set()
-    reported = ControllerProgress(pytestconfig, selected, {})
-    assert reported.progress().total == 0
-    selected |= {f"tiny.yml::agent_positives::rubric-1::run-{number}[e1]" for number in (1, 2)}
-    selected.add("test_ordinary.py::test_ordinary")
-    assert reported.progress().total == 2
