@@ -19,7 +19,6 @@ from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import exists
 from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
@@ -63,16 +62,14 @@ def load_suite(
     *,
     cwd: Path,
     rootdir: Path,
-    rubric_file: Path | None = None,
-    log_path: Path | None = None,
     frozen: bool = False,
     own_judge: bool = False,
 ) -> Suite:
     """Read a config file and everything it names except the log's content.
 
-    `cwd` is the folder that pytest was started in. `rubric_file` and `log_path` stand in for the
-    config's own; `frozen` is the command line's wish for a frozen suite. With an `own_judge`, a
-    project's code supplies the judge. Raises InputError with every problem of config and rubrics.
+    `cwd` is the folder that pytest was started in; `frozen` is the command line's wish for a frozen
+    suite. With an `own_judge`, a project's code supplies the judge. Raises InputError with every
+    problem of config and rubrics.
     """
     config_file = cwd / path
     fitted = fit(read_document(config_file, file=Places(cwd, rootdir, cwd).name(config_file)))
@@ -83,9 +80,9 @@ def load_suite(
     suite_section = fitted.config.suite
     inputs = (*(suite_section.log or ()), *filter(None, [suite_section.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
-    rubrics = _rubrics(fitted.config, rubric_file, fitted.findings, places)
+    rubrics = _rubrics(fitted.config, fitted.findings, places)
     suite = _resolved_suite(
-        config_file, module, fitted, rubrics, places, log_path, frozen=frozen, own_judge=own_judge
+        config_file, module, fitted, rubrics, places, frozen=frozen, own_judge=own_judge
     )
     problems = [*sorted(fitted.findings.problems, key=_line), *rubrics.problems]
     if problems:
@@ -99,7 +96,6 @@ def _resolved_suite(
     fitted: Fitted,
     rubrics: _Rubrics,
     places: Places,
-    log_path: Path | None,
     *,
     frozen: bool,
     own_judge: bool,
@@ -117,7 +113,7 @@ def _resolved_suite(
     is_frozen, frozen_file = targets.resolve_frozen(
         config, findings, places, folder, module, forced=frozen
     )
-    logs = _logs(config, log_path, findings, places, required=not is_frozen)
+    logs = _logs(config, findings, places, required=not is_frozen)
     sources = logs or ((frozen_file,) if frozen_file is not None else ())
     return Suite(
         name=name,
@@ -189,13 +185,11 @@ def _suite_name(config_file: Path, findings: Findings) -> str:
     return name
 
 
-def _rubrics(config: Config, override: Path | None, findings: Findings, places: Places) -> _Rubrics:
+def _rubrics(config: Config, findings: Findings, places: Places) -> _Rubrics:
     """Read the rubrics, keep the targeted ones, and give them scales in ordinal mode."""
     key: KeyPath = ("suite", "rubrics")
     path: Path | None = None
-    if override is not None:
-        path = places.cwd / override
-    elif config.suite.rubrics:
+    if config.suite.rubrics:
         path = places.require(config.suite.rubrics, findings, key, role="the rubric file")
     else:
         findings.add(key, f"no rubrics are named; set {findings.name(key)}")
@@ -214,14 +208,9 @@ def _rubrics(config: Config, override: Path | None, findings: Findings, places: 
 
 
 def _logs(
-    config: Config, override: Path | None, findings: Findings, places: Places, *, required: bool
+    config: Config, findings: Findings, places: Places, *, required: bool
 ) -> tuple[Path, ...]:
     """Find the logs, which may be absent where the suite is frozen."""
-    if override is not None:
-        path = places.cwd / override
-        if required and not exists(path):
-            findings.problems.append(Problem("no such log file", places.name(path)))
-        return (path,)
     key: KeyPath = ("suite", "log")
     names = config.suite.log or ()
     if not names and required:

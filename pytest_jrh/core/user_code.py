@@ -11,12 +11,10 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.model import CaseSpec
 
 _T = TypeVar("_T")
 _PACKAGE = Path(__file__).parents[1]
@@ -34,12 +32,6 @@ class SessionEnd(BaseException):
     def __init__(self, error: BaseException) -> None:
         self.error = error
         super().__init__(repr(type(error)))
-
-
-@cache
-def case_at_work() -> ContextVar[CaseSpec | None]:
-    """The case that the code of the present context works for."""
-    return ContextVar("case_at_work", default=None)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from pytest_jrh.core.model import (
     scores_text,
 )
 from pytest_jrh.core.transcript import has_media
-from pytest_jrh.core.user_code import SessionEnd, case_at_work, error_text
+from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.case import (
     Attempt,
     Bases,
@@ -142,18 +142,6 @@ class CaseRunner:
             await asyncio.sleep(_WATCH)
         self.end(Stopped())
 
-    def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
-        """The result of a case that a time limit stopped waiting for."""
-        trouble = Unscored(
-            "model_error",
-            stage="case",
-            cause=f"A time limit on this item expired: {error_text(limit)}",
-            advice="Calls in flight continue and are recorded; run again to use them, or raise "
-            "the limit.",
-        )
-        attempt = Attempt(spec)
-        return attempt.result(Why(trouble.outcome, self._explain(attempt, trouble)))
-
     def _fail(self, error: BaseException) -> None:
         for future in self._pending:
             future.set_exception(error)
@@ -192,7 +180,6 @@ class CaseRunner:
 
     async def _work(self, spec: CaseSpec, future: Future[CaseResult]) -> None:
         attempt = Attempt(spec)
-        case_at_work().set(spec)
         try:
             if self._stopping:
                 raise Stopped
@@ -497,15 +484,6 @@ class Engine:
         while not wait([future], timeout=_MEANWHILE).done and self._thread.is_alive():
             if meanwhile is not None:
                 meanwhile()
-
-    def is_done(self, spec: CaseSpec) -> bool:
-        """Whether there is a result that has not been asked for."""
-        future = self._futures.get(spec)
-        return future is not None and future.done()
-
-    def given_up(self, spec: CaseSpec, limit: BaseException) -> CaseResult:
-        """The result of a case that a time limit stopped; its calls go on."""
-        return self._runner.given_up(spec, limit)
 
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""

@@ -361,10 +361,10 @@ class ReadySuite:
             return frozenset()
         return frozenset(spec.base_case for spec in self.specs() if spec.variant)
 
-    def cases(self, *, own_log: bool = True) -> SuiteCases:
-        """All cases as they are now; without `own_log`, which runs exist is not known."""
+    def cases(self) -> SuiteCases:
+        """All cases as they are now."""
         runs = None
-        if own_log and self.source is not None:
+        if self.source is not None:
             runs = frozenset((run.run_id, run.epoch) for run in self.runs)
         specs = {case_id(spec): spec for spec in self.specs()}
         return SuiteCases(specs, self.judge_fingerprints, runs)
@@ -427,8 +427,6 @@ def make_ready(
     *,
     cwd: Path,
     rootdir: Path,
-    rubric_file: Path | None = None,
-    log_path: Path | None = None,
     frozen: bool = False,
     judge: Callable[..., object] | None = None,
     records: Callable[[Suite], bool] = lambda _suite: False,
@@ -443,8 +441,6 @@ def make_ready(
         path,
         cwd=cwd,
         rootdir=rootdir,
-        rubric_file=rubric_file,
-        log_path=log_path,
         frozen=frozen,
         own_judge=judge is not None,
     )
@@ -651,39 +647,25 @@ def _placed(problem: Problem, config_file: Path, places: Places) -> Problem:
     return replace(problem, file=document.file, line=document.line(key), key=dotted(key))
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
-    """How pytest was started; `names_ini` and `names_rootdir` say that the command line names
-    these, so that commands for the same suites must, too.
-    """
-
-    folder: Path
-    rootdir: Path
-    ini_file: Path | None = None
-    names_ini: bool = False
-    names_rootdir: bool = False
-
-
 class LoadedSuites:
     """The suites of one process, in the order in which they were loaded.
 
-    `rubric_file` and `log_path` are files that replace those of the suites that `--jrh-config`
-    names; None where the suites' own are used. `judge_of` gives the judge that a project's code
-    supplies for a suite, by the suite's name.
+    `folder` is where pytest was started. `judge_of` gives the judge that a project's code supplies
+    for a suite, by the suite's name.
     """
 
     def __init__(
         self,
         options: Options,
-        invocation: Invocation,
+        folder: Path,
+        rootdir: Path,
         judge_of: Callable[[str], Callable[..., object] | None] = lambda _name: None,
     ) -> None:
         self._judge_of = judge_of
         self._options = options
-        self._invocation = invocation
+        self._folder = folder
+        self._rootdir = rootdir
         self._ready: dict[Path, ReadySuite] = {}
-        self.rubric_file: Path | None = None
-        self.log_path: Path | None = None
 
     def __iter__(self) -> Iterator[ReadySuite]:
         return iter(self._ready.values())
@@ -695,13 +677,10 @@ class LoadedSuites:
         """The suite of a config file, loaded once; raises `InputError` with every problem."""
         path = absolute(path)
         if path not in self._ready:
-            is_named = path in self._options.configs
             ready = make_ready(
                 path,
-                cwd=self._invocation.folder,
-                rootdir=self._invocation.rootdir,
-                rubric_file=self.rubric_file if is_named else None,
-                log_path=self.log_path if is_named else None,
+                cwd=self._folder,
+                rootdir=self._rootdir,
                 frozen=self._options.frozen,
                 judge=self._judge_of(path.stem),
                 records=self._records_judging,

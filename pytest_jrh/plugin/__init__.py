@@ -19,6 +19,7 @@ from pytest_jrh.plugin.options import (
     add_options,
     may_be_case,
     read_options,
+    refuse_options,
     session_token,
 )
 
@@ -81,20 +82,6 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         _refuse_options(config)
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, exitstatus: pytest.ExitCode, config: pytest.Config
-) -> None:
-    """Where nothing was collected, name the suites in the folders given."""
-    nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not terminalreporter.stats.get(
-        "deselected"
-    )
-    if nothing and not _has_suites(config):
-        from pytest_jrh.plugin.options import suites_nearby
-
-        for line in suites_nearby(config):
-            terminalreporter.write_line(line)
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of xdist which session it belongs to, whatever suites it will discover."""
@@ -133,9 +120,5 @@ def _has_suites(config: pytest.Config) -> bool:
 
 
 def _refuse_options(config: pytest.Config) -> None:
-    if any(
-        str(argument).startswith("--jrh-") for argument in config.invocation_params.args
-    ) and not _has_suites(config):
-        from pytest_jrh.plugin.options import refuse_options
-
+    if not _has_suites(config):
         refuse_options(config)

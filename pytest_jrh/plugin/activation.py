@@ -1,7 +1,5 @@
 """Bringing a suite into play: reading the command line, and registering the hooks that a session
 then needs.
-
-`--jrh-subset`: of all cases, those that the config's `subset` numbers.
 """
 
 from __future__ import annotations
@@ -9,27 +7,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
-from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.core.errors import InputError, Problem, collecting
 from pytest_jrh.core.files import absolute
-from pytest_jrh.core.ids import case_id
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
-from pytest_jrh.plugin.options import (
-    OPTIONS_READ,
-    RESULT_ATTRIBUTE,
-    YAML_SUFFIXES,
-    typed_arguments,
-    typed_configs,
-    typed_values,
-)
+from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
 from pytest_jrh.plugin.secrecy import Secrecy, captured, warnings_reported
 from pytest_jrh.plugin.session import (
@@ -37,7 +25,6 @@ from pytest_jrh.plugin.session import (
     REFUSAL_KEY,
     SESSION,
     SuiteSession,
-    TimeLimits,
     file_node,
 )
 
@@ -51,23 +38,6 @@ if TYPE_CHECKING:
 _WARNING_OF_LITELLM = "ignore:.*`ReadOnly` qualifier:UserWarning:pydantic"
 
 
-class Subset:
-    """Deselects the cases outside of the session's subset."""
-
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        left_out = [item for item in items if isinstance(item, CaseItem) and self._leaves_out(item)]
-        if left_out:
-            config.hook.pytest_deselected(items=left_out)
-            gone = set(left_out)
-            items[:] = [item for item in items if item not in gone]
-
-    def _leaves_out(self, item: CaseItem) -> bool:
-        subset = item.ready.subset
-        return subset is not None and case_id(item.spec) not in subset
-
-
 def activate(config: pytest.Config) -> SuiteSession:
     """The session's suites; the first call registers the hooks that act on them."""
     if SESSION not in config.stash:
@@ -76,13 +46,9 @@ def activate(config: pytest.Config) -> SuiteSession:
         session = SuiteSession(config, config.stash[OPTIONS_READ])
         config.stash[SESSION] = session
         config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
-        config.pluginmanager.register(session.output, "jrh-output")
         secrecy = Secrecy(config, session.redactor)
         config.pluginmanager.register(secrecy, "jrh-secrecy")
-        config.pluginmanager.register(TimeLimits(), "jrh-time-limits")
         config.pluginmanager.register(_Environment(), "jrh-environment")
-        if session.options.subset is not None:
-            config.pluginmanager.register(Subset(), "jrh-subset")
         if not session.is_worker:
             reporter = Reporter(session)
             config.pluginmanager.register(reporter, "jrh-reporter")
@@ -99,59 +65,33 @@ def declare_markers(config: pytest.Config) -> None:
 
 def activate_named(config: pytest.Config) -> None:
     """Load the named suites and let pytest collect them; raises `pytest.UsageError`."""
-    arguments, folder = typed_arguments(config), config.invocation_params.dir
-    stand_ins = {}
-    for argument in arguments:
-        if role := _stands_in(absolute(folder / argument)):
-            stand_ins[argument] = role
-    suite_arguments = [argument for argument in arguments if argument not in stand_ins]
-    covered = {absolute(folder / argument.partition("::")[0]) for argument in suite_arguments}
-    configs = config.stash[OPTIONS_READ].configs
-    typed = bool(typed_configs(config))
-    if not typed:
-        configs = tuple(
-            path for path in configs if path in covered or not _is_ignored(config, path)
-        )
-    if suite_arguments and not typed and (not stand_ins or not covered.isdisjoint(configs)):
-        configs = tuple(path for path in configs if path in covered)
-    if configs:
-        session = activate(config)
-        for argument, role in stand_ins.items():
-            _replace(session, role, argument, absolute(folder / argument))
-        with captured(config), warnings_reported(config):
-            _load(session, configs)
+    configs, folder = config.stash[OPTIONS_READ].configs, config.invocation_params.dir
+    arguments: list[str] = []
+    if config.args_source is pytest.Config.ArgsSource.ARGS:
+        arguments = config.args
+    places = [absolute(folder / argument.partition("::")[0]) for argument in arguments]
+    is_typed = bool(config.getoption("jrh_config"))
+    if arguments and not is_typed:
+        # Those of the ini file are, as its `testpaths`, for a session that names nothing else.
+        configs = tuple(path for path in configs if path in places)
+    if not configs:
+        return
+    session = activate(config)
+    with captured(config), warnings_reported(config):
+        _load(session, configs)
+    if is_typed or arguments:
         session.named_configs = configs
+    if not arguments and not is_typed:
         # Where nothing is named, pytest knows by itself what to collect beside the suites.
-        arguments_left = suite_arguments if typed or arguments else config.args
-        folders = [folder / argument for argument in arguments_left]
-        config.args[:] = [
-            *arguments_left,
-            *(str(path) for path in configs if not _is_collected(path, covered, folders)),
-        ]
-
-
-def _is_collected(path: Path, covered: set[Path], folders: Iterable[Path]) -> bool:
-    """Whether pytest comes to a suite by itself; before pytest 9, a file named beside its folder
-    leaves out everything else in that folder.
-    """
-    return path in covered or any(path.is_relative_to(absolute(folder)) for folder in folders)
-
-
-def _is_ignored(config: pytest.Config, path: Path) -> bool:
-    """Whether `--ignore` or `--ignore-glob` was typed for a file."""
-    folder = config.invocation_params.dir
-    ignored = {absolute(folder / name) for name in typed_values(config, "--ignore")}
-    patterns = [str(absolute(folder / name)) for name in typed_values(config, "--ignore-glob")]
-    for file_or_folder in (path, *path.parents):
-        name = str(file_or_folder)
-        if file_or_folder in ignored or any(fnmatch(name, pattern) for pattern in patterns):
-            return True
-    return False
+        arguments = config.args
+        places = [absolute(folder / argument) for argument in arguments]
+    # Before pytest 9, a file named beside its folder leaves out everything else in that folder.
+    covered = {path for path in configs if any(map(path.is_relative_to, places))}
+    config.args[:] = [*arguments, *(str(path) for path in configs if path not in covered)]
 
 
 def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     config = session.config
-    _refuse_pruning(session)
     problems: list[Problem] = []
     for path in configs:
         with collecting(problems):
@@ -172,7 +112,7 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     """The collector of a suite file; None for another YAML file, unless it is `certain`."""
     if not certain and not looks_like_suite(file_path):
         return None
-    activate(parent.config).collected_configs.add(file_path)
+    activate(parent.config)
     return SuiteFile.from_parent(
         parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath)
     )
@@ -185,57 +125,23 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
     return pytest.UsageError(redactor.of_code(f"{role} cannot be used, {count}:\n{lines}"))
 
 
-def _stands_in(path: Path) -> Literal["log", "rubric file"] | None:
-    """What an argument is that stands in for the suite's own file."""
-    from pytest_jrh.sources import suffixes
-
-    may_be_rubrics = path.suffix in (".json", *YAML_SUFFIXES)
-    if path.suffix in suffixes() and (
-        not may_be_rubrics or (path.is_file() and not looks_like_rubrics(path))
-    ):
-        return "log"
-    return "rubric file" if may_be_rubrics and looks_like_rubrics(path) else None
-
-
-def _replace(session: SuiteSession, role: str, argument: str, path: Path) -> None:
-    suites = session.suites
-    before = suites.log_path if role == "log" else suites.rubric_file
-    if before is not None and before != path:
-        raise pytest.UsageError(
-            f"{argument}: {before} already stands in for the suite's own {role}; name one of them"
-        )
-    if role == "log":
-        suites.log_path = path
-    else:
-        suites.rubric_file = path
-
-
-def _refuse_pruning(session: SuiteSession) -> None:
-    """Refuse to call recordings unused where another log or rubric file stands in."""
-    options, stand_in = session.options, session.suites.log_path or session.suites.rubric_file
-    if stand_in is not None and options.prune:
-        raise pytest.UsageError(
-            f"--jrh-prune: not supported with {stand_in.name} in place of the suite's own file, "
-            "whose recordings would all be unused; run without it"
-        )
-
-
 class _SuiteHooks:
     """The hooks of a process in which suites are in play."""
 
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
 
-    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(
-        self, session: pytest.Session, items: list[pytest.Item]
+        self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Collect named suites that pytest 9 left out, as those in a folder that is named too."""
-        for path in self._session.named_configs:
-            if path not in self._session.collected_configs:
-                suite_file = collect(path, session, certain=True)
-                if suite_file is not None:
-                    items.extend(session.genitems(suite_file))
+        """Deselect what `--jrh-subset` leaves out: all cases but those that the config numbers."""
+        left_out: set[pytest.Item] = set()
+        for item in items:
+            if isinstance(item, CaseItem) and not item.is_in_subset:
+                left_out.add(item)
+        if left_out:
+            config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+            items[:] = [item for item in items if item not in left_out]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -308,7 +214,6 @@ class _SuiteHooks:
         """End the engine before results are written."""
         self._session.stop()
         if self._session.is_worker:
-            self._session.hand_over_unreported()
             output = self._session.config.workeroutput  # type: ignore[attr-defined]
             output[NOTICES_KEY] = list(self._session.notices)
             output[REFUSAL_KEY] = self._session.refusal

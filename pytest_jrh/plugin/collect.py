@@ -5,7 +5,7 @@ And the item that translates a result into pytest's terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
-from pytest_jrh.core.ids import case_name, node_part, what_was_done
-from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec, Spending
+from pytest_jrh.core.ids import case_id, case_name, node_part, what_was_done
+from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.plugin.secrecy import mistake_text
-from pytest_jrh.plugin.session import SESSION, paused
+from pytest_jrh.plugin.session import SESSION
 from pytest_jrh.stats.panels import spending_of
 
 if TYPE_CHECKING:
@@ -105,6 +105,11 @@ class CaseItem(pytest.Item):
         self.result: CaseResult | None = None
         self.add_marker("jrh")
 
+    @property
+    def is_in_subset(self) -> bool:
+        """Whether the case is one of those that `--jrh-subset` numbers, where that is given."""
+        return self.ready.subset is None or case_id(self.spec) in self.ready.subset
+
     def setup(self) -> None:
         """Wait for the case; what prevents a verdict is a skip or an error here."""
         if self.result is not None and self.result.score is not None:
@@ -113,13 +118,7 @@ class CaseItem(pytest.Item):
         # A bug in this attempt must not be reported as the result of the one before.
         self.result = None
         session = self.config.stash[SESSION]
-        if not session.has_ended(self.spec):
-            # Rerun plugins run an item again inside its time limit.
-            with paused(self):
-                session.wait(self.spec)
         result = self.result = session.result(self.spec)
-        for stream, text in session.output.take(self.spec).items():
-            self.add_report_section("setup", stream, text)
         if result.outcome == "no_case" or result.outcome in UNSCORED:
             self._tell(result)
         if result.outcome == "no_case":
@@ -143,11 +142,26 @@ class CaseItem(pytest.Item):
         raise Disagreement(result)
 
     def _tell(self, result: CaseResult) -> None:
-        """Add the case's figures to JUnit and other reports."""
+        """Set the case's figures for JUnit and other reports, in place of an earlier attempt's."""
         spending = spending_of(result, makes=self.config.stash[SESSION].makes(self.spec))
+        properties: dict[str, object] = {
+            "expected": result.label,
+            "score": result.score,
+            "outcome": result.outcome,
+            "rubric": result.spec.rubric_id,
+            "tokens": spending.usage.total,
+            "cost": round(spending.cost, 6),
+        }
+        if result.repeated:
+            properties["repeats"] = len(result.all_scores)
+            properties["scores"] = " ".join(map(str, result.all_scores))
+            properties["flickers"] = "true" if result.flickers else "false"
+        if result.spec.derived:
+            properties["variant"] = result.spec.variant
+            properties["base"] = result.spec.base
+            properties["base_score"] = result.base_score
         self.user_properties[:] = [
-            *properties_of_others(self.user_properties),
-            *_properties(result, spending),
+            (name, "" if value is None else value) for name, value in properties.items()
         ]
 
     def repr_failure(
@@ -156,7 +170,8 @@ class CaseItem(pytest.Item):
         """Show an expected failure as prose, and our mistake as a traceback without secrets."""
         # pytest's xfail is a kind of its fail.
         if isinstance(excinfo.value, JrhError | pytest.fail.Exception) and self.result is not None:
-            return _prose(self.result, *self.reportinfo()[:2])
+            in_a_line = self.config.option.tbstyle == "line"
+            return _prose(self.result, *self.reportinfo()[:2], in_a_line=in_a_line)
         if isinstance(
             excinfo.value, pytest.fail.Exception | pytest.skip.Exception | pytest.exit.Exception
         ):
@@ -175,9 +190,9 @@ class CaseItem(pytest.Item):
 _LONGEST_EDIT = 60
 
 
-def _prose(result: CaseResult, path: Path, line: int) -> TerminalRepr:
+def _prose(result: CaseResult, path: Path, line: int, *, in_a_line: bool) -> TerminalRepr:
     """The case's text, whose first paragraph stands in the short summary and in JUnit, for a
-    disagreement behind what was done to make the case.
+    disagreement behind what was done to make the case; `in_a_line` that paragraph alone.
     """
     from _pytest._code.code import (
         ReprEntryNative,
@@ -190,43 +205,8 @@ def _prose(result: CaseResult, path: Path, line: int) -> TerminalRepr:
     message = " ".join(detail.partition("\n\n")[0].split())
     if result.outcome not in UNSCORED:
         message = f"{log_line(shortened(what_was_done(result), _LONGEST_EDIT))}: {message}"
+    entries = [] if in_a_line else [ReprEntryNative([f"{detail}\n"])]
     return ReprExceptionInfo(
-        reprtraceback=ReprTraceback([ReprEntryNative([f"{detail}\n"])], None, style="native"),
+        reprtraceback=ReprTraceback(entries, None, style="native"),
         reprcrash=ReprFileLocation(str(path), line + 1, message),
     )
-
-
-_PROPERTIES = ("expected", "score", "outcome", "rubric", "tokens", "cost")
-# Of a case that was judged more than once.
-_OF_REPEATS = ("repeats", "scores", "flickers")
-# Of a case of a probe.
-_OF_PROBES = ("variant", "base", "base_score")
-
-
-def _properties(result: CaseResult, spending: Spending) -> list[tuple[str, object]]:
-    values = (
-        result.label,
-        result.score,
-        result.outcome,
-        result.spec.rubric_id,
-        spending.usage.total,
-        round(spending.cost, 6),
-    )
-    properties: list[tuple[str, object]] = [
-        (name, "" if value is None else value)
-        for name, value in zip(_PROPERTIES, values, strict=True)
-    ]
-    if result.repeated:
-        scores = " ".join(map(str, result.all_scores))
-        repeats = (len(result.all_scores), scores, "true" if result.flickers else "false")
-        properties += zip(_OF_REPEATS, repeats, strict=True)
-    if result.spec.derived:
-        base = "" if result.base_score is None else result.base_score
-        properties += zip(_OF_PROBES, (result.spec.variant, result.spec.base, base), strict=True)
-    return properties
-
-
-def properties_of_others(properties: Iterable[tuple[str, object]]) -> list[tuple[str, object]]:
-    """Properties that others set; our own would double when an item is run again."""
-    ours = {*_PROPERTIES, *_OF_REPEATS, *_OF_PROBES}
-    return [(name, value) for name, value in properties if name not in ours]

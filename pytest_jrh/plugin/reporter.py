@@ -11,23 +11,20 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from _pytest._code.code import TerminalRepr
 
 from pytest_jrh.config.load import looks_like_suite
-from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, case_title, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import columns, counted, log_line, one_line, shortened
+from pytest_jrh.core.text import columns, counted, log_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
-from pytest_jrh.plugin.collect import CaseItem, properties_of_others
+from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
@@ -35,7 +32,6 @@ from pytest_jrh.plugin.session import (
     REFUSAL_KEY,
     case_ids,
     place_of,
-    undecided,
 )
 from pytest_jrh.recording.cassettes import is_snapshot_change, prune, unused_cassettes
 from pytest_jrh.reports.answer import worst_results
@@ -44,11 +40,11 @@ from pytest_jrh.reports.ending import (
     EndSettings,
     conclude,
     ending_lines,
-    named_page,
 )
-from pytest_jrh.reports.failures import BriefText, FailedCase, Style, brief_texts
+from pytest_jrh.reports.failures import BriefText, FailedCase, brief_texts
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
+from pytest_jrh.stats.decision import is_active
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
@@ -56,19 +52,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from _pytest._io import TerminalWriter
-
-    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import Session, SuiteRun
+    from pytest_jrh.reports.session import SuiteRun
 
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
 _WENT_WELL = ("agree", "no_case", "unlabelled")
-# Where pytest keeps what failed last.
-_LAST_FAILED = "cache/lastfailed"
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
@@ -87,13 +78,10 @@ class Reporter:
         self._started = time.monotonic()
         self.results: dict[str, CaseResult] = {}
         self._ledger = LedgerWriter()
-        self._repeated: set[str] = set()
-        self._judged_again: set[str] = set()
         self._problems: list[str] = []
-        self._unused: UnusedCassettes | None = None
+        self._unused: list[str] = []
         self._lost = False
         self._kept_spools: set[Path] = set()
-        self._heard: set[str] = set()
         self._left_out: set[str] = set()
         self._concluded: Concluded | None = None
         self.brief = BriefFailures(self.results, self._order, self._name)
@@ -109,32 +97,16 @@ class Reporter:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the result that a report carries: of attempts without a verdict the last."""
-        self._heard.add(report.nodeid)
-        outcome: str = report.outcome
-        if outcome == "rerun":  # as rerun plugins call an attempt that they repeat
-            self._repeated.add(report.nodeid)
-        if report.when == "teardown" and report.nodeid in self._repeated:
-            # The end of an attempt that is repeated: JUnit is to have the properties of the last
-            # one alone.
-            self._repeated.remove(report.nodeid)
-            report.user_properties[:] = properties_of_others(report.user_properties)
-        result = getattr(report, RESULT_ATTRIBUTE, None)
-        if result is not None:
-            self.results[report.nodeid] = result_from(result)
-            self._append(self.results[report.nodeid].suite, result)
-            if outcome == "rerun" and self.results[report.nodeid].score is not None:
-                self._judged_again.add(report.nodeid)
+        text = getattr(report, RESULT_ATTRIBUTE, None)
+        if text is not None:
+            result = self.results[report.nodeid] = result_from(text)
+            # That of a suite that only workers know by now is written at the end of the session.
+            for ready in self._suites:
+                if ready.suite.name == result.suite:
+                    self._ledger.append(text, ready.suite)
         elif report.when == "setup" and report.skipped:
             # A marker or another plugin has skipped it: it was left out on purpose.
             self._left_out.add(report.nodeid)
-
-    def _append(self, suite: str, result: str) -> None:
-        """Put a result into the ledger of its suite; of one that only workers know by now, at the
-        end of the session.
-        """
-        for ready in self._suites:
-            if ready.suite.name == suite:
-                self._ledger.append(result, ready.suite)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -154,24 +126,48 @@ class Reporter:
         self._ledger.close()
         suites = self._suites_by_file()
         nodes = case_ids([*self._selected, *self.results], suites)
-        concluded = not self._session.refusal and (
-            not self._heard.isdisjoint(nodes.values())
-            or bool(nodes and self._was_interrupted(session))
-        )
-        green = not concluded or self._conclude(session, list(suites.values()), nodes)
-        all_decided = self._all_decided(session, suites.values() if concluded else ())
-        green = green and all_decided and not self._lost
-        if not green and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        ended = session.exitstatus in _FINISHED and not self._is_plan
+        green = not self._lost
+        has_begun = bool(self.results or (nodes and self._was_interrupted(session)))
+        if has_begun and not self._session.refusal:
+            green = self._conclude(session, list(suites.values()), nodes) and green
+        decided = self._concluded.session.decisions if self._concluded is not None else {}
+        for ready in self._suites:
+            is_missing = ready.suite.name not in decided and ended
+            is_named = ready.suite.config_file in self._session.named_configs
+            if is_missing and is_named and is_active(ready.suite.gate, self._baseline.content):
+                green = False
+                self._problems.append(
+                    f"Not green: the gate of suite {ready.suite.name} made no decision, because "
+                    "none of its cases was run."
+                )
         self._handover.clear((ready.suite for ready in self._suites), self._kept_spools)
         if self._options.prune:
-            prunes = not (self._options.plan or session.config.option.collectonly)
-            self._unused = UnusedCassettes(prunes=prunes)
-            for ready in self._suites:
-                self._unused.look(ready)
-            self._problems += self._unused.problems
-            if self._unused.problems and session.exitstatus == pytest.ExitCode.OK:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            green = self._prune() and green
+        if not green and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    @property
+    def _is_plan(self) -> bool:
+        return self._options.plan or bool(self._config.option.collectonly)
+
+    def _prune(self) -> bool:
+        """Name unused cassettes, and remove them but in a plan; whether that went well."""
+        cassettes: list[Path] = []
+        problems: list[str] = []
+        for ready in self._suites:
+            unused = _unused_of(ready)
+            if not self._is_plan:
+                unused, problems_of_suite = prune(unused)
+                problems += problems_of_suite
+            cassettes += unused
+        if cassettes:
+            folder = self._config.invocation_params.dir
+            done = "unused" if self._is_plan else "removed"
+            self._unused = [f"{done} cassettes: {len(cassettes)}"]
+            self._unused += [f"  {relative_path(path, folder)}" for path in cassettes]
+        self._problems += problems
+        return not problems
 
     # Outside of pytest's own wrapper, which prints the short summary after the hooks of plugins.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -195,23 +191,22 @@ class Reporter:
             explained=frozenset(self.brief.explained),
         )
         notices = [*self._notices(display), *self._problems]
-        unused = self._unused.lines(display.folder) if self._unused is not None else ()
-        lines = ending_lines(self._concluded, display, notices=notices, more=unused)
+        lines = ending_lines(self._concluded, display, notices=notices, more=self._unused)
         if not (self._concluded or notices or self._unused):
             return
         terminalreporter.write_sep("=", "judge reliability")
         for styled in lines:
             terminalreporter.write_line(styled.text, **dict.fromkeys(styled.style.split(), True))
 
-    def _order(self, style: Style) -> dict[str, int]:
-        """The cases as they were collected; where only some are shown, the worst first."""
+    def _order(self) -> dict[str, int]:
+        """The cases, the worst first, and then as they were collected."""
         if self._concluded is None:
             return {}
-        results = [*self._concluded.session.results]
-        if style == "brief":
-            results = [*worst_results(self._concluded.session), *results]
         order: dict[str, int] = {}
-        for result in results:
+        for result in [
+            *worst_results(self._concluded.session),
+            *self._concluded.session.results,
+        ]:
             order.setdefault(result.case_id, len(order))
         return order
 
@@ -222,14 +217,9 @@ class Reporter:
         """What is to be known of the session beside what went wrong; nothing with `-q`."""
         if display.verbosity < 0:
             return []
-        unused_keys = notes_on_unused_keys(self._config, (ready.suite for ready in self._suites))
-        again = []
-        if number := len(self._judged_again):
-            first = "its first verdict counts" if number == 1 else "their first verdicts count"
-            was = "was" if number == 1 else "were"
-            again.append(f"{counted(number, 'case')} {was} run again: {first}.")
+        unused_keys = filter(None, (ready.suite.unused_keys for ready in self._suites))
         notices = (text for text in self._session.notices if not is_snapshot_change(text))
-        return [*unused_keys, *notices, *again]
+        return [*unused_keys, *notices]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
@@ -246,44 +236,17 @@ class Reporter:
                 with captured(self._config):
                     suites[file] = self._suites.load(path)
             except InputError as error:
-                self._lose(f"The results of {file} were not written: {error}")
+                # Results that belong to no suite are in no report, so the session is not green.
+                self._lost = True
+                self._problems.append(f"The results of {file} were not written: {error}")
         order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
         return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
 
-    def _lose(self, problem: str) -> None:
-        """Results that belong to no suite are in no report, so the session cannot be green."""
-        self._lost = True
-        self._problems.append(problem)
-
     def _was_interrupted(self, session: pytest.Session) -> bool:
         """Whether cases were at work when the session was interrupted."""
-        if session.config.option.collectonly or self._options.plan:
-            return False
+        began = self._session.is_running and not self._is_plan
         # An error of collection interrupts a session, too, before anything is asked.
-        began = self._session.is_running or bool(self._session.unreported)
         return began and session.exitstatus == pytest.ExitCode.INTERRUPTED
-
-    def _all_decided(self, session: pytest.Session, decided: Iterable[ReadySuite]) -> bool:
-        """Whether each suite that the command line names has a decision where it needs one."""
-        if (
-            session.config.option.collectonly
-            or self._options.plan
-            or session.exitstatus not in _FINISHED
-        ):
-            return True
-        done = {ready.suite.config_file for ready in decided}
-        selected = Counter(
-            absolute(self._config.rootpath / place_of(nodeid)) for nodeid in self._selected
-        )
-        reasons = []
-        for ready in self._suites:
-            file = ready.suite.config_file
-            if file in self._session.named and file not in done:
-                reason = undecided(ready, self._baseline.content, selected[file])
-                if reason is not None:
-                    reasons.append(reason)
-        self._problems += reasons
-        return not reasons
 
     def _conclude(
         self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
@@ -300,11 +263,6 @@ class Reporter:
             specs_of_suite = {case_id(spec): spec for spec in ready.specs()}
             specs[ready.suite.name] = specs_of_suite
             ordered += [results[case] for case in specs_of_suite if case in results]
-        if len(ordered) < len(results):
-            unknown = counted(len(results) - len(ordered), "result")
-            self._lose(
-                f"{unknown} belong to no case of the suites of this process, and were not written."
-            )
         results |= {result.case_id: result for result in counted_once(ordered)}
         runs = []
         for ready in suites:
@@ -322,7 +280,7 @@ class Reporter:
                 origin=session_origin(
                     runs,
                     folder,
-                    recordings_of(suites) if self._reports_more(ordered) else {},
+                    recordings_of(suites) if self._has_page(ordered) else {},
                 ),
                 update_command=commands.update_baseline,
                 record_command=commands.record_all(
@@ -336,39 +294,16 @@ class Reporter:
             ),
         )
         self._concluded = concluded
-        self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
         for run in runs:
             if run.name in concluded.kept_spools:
                 self._kept_spools.add(self._handover.folder(run.suite))
         return concluded.passed
 
-    def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
-        """Let `--lf` select the cases that a decision fails for, as their items are xfailed."""
-        failed: dict[str, bool] = {}
-        for decision in concluded.decisions.values():
-            for reason in decision.reasons:
-                if reason.word == "FAIL":
-                    failed |= {nodes[case]: True for case in reason.cases if case in nodes}
-        cache = getattr(self._config, "cache", None)
-        if failed and cache is not None:
-            cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **failed})
-
-    def _reports_more(self, results: Iterable[CaseResult]) -> bool:
-        """Whether a report is written beside the terminal's."""
-        from _pytest.junitxml import xml_key
-
-        files = [path for path in self._options.reports if path.name != NO_PAGE]
-        is_asked = bool(files) or xml_key in self._config.stash
-        return is_asked or self._has_page(results)
-
     def _has_page(self, results: Iterable[CaseResult]) -> bool:
-        """Whether an HTML report is asked for, or may be written because something has failed."""
-        if named_page(self._options.reports) is not None:
-            return True
-        if any(path.name == NO_PAGE for path in self._options.reports):
-            return False
-        return not all(result.outcome in _WENT_WELL for result in results)
+        """Whether a report is asked for, or a page may be written because something has failed."""
+        went_well = all(result.outcome in _WENT_WELL for result in results)
+        return bool(self._options.reports) or not went_well
 
     def _run(
         self,
@@ -392,7 +327,7 @@ class Reporter:
             selected=frozenset(specs.keys() & set(selected) - set(left_out)),
             specs=list(ran.values()),
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
-            cases=ready.cases(own_log=not (self._suites.rubric_file or self._suites.log_path)),
+            cases=ready.cases(),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
             commands=commands,
             left_out=[spec for case, spec in specs.items() if case in left_out],
@@ -402,21 +337,23 @@ class Reporter:
 
 
 _CATEGORIES = ("failed", "error")
-_STYLES: Mapping[str, Style] = {"auto": "brief", "short": "short", "line": "line"}
+_MOST_NAMED = 5
+# What pytest's short summary needs beside a node id: `FAILED`, and what was done.
+_LEAST_MESSAGE = 50
 
 
 # Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
 @dataclass(eq=False)
 class BriefFailures:
     """Lets pytest print brief texts of cases in place of their reports, and few lines of them in
-    its short summary; in between and after it, pytest has the reports.
+    its short summary, unless `-v` or another `--tb` asks for more; after it, it has the reports.
 
     `results` are by node id, in any order; `name` gives what a case is called in a command.
     `explained` are the cases whose brief text was printed.
     """
 
     results: Mapping[str, CaseResult]
-    order: Callable[[Style], Mapping[str, int]]
+    order: Callable[[], Mapping[str, int]]
     name: Callable[[str], str]
 
     def __post_init__(self) -> None:
@@ -428,57 +365,34 @@ class BriefFailures:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Print brief texts."""
-        tbstyle = terminalreporter.config.option.tbstyle
-        style = _STYLES.get(tbstyle, "whole")
-        if style == "brief" and terminalreporter.verbosity > 0:
-            style = "whole"
-        if tbstyle != "no":
+        """Print brief texts, and put the reports back."""
+        stats = terminalreporter.stats
+        is_brief = terminalreporter.config.option.tbstyle == "auto"
+        if terminalreporter.verbosity <= 0:
             for category in _CATEGORIES:
-                reports = terminalreporter.stats.get(category, [])
-                if any(map(self._is_ours, reports)):
+                reports = stats.get(category, [])
+                if any(report.nodeid in self.results for report in reports):
                     self._whole[category] = reports
-                    terminalreporter.stats[category] = self._brief(
-                        reports, style, is_error=category == "error"
-                    )
+                    if is_brief:
+                        stats[category] = self._brief(reports)
         try:
             return (yield)
         finally:
-            self.pytest_restore(terminalreporter)
-
-    @pytest.hookimpl(tryfirst=True, specname="pytest_terminal_summary")
-    def pytest_restore(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Put the reports back before any plugin looks at them: they and the count are whole."""
-        terminalreporter.stats.update(self._whole)
-        self._whole = {}
+            stats.update(self._whole)
 
     @pytest.hookimpl(trylast=True, specname="pytest_terminal_summary")
     def pytest_shorten(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Shorten the lists of pytest's short summary after all plugins; `-v` has them whole."""
-        if terminalreporter.verbosity > 0:
-            return
-        width = terminalreporter._tw.fullwidth
-        for category in (*_CATEGORIES, "xfailed", "skipped"):
-            reports = terminalreporter.stats.get(category, [])
+        """Shorten the lists of pytest's short summary."""
+        for category, reports in self._whole.items():
             ours = self._sorted(report for report in reports if report.nodeid in self.results)
-            if not ours:
-                continue
-            self._whole[category] = reports
             other_reports = [report for report in reports if report.nodeid not in self.results]
-            if category == "skipped":
-                shown = [_short_skip(report, width) for report in ours]
-            else:
-                most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
-                shown = [*self._named(ours[:most], terminalreporter), *_others(ours[most:])]
+            most = _MOST_NAMED if len(ours) > _MOST_NAMED + 1 else len(ours)
+            shown = [*self._named(ours[:most], terminalreporter), *_others(ours[most:])]
             # What was done stands alone in the line, as in the heading of the case's text.
-            is_said = shown[0].nodeid != ours[0].nodeid and self._is_explained(ours[0])
-            if category == "failed" and len(ours) == 1 and is_said:
-                shown = []
+            is_explained = self.results[ours[0].nodeid].case_id in self.explained
+            if category == "failed" and len(ours) == 1 and is_explained:
+                shown = [report for report in shown if report.nodeid == ours[0].nodeid]
             terminalreporter.stats[category] = [*other_reports, *shown]
-
-    def _is_explained(self, report: Any) -> bool:
-        """Whether the brief text of a case was printed."""
-        return self.results[report.nodeid].case_id in self.explained
 
     def _named(
         self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
@@ -486,51 +400,42 @@ class BriefFailures:
         """The reports by node id where a line has room for it, else by what was done."""
         room = terminalreporter._tw.fullwidth - _LEAST_MESSAGE
         has_room = all(columns(report.nodeid) <= room for report in reports)
-        # Beside the cases that passed, which pytest names by their node ids, so are the others.
-        if has_room or terminalreporter.hasopt("p") or any(map(os.environ.get, _CI)):
+        # Beside the cases that passed, which pytest names by their node ids, so are the others; in
+        # a CI it cuts no line.
+        if has_room or terminalreporter.hasopt("p") or os.environ.get("CI"):
             return [*reports]
-        folder = terminalreporter.config.invocation_params.dir
+        config = terminalreporter.config
         named = []
         for report in reports:
             result = self.results[report.nodeid]
             title = log_line(case_title(result))
             shown = copy.copy(report)
             # pytest takes it for a path, which it prints relative to where it was started.
-            in_root = folder == terminalreporter.config.rootpath
-            shown.nodeid = title if in_root else str(folder / title)
+            in_root = config.invocation_params.dir == config.rootpath
+            shown.nodeid = title if in_root else str(config.invocation_params.dir / title)
             if result.outcome not in UNSCORED:
-                shown.longrepr = _Text(title, "")
+                shown.longrepr = None
             named.append(shown)
         return named
 
-    def _is_ours(self, report: Any) -> bool:
-        """Whether a report has a case's text, no traceback, and was not shown in the debugger."""
-        result = self.results.get(report.nodeid)
-        return (
-            result is not None
-            and hasattr(report, RESULT_ATTRIBUTE)
-            and not hasattr(report, "_pdbshown")
-            and str(report.longrepr).rstrip() == result.why.text.rstrip()
-        )
+    def _brief(self, reports: Sequence[Any]) -> list[Any]:
+        """The reports, with one for each brief text in place of those that have a case's text."""
+        ours: list[Any] = []
+        other_reports: list[Any] = []
+        for report in reports:
+            result = self.results.get(report.nodeid)
+            is_ours = result is not None and str(report.longrepr).strip() == result.why.text.strip()
+            (ours if is_ours else other_reports).append(report)
+        ours = self._sorted(ours)
+        stand_ins = []
+        for text in brief_texts([self._case(report) for report in ours]):
+            first = ours[text.cases[0]]
+            self.explained.add(self.results[first.nodeid].case_id)
+            stand_ins.append(_stand_in(first, text))
+        return [*other_reports, *stand_ins]
 
-    def _brief(self, reports: Sequence[Any], style: Style, *, is_error: bool) -> list[Any]:
-        ours = self._sorted(filter(self._is_ours, reports), style)
-        other_reports = [report for report in reports if not self._is_ours(report)]
-        brief = brief_texts([self._case(report) for report in ours], style)
-        if is_error and style == "line" and brief:
-            # pytest writes a heading over each error, whatever the style.
-            all_indices = tuple(range(len(ours)))
-            brief = [BriefText(all_indices, "\n".join(text.text for text in brief))]
-        if style == "brief":
-            for text in brief:
-                self.explained.add(self.results[ours[text.cases[0]].nodeid].case_id)
-        return [
-            *other_reports,
-            *(_stand_in(ours, text, style, is_error=is_error) for text in brief),
-        ]
-
-    def _sorted(self, reports: Iterable[Any], style: Style = "brief") -> list[Any]:
-        order = self.order(style)
+    def _sorted(self, reports: Iterable[Any]) -> list[Any]:
+        order = self.order()
 
         def place(report: Any) -> int:
             return order.get(self.results[report.nodeid].case_id, len(order))
@@ -554,14 +459,6 @@ class BriefFailures:
         )
 
 
-_MOST_NAMED = 5
-_NARROWEST_REASON = 60
-# What pytest's short summary needs beside a node id: `FAILED`, and what was done.
-_LEAST_MESSAGE = 50
-# Where they are set, pytest cuts no line of its short summary.
-_CI = ("CI", "BUILD_NUMBER")
-
-
 def _others(reports: Sequence[Any]) -> Iterator[Any]:
     """For each file one report that says how many more cases of it there are."""
     by_file: dict[str, list[Any]] = {}
@@ -570,52 +467,23 @@ def _others(reports: Sequence[Any]) -> Iterator[Any]:
     for file, of_file in by_file.items():
         report = copy.copy(of_file[0])
         report.nodeid = file
-        report.longrepr = report.wasxfail = f"{counted(len(of_file), 'more case')}, named with -v"
+        report.longrepr = f"{counted(len(of_file), 'more case')}, named with -v"
         yield report
 
 
-def _short_skip(report: Any, width: int) -> Any:
-    """A skip with the beginning of its reason, without what a model wrote on the one case."""
-    path, line, whole_reason = report.longrepr
-    reason = ": ".join(one_line(whole_reason).split(": ")[:_MOST_PARTS])
-    room = max(width - len(f"SKIPPED [10] {report.location[0]}:{line}: "), _NARROWEST_REASON)
-    report = copy.copy(report)
-    report.longrepr = (path, line, shortened(reason, room))
-    return report
-
-
-# As in `Skipped: not confirmed: the verifier says FAIL`.
-_MOST_PARTS = 3
-
-
-@dataclass(eq=False)
-class _Text(TerminalRepr):
-    """A text that pytest prints as it is, or with `--tb=line` as its one line."""
-
-    text: str
-    reprcrash: str
-
-    def toterminal(self, tw: TerminalWriter) -> None:
-        if not self.reprcrash:
-            tw.line(self.text)
-
-
-def _stand_in(ours: Sequence[Any], text: BriefText, style: Style, *, is_error: bool) -> Any:
+def _stand_in(report: Any, text: BriefText) -> Any:
     """A report that pytest prints in place of those of the text's cases."""
-    report = copy.copy(ours[text.cases[0]])
-    line = style == "line" and not is_error
-    report.longrepr = _Text(text.text, text.text if line else "")
+    stand_in = copy.copy(report)
+    stand_in.longrepr = text.text
     heading = text.heading
     if len(text.cases) > 1:
         heading = heading or counted(len(text.cases), "case")
     if heading:
         path, number, _ = report.location
-        report.location = (path, number, f"{heading} ")
-    if line:
-        report.sections = []
+        stand_in.location = (path, number, f"{heading} ")
     # xdist's, above whose text pytest names the worker: of a case that says nothing.
-    vars(report).pop("node", None)
-    return report
+    vars(stand_in).pop("node", None)
+    return stand_in
 
 
 def session_header(session: SuiteSession) -> Iterator[str]:
@@ -633,52 +501,15 @@ def session_header(session: SuiteSession) -> Iterator[str]:
         yield f"jrh: {session.redactor.text(line)}"
 
 
-_UNUSED_KEYS = "jrh/unused_keys"
-
-
-def notes_on_unused_keys(config: pytest.Config, suites: Iterable[Suite]) -> list[str]:
-    """Sentences about unused config keys that pytest's cache does not know to have been said."""
-    cache = getattr(config, "cache", None)
-    cached = cache.get(_UNUSED_KEYS, None) if cache is not None else None
-    cached_sentences = cached if isinstance(cached, dict) else {}
-    sentences = {}
-    for suite in suites:
-        if cached_sentences.get(str(suite.config_file), "") != suite.unused_keys:
-            sentences[str(suite.config_file)] = suite.unused_keys
-    if cache is not None and sentences:
-        cache.set(_UNUSED_KEYS, {**cached_sentences, **sentences})
-    return list(filter(None, sentences.values()))
-
-
-class UnusedCassettes:
-    """What a session found, and removed where it `prunes`; `problems` are sentences."""
-
-    def __init__(self, *, prunes: bool) -> None:
-        self._prunes = prunes
-        self._cassettes: list[Path] = []
-        self.problems: list[str] = []
-
-    def look(self, ready: ReadySuite) -> None:
-        """Find those of a suite in its cassette folder, and remove them where that is asked for."""
-        folder = ready.suite.cassette_dir
-        used: set[Path] = set()
-        former = former_cassettes(folder, ready.judges)
-        for spec in ready.specs_with_recordings():
-            paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
-            used.update(paths)
-            if not exists(paths[1]):
-                # Its judge may be answered from what it recorded under another name.
-                used.update(former(spec))
-        unused = unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)
-        if self._prunes:
-            unused, problems = prune(unused)
-            self.problems += problems
-        self._cassettes += unused
-
-    def lines(self, folder: Path) -> Iterator[str]:
-        """Name them, relative to the folder."""
-        yield f"{'removed' if self._prunes else 'unused'} cassettes: {len(self._cassettes)}"
-        yield from (f"  {relative_path(path, folder)}" for path in self._cassettes)
-
-    def __bool__(self) -> bool:
-        return bool(self._cassettes)
+def _unused_of(ready: ReadySuite) -> list[Path]:
+    """The cassettes in the folder of a suite that none of its cases uses."""
+    folder = ready.suite.cassette_dir
+    used: set[Path] = set()
+    former = former_cassettes(folder, ready.judges)
+    for spec in ready.specs_with_recordings():
+        paths = [cassette_path(folder, spec, judging=judging) for judging in (False, True)]
+        used.update(paths)
+        if not exists(paths[1]):
+            # Its judge may be answered from what it recorded under another name.
+            used.update(former(spec))
+    return unused_cassettes(folder, used, frozen=ready.suite.frozen is not None)

@@ -1,25 +1,21 @@
-"""No secret on what pytest itself shows: tracebacks of our own mistakes, reports, warnings, log
-records, and what the project's code prints.
+"""No secret in what pytest itself writes, such as JUnit's file and that of `--log-file`: tracebacks
+of our own mistakes, what is captured, and log records.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
-import sys
-import warnings
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import _pytest
 import pluggy
 import pytest
-from _pytest.capture import CaptureIO, EncodedFile
-from _pytest.config import apply_warning_filters
+from _pytest.warnings import catch_warnings_for_item
 
 import pytest_jrh
-from pytest_jrh.core.user_code import case_at_work
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -27,7 +23,6 @@ if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, ExceptionRepr
     from _pytest._io import TerminalWriter
 
-    from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
 
 
@@ -74,79 +69,11 @@ def captured(config: pytest.Config) -> Iterator[None]:
         capture.suspend_global_capture()
 
 
-@contextlib.contextmanager
-def warnings_reported(config: pytest.Config) -> Iterator[None]:
-    """Put this block's warnings into pytest's summary, each once, if pytest prints warnings."""
+def warnings_reported(config: pytest.Config) -> AbstractContextManager[None]:
+    """Put this block's warnings into pytest's summary, if pytest prints warnings."""
     if not config.pluginmanager.has_plugin("warnings"):
-        yield
-        return
-    with warnings.catch_warnings(record=True) as recorded:
-        # pytest before 9.1 has these in place only while it collects or runs an item.
-        if not sys.warnoptions:
-            warnings.filterwarnings("always", category=DeprecationWarning)
-            warnings.filterwarnings("always", category=PendingDeprecationWarning)
-        typed_filters = config.known_args_namespace.pythonwarnings or ()
-        apply_warning_filters(config.getini("filterwarnings"), typed_filters)
-        try:
-            yield
-        finally:
-            for warning in {str(warning): warning for warning in recorded}.values():
-                config.hook.pytest_warning_recorded.call_historic(
-                    kwargs={
-                        "warning_message": warning,
-                        "nodeid": "",
-                        "when": "runtest",
-                        "location": None,
-                    }
-                )
-
-
-class CaseOutput:
-    """Keeps what code prints while it works for a case for that case's item: other cases are worked
-    on meanwhile.
-    """
-
-    def __init__(self, config: pytest.Config) -> None:
-        self._config = config
-        self._kept: dict[CaseSpec, dict[str, io.StringIO]] = {}
-        self._undo = contextlib.ExitStack()
-
-    def take(self, spec: CaseSpec) -> dict[str, str]:
-        """What was printed for a case since the last call, by the name of the stream."""
-        streams = self._kept.pop(spec, {})
-        return {name: stream.getvalue() for name, stream in streams.items()}
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self) -> None:
-        """Keep it from the first item on, unless all is to be shown at once."""
-        if self._config.getoption("capture", "no") in ("fd", "sys"):
-            self._route(sys.stdout, "stdout")
-            self._route(sys.stderr, "stderr")
-            # What pytest puts in their place, also for the fixtures of other tests.
-            self._route(CaptureIO)
-            self._route(EncodedFile)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_unconfigure(self) -> None:
-        """Leave the streams as they were; until now code that is not waited for has gone on."""
-        self._undo.close()
-
-    def _route(self, owner: Any, name: str = "") -> None:
-        """Let a stream, or all of a class, write for nobody who works for a case."""
-        original, own_write = owner.write, vars(owner).get("write")
-
-        def write(*arguments: Any) -> Any:
-            spec, text = case_at_work().get(), arguments[-1]
-            if spec is None or not isinstance(text, str):
-                return original(*arguments)
-            stream = name or ("stderr" if arguments[0] is sys.stderr else "stdout")
-            return self._kept.setdefault(spec, {}).setdefault(stream, io.StringIO()).write(text)
-
-        owner.write = write
-        if own_write is None:
-            self._undo.callback(delattr, owner, "write")
-        else:
-            self._undo.callback(setattr, owner, "write", own_write)
+        return contextlib.nullcontext()
+    return catch_warnings_for_item(config, config.hook, "runtest", None)
 
 
 class Secrecy:
@@ -188,23 +115,9 @@ class Secrecy:
         with warnings_reported(self._config):
             return (yield)
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Take secrets out of a warning, before any plugin shows it or xdist sends it."""
-        text = str(warning_message.message)
-        clean = self._redactor.of_code(text)
-        if clean != text:
-            warning_message.message = clean
-
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self) -> None:
-        """Print what is in no report without secrets; leave logging as it was."""
-        capture = self._config.pluginmanager.get_plugin("capturemanager")
-        # After an interrupt or an internal error pytest captures no more.
-        if capture is not None and capture._global_capturing is not None:
-            out, err = capture.read_global_capture()
-            sys.stdout.write(self._redactor.of_code(out))
-            sys.stderr.write(self._redactor.of_code(err))
+        """Leave logging as it was."""
         if logging.getLogRecordFactory() == self._record:
             logging.setLogRecordFactory(self._records)
 

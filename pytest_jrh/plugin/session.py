@@ -13,29 +13,25 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from pytest_jrh.config.places import argument
-from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import absolute, relative_path
+from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import case_name, generation_id, node_part
 from pytest_jrh.core.model import UNSCORED, Review
 from pytest_jrh.core.redact import Redactor, secrets_of
-from pytest_jrh.core.user_code import error_places, error_text
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.engine.suite import Invocation, LoadedSuites
-from pytest_jrh.plugin.options import session_token, typed_arguments, typed_configs
+from pytest_jrh.engine.suite import LoadedSuites
+from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
-from pytest_jrh.plugin.secrecy import CaseOutput
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.reports.session import recording_modes, recording_options
-from pytest_jrh.stats.decision import is_active
 from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.ledger import result_from, result_text
+from pytest_jrh.store.ledger import result_text
 from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:
@@ -44,11 +40,11 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.errors import InputError
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.budget import Ledger
-    from pytest_jrh.stats.baseline import Baseline
     from pytest_jrh.store.decisions import Decision
 
 
@@ -61,14 +57,6 @@ def file_node(path: Path, rootdir: Path) -> str:
     folder where it prints it.
     """
     return relative_path(path, rootdir).as_posix()
-
-
-def named_suites(config: pytest.Config, options: Options) -> frozenset[Path]:
-    """The config files that the command line names, which have to come to a decision."""
-    folder = config.invocation_params.dir
-    listed = options.configs if typed_configs(config) else ()
-    arguments = (absolute(folder / name.partition("::")[0]) for name in typed_arguments(config))
-    return frozenset((*listed, *arguments))
 
 
 def place_of(nodeid: str) -> str:
@@ -85,16 +73,6 @@ def case_ids(nodes: Iterable[str], suites: Mapping[str, ReadySuite]) -> dict[str
             name = node_part(suites[file].suite.name)
             cases[f"{name}{nodeid.removeprefix(file)}"] = nodeid
     return cases
-
-
-def undecided(ready: ReadySuite, baseline: Baseline | None, selected: int) -> str | None:
-    """Say why a suite's gate made no decision; None where it has nothing to decide by."""
-    if not is_active(ready.suite.gate, baseline):
-        return None
-    why = "none of its cases was selected"
-    if selected:
-        why = f"none of the {selected:,} selected cases was run"
-    return f"Not green: the gate of suite {ready.suite.name} made no decision, because {why}."
 
 
 @contextlib.contextmanager
@@ -115,8 +93,6 @@ SESSION = pytest.StashKey["SuiteSession"]()
 NOTICES_KEY = "jrh_notices"
 REFUSAL_KEY = "jrh_refusal"
 _ENDS_SESSION = (KeyboardInterrupt, pytest.exit.Exception)
-# What pytest-timeout raises, and what others do in a handler of SIGALRM.
-_TIME_LIMITS = (pytest.fail.Exception, TimeoutError)
 
 
 class SuiteSession:
@@ -126,28 +102,13 @@ class SuiteSession:
         self.config = config
         self.options = options
         self.redactor = Redactor(secrets_of(os.environ))
-        invocation = Invocation(
-            config.invocation_params.dir,
-            config.rootpath,
-            config.inipath,
-            names_ini=bool(config.option.inifilename),
-            names_rootdir=bool(config.option.rootdir),
-        )
-        self.suites = LoadedSuites(options, invocation, self._supplied_judge)
-        self.commands = Commands(self.suites, options, invocation)
+        folder = config.invocation_params.dir
+        self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
+        self.commands = Commands(self.suites, options, folder)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
-        self.output = CaseOutput(config)
-        self.baseline = BaselineFile(
-            options.baseline,
-            config.invocation_params.dir,
-            update=options.update_baseline,
-        )
-        # Read now: pytest's arguments are about to be those of the suites, too.
-        self.named = named_suites(config, options)
+        self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
         self.selected: set[str] = set()
-        # Of the first, pytest is to collect all; the others have a collector.
         self.named_configs: tuple[Path, ...] = ()
-        self.collected_configs: set[Path] = set()
         self._token = session_token(config)
         self.handover = Handover(self._token, self.redactor)
         self._engine: Engine | None = None
@@ -157,7 +118,6 @@ class SuiteSession:
         self._selected: set[CaseSpec] = set()
         self.refusal = ""
         self._parent = os.getppid()
-        self._limits: dict[CaseSpec, BaseException] = {}
 
     @property
     def is_worker(self) -> bool:
@@ -183,17 +143,8 @@ class SuiteSession:
 
     @property
     def unreported(self) -> list[CaseResult]:
-        """What took calls, in whichever process, and is in no item's report."""
-        engine = self._engine.unreported if self._engine else []
-        sent = self.handover.unreported(ready.suite for ready in self.suites)
-        return [*engine, *map(result_from, sent)]
-
-    def hand_over_unreported(self) -> None:
-        """Leave the controller of xdist what is in no item's report."""
-        unreported = self._engine.unreported if self._engine else []
-        for result in unreported:
-            suite = self.suites.named(result.suite).suite
-            self.handover.leave_unreported(suite, self.result_text(result))
+        """What took calls in this process, and is in no item's report."""
+        return self._engine.unreported if self._engine else []
 
     def result_text(self, result: CaseResult) -> str:
         """The result as its line in the ledger, in which it travels to the controller."""
@@ -228,12 +179,12 @@ class SuiteSession:
             self._running().start(specs)
 
     def wait(self, spec: CaseSpec) -> None:
-        """Wait until a case has come to its end, or a time limit ends the waiting."""
-        engine, line = self._running(), self.progress_line
-        try:
-            engine.wait(spec, (lambda: line.draw(engine.progress)) if line is not None else None)
-        except _TIME_LIMITS as limit:
-            self._limits[spec] = limit
+        """Wait until a case has come to its end."""
+        self._running().wait(spec, self._say_progress)
+
+    def _say_progress(self) -> None:
+        if self.progress_line is not None:
+            self.progress_line.draw(self._running().progress)
 
     @property
     def engine_refusal(self) -> InputError | None:
@@ -249,19 +200,10 @@ class SuiteSession:
             raise pytest.exit.Exception(self.refusal)
         raise pytest.UsageError(self.refusal)
 
-    def has_ended(self, spec: CaseSpec) -> bool:
-        """Whether a case has come to its end, or a time limit has ended the waiting for it."""
-        return self._running().is_done(spec) or spec in self._limits
-
     def result(self, spec: CaseSpec) -> CaseResult:
-        """The result of a case; one that a time limit gave up is a `model_error`."""
-        if not self.has_ended(spec):
-            self.wait(spec)
-        engine, limit = self._running(), self._limits.pop(spec, None)
-        if limit is not None and not engine.is_done(spec):
-            return engine.given_up(spec, limit)
+        """The result of a case, which is waited for."""
         try:
-            return engine.result(spec)
+            return self._running().result(spec, self._say_progress)
         except pytest.exit.Exception as end:
             # Without its exit code: 0 would be green, and xdist takes a worker that ends with any
             # but pytest's own for one that crashed.
@@ -347,33 +289,18 @@ class SuiteSession:
         return self._engine
 
     def _supplied_client(self) -> Complete | None:
-        """The project's own client; where its hook fails, only the calls to be made fail."""
-        try:
-            return cast("Complete | None", self.config.hook.pytest_jrh_complete(config=self.config))
-        except _ENDS_SESSION:
-            raise
-        except BaseException as error:  # noqa: BLE001 - user code may raise anything; each case says so
-            failure = error
-
-            async def failed(*_call: object) -> NoReturn:
-                raise failure
-
-            return cast("Complete", failed)
+        """The project's own client, where models may be asked."""
+        if not any(map(self.suites.asks, self.suites)):
+            return None
+        return cast("Complete | None", self.config.hook.pytest_jrh_complete(config=self.config))
 
     def _supplied_judge(self, suite: str) -> Callable[..., object] | None:
-        """The judge of the project's code for a suite; raises `InputError` where it fails."""
-        try:
-            judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
-        except _ENDS_SESSION:
-            raise
-        except BaseException as error:
-            frames = "".join(f"; {frame}" for frame in error_places(error))
-            message = f"the hook pytest_jrh_judge raised {error_text(error)}{frames}"
-            raise InputError(Problem(self.redactor.text(message))) from error
+        """The judge of the project's code for a suite."""
+        judge: object = self.config.hook.pytest_jrh_judge(config=self.config, suite=suite)
         if judge is None or callable(judge):
             return judge
         kind = type(judge).__name__
-        raise InputError(Problem(f"the hook pytest_jrh_judge returned {kind}, no function"))
+        raise pytest.UsageError(f"the hook pytest_jrh_judge returned {kind}, no function")
 
     def _ledger(self) -> Ledger | None:
         options = self.options
@@ -405,40 +332,12 @@ class SuiteSession:
         return tuple(folder / f"slot-{self._token}-{slot}.lock" for slot in range(number))
 
 
-_SETTINGS = pytest.StashKey[Any]()
-
-
-class TimeLimits:
-    """Notes which limits pytest-timeout sets, by its own hook."""
-
-    @pytest.hookimpl(optionalhook=True, tryfirst=True)
-    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> None:
-        """Remember the limit, and let pytest-timeout set it."""
-        item.stash[_SETTINGS] = settings
-
-
-@contextlib.contextmanager
-def paused(item: pytest.Item) -> Iterator[None]:
-    """Take the item's time limit off in this block, unless it is on its function alone."""
-    settings = item.stash.get(_SETTINGS, None)
-    if settings is None or getattr(settings, "func_only", False):
-        yield
-        return
-    item.config.hook.pytest_timeout_cancel_timer(item=item)
-    try:
-        yield
-    finally:
-        item.config.hook.pytest_timeout_set_timer(item=item, settings=settings)
-
-
 class Commands:
     """Writes commands for the suites of a session."""
 
-    def __init__(self, suites: LoadedSuites, options: Options, invocation: Invocation) -> None:
+    def __init__(self, suites: LoadedSuites, options: Options, folder: Path) -> None:
         self._suites = suites
         self._options = options
-        self._invocation = invocation
-        folder = invocation.folder
         # A suite has one config file, and thousands of cases that are named after it.
         self._relative = cache(lambda path: argument(path, folder))
 
@@ -490,28 +389,15 @@ class Commands:
             # What `--jrh-config` names is among the options already.
             if suite.config_file not in self._options.configs:
                 command.append(self._relative(suite.config_file))
-        return shlex.join([*command, *self._stand_ins()])
+        return shlex.join(command)
 
     def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
         options = self._chosen([self._suites.named(spec.suite).suite])
-        return shlex.join(["pytest", *options, *extra, *self._stand_ins(), self.node(spec)])
+        return shlex.join(["pytest", *options, *extra, self.node(spec)])
 
     def _chosen(self, suites: Sequence[Suite]) -> list[str]:
-        invocation, options = self._invocation, self._options
-        outside = any(not suite.config_file.is_relative_to(invocation.rootdir) for suite in suites)
         chosen = []
-        # pytest looks for its ini file around its arguments, and a command may have other ones than
-        # this session.
-        if invocation.ini_file is not None and (outside or invocation.names_ini):
-            chosen += ["-c", self._relative(invocation.ini_file)]
-        if invocation.names_rootdir:
-            chosen.append(f"--rootdir={self._relative(invocation.rootdir)}")
-        named_files = [
-            suite.config_file for suite in suites if suite.config_file in options.configs
-        ]
-        chosen += [f"--jrh-config={self._relative(path)}" for path in named_files]
-        return [*chosen, "--jrh-frozen"] if options.frozen else chosen
-
-    def _stand_ins(self) -> list[str]:
-        replacing = (self._suites.rubric_file, self._suites.log_path)
-        return [self._relative(path) for path in replacing if path is not None]
+        for suite in suites:
+            if suite.config_file in self._options.configs:
+                chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
+        return [*chosen, "--jrh-frozen"] if self._options.frozen else chosen

@@ -1,5 +1,5 @@
 """The texts of cases that fail or have no verdict: whole, as JUnit and editors get them, and as the
-terminal prints them, where what all of a rubric have in common, and equal errors, are said once.
+terminal prints them in few words, where equal errors are said once.
 
 Text of models and logs is wrapped, bounded, indented, and shown with control characters as escapes.
 Each part of a text begins with a title at the start of a line, by which the terminal tells them
@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
@@ -375,9 +375,7 @@ def _sentence(text: str) -> str:
     return text if not text or text[-1] in ".!?…)`" or "\n" in text else f"{text}."
 
 
-Style: TypeAlias = Literal["whole", "brief", "short", "line"]
 _MOST_NAMED = 3
-_RUBRIC = "rubric"
 _CASSETTE = "cassette"
 _NO_EDITS = "no edits"
 # The session ends in one command that records all that is missing.
@@ -416,29 +414,6 @@ class BriefText:
     heading: str = ""
 
 
-def brief_texts(failed: Sequence[FailedCase], style: Style) -> list[BriefText]:
-    """The texts to print for failed cases, in the order of the first case of each.
-
-    `whole` says the rubric once for all its cases, which then stand together, `short` leaves it and
-    the reasons out, and `line` is one line a case. `brief` says what the first case gave and what
-    was edited, how many more there are, and what a probe has turned once. Errors whose texts are
-    equal, but for the file and the command of the case, are said once whatever the style.
-    """
-    if style == "brief":
-        return _brief_texts(failed)
-    equal: dict[str, list[int]] = {}
-    for number, case in enumerate(failed):
-        key = f"{_common(case.detail)}\0{case.printed}" if case.unscored else f"{number}"
-        equal.setdefault(key, []).append(number)
-    groups = list(equal.values())
-    if style == "whole":
-        first: dict[str, int] = {}
-        for number, case in enumerate(failed):
-            first.setdefault(_rubric_of(case), number)
-        groups.sort(key=lambda group: first[_rubric_of(failed[group[0]])])
-    return [BriefText(tuple(group), text) for group, text in _texts(groups, failed, style)]
-
-
 _MOST_CHANGED = 4
 # Of the only case that failed the reason is shown in so many lines, of one of several in one.
 _MOST_REASON_LINES = 5
@@ -446,13 +421,18 @@ _NO_REASON = "(no reasoning)"
 _TURNS = "turns ["
 
 
-def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
+def brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
+    """The texts to print for failed cases: what the first case gave and what was edited, how many
+    more there are, and what a probe has turned once. Errors whose texts are equal, but for the file
+    and the command of the case, are said once.
+    """
     findings: dict[str, list[int]] = {}
     wrong: list[int] = []
-    unscored: list[int] = []
+    errors: dict[str, list[int]] = {}
     for number, case in enumerate(failed):
         if case.unscored:
-            unscored.append(number)
+            common = _without(case.detail, (_CASSETTE, _EARLIER, _RECORD, _AGAIN))
+            errors.setdefault(f"{common}\0{case.printed}", []).append(number)
         elif case.finding:
             findings.setdefault(case.finding, []).append(number)
         else:
@@ -471,12 +451,12 @@ def _brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
         heading = f"{finding}: {counted(len(numbers), 'case')}"
         text = _turned([failed[number] for number in numbers])
         texts.append(BriefText(tuple(numbers), text, heading))
-    errors = [
-        failed[number]._replace(detail=without_earlier(failed[number].detail))
-        for number in unscored
-    ]
-    for error in brief_texts(errors, "whole"):
-        texts.append(BriefText(tuple(unscored[place] for place in error.cases), error.text))
+    for key, numbers in errors.items():
+        text = _without(without_earlier(failed[numbers[0]].detail), (_RECORD,))
+        if len(numbers) > 1:
+            names = [failed[number].name for number in numbers]
+            text = "\n".join([key.partition("\0")[0], "", *_named(names)])
+        texts.append(BriefText(tuple(numbers), text))
     return texts
 
 
@@ -525,52 +505,12 @@ def _turned(cases: Sequence[FailedCase]) -> str:
     return f"{log_line(cases[0].title or cases[0].name)}{more}\n{_explained(cases[0])}"
 
 
-def _texts(
-    groups: Iterable[list[int]], failed: Sequence[FailedCase], style: Style
-) -> Iterator[tuple[list[int], str]]:
-    before = ""
-    for group in groups:
-        case = failed[group[0]]
-        names = [failed[number].name for number in group]
-        if style == "line":
-            yield group, _line(names, case.detail)
-        elif len(group) > 1:
-            yield group, _of_several(names, case.detail, style)
-        elif style == "short":
-            yield group, _without(case.detail, (_RUBRIC, _EXPECTED, _GIVEN, _CASSETTE, _RECORD))
-        elif case.unscored:
-            yield group, _without(case.detail, (_RECORD,))
-        else:
-            rubric = _rubric_of(case)
-            yield group, _said_above(case.detail) if rubric and rubric == before else case.detail
-            before = rubric
-
-
-def _line(names: Sequence[str], detail: str) -> str:
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return f"{log_line(names[0])}{more}: {_headline(detail)}"
-
-
-def _of_several(names: Sequence[str], detail: str, style: Style) -> str:
-    """What cases have in common, and the first of them."""
-    lines = [_common(detail) if style == "whole" else _headline(detail), ""]
-    lines.append(f"{counted(len(names), 'case')}:")
-    lines += [f"  {log_line(name)}" for name in names[:_MOST_NAMED]]
+def _named(names: Sequence[str]) -> Iterator[str]:
+    yield f"{counted(len(names), 'case')}:"
+    for name in names[:_MOST_NAMED]:
+        yield f"  {log_line(name)}"
     if len(names) > _MOST_NAMED:
-        lines.append(f"  and {len(names) - _MOST_NAMED:,} more")
-    return "\n".join(lines)
-
-
-def _said_above(detail: str) -> str:
-    lines: list[str] = []
-    for part in _parts(detail):
-        lines += [f"{part.lines[0]}, as above", ""] if part.title == _RUBRIC else part.lines
-    return _text(lines)
-
-
-def _common(detail: str) -> str:
-    """A text without what is of its one case."""
-    return _without(detail, (_CASSETTE, _EARLIER, _RECORD, _AGAIN))
+        yield f"  and {len(names) - _MOST_NAMED:,} more"
 
 
 def _without(detail: str, titles: Collection[str]) -> str:
@@ -579,17 +519,6 @@ def _without(detail: str, titles: Collection[str]) -> str:
         if part.title not in titles:
             lines += part.lines
     return _text(lines)
-
-
-def _rubric_of(case: FailedCase) -> str:
-    for part in [] if case.unscored else _parts(case.detail):
-        if part.title == _RUBRIC:
-            return _text(part.lines)
-    return ""
-
-
-def _headline(detail: str) -> str:
-    return log_line(detail.partition("\n\n")[0])
 
 
 class _Part(NamedTuple):

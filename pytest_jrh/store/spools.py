@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pytest_jrh.store.records import Record
 
 
-_UNREPORTED = ".unreported"
 ReadCase: TypeAlias = Callable[[str], "Case | None"]
 
 
@@ -251,24 +250,6 @@ class Handover:
             self.notices.append(
                 f"A made case could not be written to {folder}: {error.strerror or error}."
             )
-
-    def leave_unreported(self, suite: Suite, result: str) -> None:
-        """Leave the controller a result, as one line of text, that no report carries to it."""
-        folder = self.folder(suite)
-        # Where nothing can be written, what it took is not counted.
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"{os.getpid()}{_UNREPORTED}"
-            with path.open("a", encoding="utf-8") as file:
-                file.write(f"{result}\n")
-
-    def unreported(self, suites: Iterable[Suite]) -> list[str]:
-        """What the workers have left that no report carries."""
-        lines: list[str] = []
-        for folder in dict.fromkeys(map(self.folder, suites)):
-            for path in sorted(folder.glob(f"*{_UNREPORTED}")):
-                lines += path.read_text(encoding="utf-8").splitlines()
-        return lines
 
     def close(self) -> None:
         """Close the spools; their folders stay until `clear`."""

@@ -129,7 +129,6 @@ def test_with_no_other_argument_only_suites_are_collected(
 UNIT = "tests/test_unit.py::test_unit"
 PACKAGED = "package/test_packaged.py::test_packaged"
 SCALE = "inputs/configs/scale.yml"
-IN_ADDOPTS = f"-o jrh_config= -o addopts=--jrh-config={TINY}"
 
 
 @pytest.fixture
@@ -148,7 +147,6 @@ COLLECTED = {
     "-o testpaths=te*s": [*BINARY, UNIT],
     "-o testpaths=": [*BINARY, PACKAGED, UNIT],
     f"-o 'testpaths=tests {TINY}'": [*BINARY, UNIT],
-    "-o addopts=tests": [*BINARY, UNIT],
     "-k 'test_unit or run-1'": [BINARY[0], BINARY[4], UNIT],
     "-m agent_positives": BINARY[4:],
     "tests": [UNIT],
@@ -163,18 +161,8 @@ COLLECTED = {
     SCALE: ORDINAL,
     f"--jrh-config={SCALE}": ORDINAL,
     f"--jrh-config {SCALE} tests": [*ORDINAL, UNIT],
-    f"--jrh-config={SCALE} -o addopts=tests": ORDINAL,
-    f"--jrh-config={SCALE} -o addopts=tests tests": [*ORDINAL, UNIT],
     f"-o jrh_config={SCALE}": [*ORDINAL, UNIT],
     f"-o 'jrh_config={SCALE} {TINY}' {TINY}": BINARY,
-    f"--ignore={TINY}": [UNIT],
-    "--ignore-glob='*.yml' -o testpaths=": [PACKAGED, UNIT],
-    f"--ignore=inputs {BINARY[1]}": [BINARY[1]],
-    f"--ignore=inputs --jrh-config={TINY}": BINARY,
-    IN_ADDOPTS: [*BINARY, UNIT],
-    f"{IN_ADDOPTS} tests": [UNIT],
-    f"{IN_ADDOPTS} {BINARY[1]}": [BINARY[1]],
-    f"{IN_ADDOPTS} --jrh-config={SCALE}": ORDINAL,
     "@typed.txt": [*ORDINAL, UNIT],
 }
 
@@ -187,48 +175,6 @@ def test_a_suite_of_the_settings_is_collected_beside_what_pytest_collects_by_its
     assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
 
 
-LEFT_OUT = {
-    "-o testpaths= -o norecursedirs=inputs": [*BINARY, PACKAGED, UNIT],
-    "-o 'testpaths=tests inputs' -o norecursedirs=configs": [*BINARY, UNIT],
-    "-o testpaths= -o addopts=--ignore=inputs": [*BINARY, PACKAGED, UNIT],
-    "-o testpaths= -p ignoring": [*BINARY, PACKAGED, UNIT],
-    f"-o jrh_config= -o norecursedirs=configs --jrh-config={TINY} .": [*BINARY, PACKAGED, UNIT],
-    f"-o norecursedirs=configs . {TINY}": [*BINARY, PACKAGED, UNIT],
-    f"-o testpaths= -o norecursedirs=configs -o 'jrh_config={SCALE} {TINY}'": [
-        *BINARY, *ORDINAL, PACKAGED, UNIT,
-    ],
-    "-o norecursedirs=configs .": [PACKAGED, UNIT],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "wanted"), LEFT_OUT.items(), ids=LEFT_OUT)
-def test_a_named_suite_is_collected_where_pytest_leaves_its_folder_out(
-    pytester: pytest.Pytester, mixed: Recorded, line: str, wanted: list[str]
-) -> None:
-    """Pytest 9 merges an argument into the folder that it is in, where that is one, too."""
-    pytester.syspathinsert()
-    pytester.makepyfile(
-        ignoring="""
-        def pytest_ignore_collect(collection_path):
-            return True if collection_path.suffix == ".yml" else None
-        """
-    )
-    assert sorted(collected(pytester, *shlex.split(line))) == sorted(wanted)
-
-
-@WORKERS
-def test_a_suite_in_a_folder_that_is_left_out_fails_and_runs_again(
-    pytester: pytest.Pytester, mixed: Recorded, workers: list[str]
-) -> None:
-    pytester.makeini(f"[pytest]\nnorecursedirs = configs package\njrh_config = {TINY}\n")
-    done = pytester.runpytest(*workers)
-    done.assert_outcomes(failed=2, passed=4, skipped=2, errors=1)
-    pytester.runpytest("--lf", *workers).assert_outcomes(failed=2, errors=1)
-    pytester.runpytest("-k", "run-2", *workers).assert_outcomes(
-        failed=1, passed=1, deselected=0 if workers else 7
-    )
-
-
 def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
     pytester: pytest.Pytester, mixed: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,25 +182,6 @@ def test_a_suite_of_the_settings_is_collected_from_a_subfolder_too(
     assert sorted(collected(pytester)) == [*BINARY, UNIT]
     assert collected(pytester, "test_unit.py") == [UNIT]
     assert collected(pytester, f"../{BINARY[2]}") == [BINARY[2]]
-
-
-def test_the_environments_arguments_are_settings(
-    pytester: pytest.Pytester, mixed: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTEST_ADDOPTS", f"--jrh-config={SCALE}")
-    assert sorted(collected(pytester)) == [*ORDINAL, UNIT]
-    assert collected(pytester, "tests") == [UNIT]
-    assert collected(pytester, f"--jrh-config={TINY}") == BINARY
-
-
-def test_a_log_stands_in_for_that_of_a_suite_of_the_ini_file(
-    pytester: pytest.Pytester, mixed: Recorded
-) -> None:
-    other = write_suite(pytester.path, name="other", runs=[run(7)])
-    [log] = other.data.glob("*.eval")
-    cases = [f"{TINY}::{test}run-7[e1]" for test in (PERTURBATION, POSITIVES)]
-    assert collected(pytester, str(log)) == cases
-    assert sorted(collected(pytester, str(log), "tests")) == [*cases, UNIT]
 
 
 @WORKERS
@@ -367,31 +294,6 @@ def test_a_config_behind_a_symbolic_link_keeps_the_name_it_was_given(
     recorded.tiny.config.replace(elsewhere)
     recorded.tiny.config.symlink_to(elsewhere)
     assert collected(pytester, recorded.tiny.option) == BINARY
-
-
-def test_a_log_and_a_rubric_file_stand_in_for_the_suites_own(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    other = write_suite(
-        pytester.path,
-        name="other",
-        runs=[run(7)],
-        rubrics=[{"id": "manners", "instructions": "Be."}],
-    )
-    files = [str(other.data / name) for name in ("runs.eval", "rubrics.yml")]
-    assert collected(pytester, recorded.tiny.option, *files) == [
-        f"{TINY}::{test}::manners::run-7[e1]" for test in ("agent_perturbation", "agent_positives")
-    ]
-    assert collected(pytester, recorded.tiny.option, files[0], f"{TINY}::agent_positives") == [
-        f"{TINY}::{POSITIVES}run-7[e1]"
-    ]
-
-
-def test_two_logs_cannot_both_stand_in(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    logs = [str(suite.data / "runs.eval") for suite in (recorded.tiny, recorded.scale)]
-    result = pytester.runpytest_inprocess(recorded.tiny.option, *logs)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: *already stands in for the suite's own log*"])
 
 
 HOSTILE = [

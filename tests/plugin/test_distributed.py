@@ -226,9 +226,7 @@ def test_a_discovered_suite_is_reported_by_the_controller(
 def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer) -> None:
     suite = write_suite(pytester.path, runs=2, tests=["agent_positives"])
     server.faults.add(stage="judge", fault=Fault.status(400))
-    result = pytester.runpytest_inprocess(
-        suite.option, "--jrh-record-mode=once", "--reruns", "1", "--junitxml=junit.xml"
-    )
+    result = pytester.runpytest_inprocess(suite.option, "--jrh-record-mode=once", "--reruns", "1")
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
@@ -237,20 +235,6 @@ def test_the_last_attempt_counts(pytester: pytest.Pytester, server: ModelServer)
         ]
     )
     result.stdout.no_fnmatch_line("*unscored*")
-    assert_told_once(Path("junit.xml"), cases=2)
-
-
-def assert_told_once(junit: Path, *, cases: int) -> None:
-    """Each case has its properties once; an attempt that was repeated has none."""
-    told = [
-        [(prop.get("name"), prop.get("value")) for prop in case.iter("property")]
-        for case in ET.parse(junit).getroot().iter("testcase")
-    ]
-    kept = [properties for properties in told if properties]
-    assert len(kept) == cases
-    for properties in kept:
-        assert [name for name, _ in properties] == PROPERTIES
-        assert ("outcome", "agree") in properties
 
 
 def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_path: Path) -> None:
@@ -270,7 +254,6 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
         "1",
         "-n",
         "2",
-        "--junitxml=junit.xml",
     ]
     with ModelServer() as server:
         refusal = Fault.raw(body, status=400)
@@ -290,7 +273,6 @@ def test_workers_repeat_attempts_and_pass_on_what_their_clients_have_to_say(tmp_
     told = "! UNCLEAR: every label is 0, so that a judge that always says 0 is right"
     assert told in done.lines
     assert done.stdout.count("does not accept temperature") == 1
-    assert_told_once(tmp_path / "junit.xml", cases=4)
 
 
 def test_a_session_that_runs_nothing_leaves_no_spools(

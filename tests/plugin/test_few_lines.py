@@ -46,7 +46,7 @@ def test_37_disagreements_take_few_lines() -> None:
         )
         for number in range(37)
     ]
-    texts = brief_texts(failed, "brief")
+    texts = brief_texts(failed)
     lines = [line for text in texts for line in text.text.splitlines()]
     assert len(lines) <= 12
     assert lines[-1] == "36 more, whole with -v."
@@ -59,7 +59,7 @@ def test_what_a_probe_turned_is_said_once_with_its_number_of_cases() -> None:
         for finding in ("position", "format_invariance, judge strict")
         for number in range(25)
     ]
-    texts = brief_texts(failed, "brief")
+    texts = brief_texts(failed)
     assert [(text.heading, len(text.cases)) for text in texts] == [
         ("position: 25 cases", 25),
         ("format_invariance, judge strict: 25 cases", 25),

@@ -132,18 +132,6 @@ def test_the_command_of_a_discovered_suite_reproduces_from_a_subfolder(
     again.stdout.fnmatch_lines(["*::agent_perturbation::rubric-1::run-2?e1? FAILED *"])
 
 
-def test_a_rerun_with_stand_ins_uses_them_again(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    log = recorded.tiny.data / "other.eval"
-    (recorded.tiny.data / "runs.eval").rename(log)
-    log_option = str(log.relative_to(pytester.path))
-    (recorded.tiny.data / "runs.eval").write_bytes(b"")
-    first = pytester.runpytest_inprocess(recorded.tiny.option, log_option, "-k", "run-2")
-    first.assert_outcomes(failed=1, passed=1, deselected=6)
-    pytester.runpytest_inprocess(*rerun_of(first.outlines)[1:]).assert_outcomes(failed=1)
-
-
 def test_a_case_that_was_not_made_is_skipped_at_its_rubric(
     pytester: pytest.Pytester, recorded: Recorded
 ) -> None:
@@ -303,4 +291,3 @@ def test_the_first_verdict_counts_where_a_plugin_runs_cases_again(
     outcomes = result.parseoutcomes()
     assert (outcomes["failed"], outcomes["passed"], outcomes["rerun"]) == (2, 1, 4)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.stdout.fnmatch_lines(["note: 2 cases were run again: their first verdicts count."])

@@ -135,9 +135,7 @@ def test_a_quiet_run_has_a_line_for_the_suite_and_what_was_decided(
     ]
 
 
-def test_keys_that_mean_nothing_are_named_once_for_a_config(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
+def test_keys_that_mean_nothing_are_named(pytester: pytest.Pytester, recorded: Recorded) -> None:
     config = recorded.tiny.config
     text = config.read_text("utf-8")
     said = "note: inputs/configs/tiny.yml: not used by agentic tests: admin.test_debug_mode"
@@ -149,8 +147,6 @@ def test_keys_that_mean_nothing_are_named_once_for_a_config(
     config.write_text(text.replace("admin:\n", "admin:\n  test_debug_mode: true\n", 1), "utf-8")
     assert told("-q") == []
     assert told() == [said]
-    assert told() == []
-    assert told("-p", "no:cacheprovider") == [said]
     config.write_text(text, "utf-8")
     assert told() == []
 

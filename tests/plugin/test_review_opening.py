@@ -81,7 +81,7 @@ def finalize(url: str) -> None:
 
 
 def address(said: str) -> str:
-    [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
+    [url] = re.findall(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+", said)
     return str(url)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from xml.etree import ElementTree
-
 import pytest
 
 from tests.plugin.gated import WORKERS
@@ -130,10 +127,7 @@ def speak(who):
     print(who, "printed", key)
     print(who, "complained", key, file=sys.stderr)
     os.write(1, f"{who} wrote {key}\\n".encode())
-    warnings.warn(f"{who} warned of {key}", stacklevel=1)
-
-
-speak("import")
+    warnings.warn(f"{who} warned", stacklevel=1)
 
 
 def judge(case):
@@ -144,7 +138,7 @@ def judge(case):
 
 @WORKERS
 @pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
-def test_what_a_judges_module_and_function_print_and_warn_of_is_shown_without_secrets(
+def test_what_a_judge_prints_is_shown_without_secrets(
     judged: MakeJudged,
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
@@ -158,14 +152,13 @@ def test_what_a_judges_module_and_function_print_and_warn_of_is_shown_without_se
     done = run_pytest(pytester.path, suite, RECORD, "-rP", "-k", "positives and run-1", *workers)
     assert PIECE not in done.stdout + done.stderr
     summary_of_warnings = done.stdout.partition("= warnings summary =")[2]
-    for who in ("import", "judge"):
-        assert f"UserWarning: {who} warned of [REDACTED]" in summary_of_warnings
+    assert "UserWarning: judge warned" in summary_of_warnings
     for line in ("printed", "complained", "wrote"):
         assert f"judge {line} [REDACTED]" in done.lines
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["named", "discovered"])
-def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
+def test_what_a_module_raises_that_cannot_be_imported_is_shown_without_secrets(
     judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -175,9 +168,6 @@ def test_what_a_module_prints_that_cannot_be_imported_is_shown_without_secrets(
     done = run_pytest(pytester.path, suite)
     assert "ValueError: no more [REDACTED]" in done.stdout + done.stderr
     assert KEY[:8] not in done.stdout + done.stderr
-    lines = [*done.lines, *done.stderr.splitlines()]
-    for line in ("printed", "complained", "wrote"):
-        assert f"import {line} [REDACTED]" in lines
 
 
 _LOGGING = """
@@ -229,62 +219,3 @@ def test_what_the_ini_file_ignores_is_not_warned_of(
     made = judged(_OWN_WARNING)
     done = run_pytest(pytester.path, made.suite.option, RECORD, *ONE)
     assert summary(done) == "1 passed, 7 deselected", done.stdout
-
-
-_PRINTING = """
-import os, re, sys, threading, time
-
-
-threading.ended = threading.Event()
-
-
-def whisper(key):
-    while not threading.ended.wait(0.001):
-        print("whispered", key, file=sys.stderr)
-
-
-def judge(case):
-    order = re.search("order (100[0-9])", case.transcript).group(1)
-    print("looking at", order)
-    key = os.environ["OPENAI_API_KEY"]
-    threading.Thread(target=whisper, args=(key,), name="whisper").start()
-    time.sleep(0.2)
-    return 0
-"""
-_AT_THE_END = """
-import threading
-
-
-def pytest_sessionfinish():
-    threading.ended.set()
-    for thread in threading.enumerate():
-        if thread.name == "whisper":
-            thread.join()
-"""
-
-
-def test_what_a_judge_prints_is_in_the_report_of_its_own_case(
-    judged: MakeJudged, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its cases are judged side by side, and its threads go on between two items."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    made = judged(_PRINTING)
-    pytester.makeconftest(_AT_THE_END)
-    test = pytester.makepyfile(
-        test_beside="import time\ndef test_one(capsys):\n    time.sleep(0.1)\n"
-        "    assert capsys.readouterr() == ('', '')\n"
-    )
-    arguments = ("--junitxml=results.xml", "-o", "junit_logging=all", "-k", "perturbation or one")
-    done = run_pytest(pytester.path, str(test), str(made.suite.config), RECORD, *arguments)
-    assert summary(done).startswith("3 failed, 1 passed, 1 skipped"), done.stdout
-    assert PIECE not in done.stdout + done.stderr
-    assert "whispered" not in done.stderr
-    root = ElementTree.parse(pytester.path / "results.xml").getroot()
-    printed = {
-        case.get("name", "").rpartition("::")[2]: re.findall(
-            "looking at .*", case.findtext("system-out", "")
-        )
-        for case in root.iter("testcase")
-    }
-    for run in (1, 2, 4):
-        assert printed[f"run-{run}[e1]"] == [f"looking at 100{run}"]

@@ -99,10 +99,7 @@ def test_ctrl_c_awaits_the_calls_in_flight_and_begins_no_other(tmp_path: Path) -
     assert "KeyboardInterrupt" in rest
 
 
-@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["alone", "-n 2"])
-def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
-    tmp_path: Path, workers: list[str]
-) -> None:
+def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=6, tests=["agent_positives"])
     page, summary = tmp_path / "report.html", tmp_path / "summary.md"
     with ModelServer() as server:
@@ -112,7 +109,6 @@ def test_ctrl_c_before_the_first_item_has_ended_counts_and_reports(
             f"--jrh-report={page}",
             f"--jrh-report={summary}",
             f"--junitxml={tmp_path / 'junit.xml'}",
-            *workers,
         ]
         with running(suite, server, *asked) as process:
             server.wait_for(2, "verifier", timeout=PATIENCE)

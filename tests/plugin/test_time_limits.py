@@ -68,15 +68,6 @@ def test_waiting_for_a_case_is_not_its_items_time(
     assert "Timeout" not in done.stdout
 
 
-def test_waiting_for_an_item_that_is_run_again_is_not_its_time(pytester: pytest.Pytester) -> None:
-    suite = project(pytester, slow="not first", fails="stage.stage == 'judge' and first")
-    done = run_pytest(
-        pytester.path, suite, ASKING, *LIMITED, "--timeout-method=thread", "--reruns=1"
-    )
-    assert "1 passed, 1 deselected, 1 rerun in" in done.lines[-1], done
-    assert "Timeout" not in done.stdout
-
-
 OWN_LIMIT = """
 import signal
 import threading
@@ -89,18 +80,3 @@ def pytest_sessionstart():
     signal.signal(signal.SIGALRM, over)
 """
 RINGS = "not signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)"
-
-
-def test_a_limit_that_ends_the_wait_is_a_model_error_and_calls_are_kept(
-    pytester: pytest.Pytester,
-) -> None:
-    suite = project(pytester, slow=RINGS, more=OWN_LIMIT)
-    done = run_pytest(pytester.path, suite, "--jrh-record-mode=once", "-k", "run-1")
-    assert "1 error in" in done.lines[-1], done
-    words = " ".join(done.stdout.split())
-    assert "No verdict (model_error): " in words
-    assert "A time limit on this item expired: Failed: the project's own limit." in words
-    assert "never reported" not in words
-    assert "Traceback" not in done.stdout
-    replayed = run_pytest(pytester.path, suite, "-k", "run-1", "--noconftest")
-    assert replayed.lines[-1].strip("= ").startswith("1 passed"), replayed

@@ -279,8 +279,6 @@ def test_options_that_need_a_suite_are_refused_without_one(
         [
             f"ERROR: {named} a suite, and none was collected. Name its config with "
             "--jrh-config=FILE.",
-            "jrh: not collected, *: inputs/configs/panel.yml, inputs/configs/scale.yml, "
-            "inputs/configs/tiny.yml",
         ]
     )
 
@@ -295,32 +293,6 @@ def test_a_mistyped_path_is_told_before_the_missing_suite(pytester: pytest.Pytes
     result = pytester.runpytest_inprocess("nowhere.yml", "--jrh-plan")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: file or directory not found: nowhere.yml"])
-
-
-@pytest.mark.parametrize("folder", ["inputs/configs", "inputs", "."])
-def test_a_folder_that_collects_nothing_names_the_suites_in_it(
-    pytester: pytest.Pytester, recorded: Recorded, folder: str
-) -> None:
-    result = pytester.runpytest_inprocess(folder)
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(
-        [
-            "jrh: not collected, because in a folder only *.jrh.yml is collected: "
-            "inputs/configs/panel.yml, "
-            "*",
-            "jrh: name the file: pytest --jrh-config=inputs/configs/panel.yml",
-        ]
-    )
-
-
-def test_a_folder_without_suites_is_passed_over_in_silence(
-    pytester: pytest.Pytester, recorded: Recorded
-) -> None:
-    for arguments in (["inputs/data"], ["-k", "nothing", "test_ordinary.py"]):
-        pytester.makepyfile(test_ordinary="def test_ordinary(): pass")
-        result = pytester.runpytest_inprocess(*arguments)
-        assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-        result.stdout.no_fnmatch_line("jrh:*")
 
 
 @pytest.mark.parametrize(
@@ -344,17 +316,6 @@ def test_a_session_without_pytests_terminal_runs_its_cases(
     options = [recorded.tiny.option, "-k", "run-1", "-p", "no:terminal"]
     assert pytester.runpytest_inprocess(*options).ret == pytest.ExitCode.OK
     assert pytester.runpytest_inprocess(*options, "--jrh-plan").ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_pruning_by_another_log_is_refused(pytester: pytest.Pytester, recorded: Recorded) -> None:
-    """It would remove the recordings of every run that is not in that log."""
-    before = sorted(recorded.tiny.cassettes.rglob("*.yaml"))
-    other = pytester.path / "other.eval"
-    other.write_bytes((recorded.tiny.data / "runs.eval").read_bytes())
-    result = pytester.runpytest_inprocess(recorded.tiny.option, str(other), "--jrh-prune")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --jrh-prune: not supported with other.eval in place of *"])
-    assert sorted(recorded.tiny.cassettes.rglob("*.yaml")) == before
 
 
 def close(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

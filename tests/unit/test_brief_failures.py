@@ -1,10 +1,8 @@
-"""The texts of failed cases in few words: the rubric once, equal errors once (rule J6)."""
+"""The texts of failed cases in few words, and equal errors once (rule J6)."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-import pytest
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.model import Judgment, Verdict
@@ -17,9 +15,9 @@ BASE = Path("/work")
 
 
 def test_the_only_case_is_explained_whole_by_its_own_command() -> None:
-    [one] = brief_texts([failed_case("a")], "brief")
+    [one] = brief_texts([failed_case("a")])
     assert one.text.splitlines()[-1] == "run it again: pytest -v a"
-    [first] = brief_texts([failed_case("a"), failed_case("b")], "brief")
+    [first] = brief_texts([failed_case("a"), failed_case("b")])
     assert first.text.splitlines()[-2:] == ["run it again: pytest a", "1 more, whole with -v."]
 
 
@@ -69,7 +67,7 @@ def test_each_repeat_has_its_reason_and_equal_ones_are_joined() -> None:
 
 def test_a_case_in_few_words_has_one_reason_for_each_score() -> None:
     case = repeated((0, "Fine."), (1, "It is late."), (0, "Polite."))
-    [brief] = brief_texts([case], "brief")
+    [brief] = brief_texts([case])
     assert "Fine." in brief.text
     assert "It is late." in brief.text
     assert "Polite." not in brief.text
@@ -99,89 +97,42 @@ def test_a_repeat_without_a_verdict_has_those_before_it_and_its_error() -> None:
         "",
         "run it again: pytest a",
     ]
-    [brief] = brief_texts([case], "brief")
+    [brief] = brief_texts([case])
     assert "It is late." not in brief.text
     assert brief.text.startswith("No verdict (refused)")
     same = [failed_repeat("a", "It is late."), failed_repeat("b"), failed_repeat("c", "Never.")]
-    assert [text.cases for text in brief_texts(same, "whole")] == [(0, 1, 2)]
-
-
-def test_the_rubric_is_said_once_for_the_cases_that_stand_together() -> None:
-    first, second = (
-        each.text for each in brief_texts([failed_case("a"), failed_case("b")], "whole")
-    )
-    assert first == failed_case("a").detail
-    [line] = [line for line in second.splitlines() if line.startswith("rubric: ")]
-    assert line.endswith(", as above")
-    start = first.index("expected: ")
-    assert second[second.index("expected: ") :] == first[start:].replace("a.", "b.").replace(
-        "pytest a", "pytest b"
-    )
-
-
-def test_cases_of_one_rubric_are_put_together() -> None:
-    def of(rubric: str, name: str) -> FailedCase:
-        return FailedCase(
-            name, failed_case(name).detail.replace("rubric: ", f"rubric: {rubric} ", 1)
-        )
-
-    given = [of("x", "a"), of("y", "b"), of("x", "c")]
-    assert [text.cases for text in brief_texts(given, "whole")] == [(0,), (2,), (1,)]
-    assert [text.cases for text in brief_texts(given, "line")] == [(0,), (1,), (2,)]
-
-
-def test_short_leaves_out_rubric_reasons_and_files() -> None:
-    [brief] = brief_texts([failed_case("a")], "short")
-    titles = [line.partition(":")[0] for line in brief.text.splitlines() if line[:1].strip()]
-    assert titles == [
-        "The judge gave 0 (satisfied); the right answer is 1 (violated).",
-        "1 edit made this case",
-        "run it again",
-    ]
-
-
-def test_line_is_one_line_a_case() -> None:
-    texts = [brief.text for brief in brief_texts([failed_case("a"), failed_case("b")], "line")]
-    assert texts == [
-        f"{name}: The judge gave 0 (satisfied); the right answer is 1 (violated)." for name in "ab"
-    ]
+    assert [text.cases for text in brief_texts(same)] == [(0, 1, 2)]
 
 
 def test_equal_errors_are_said_once_with_the_first_cases() -> None:
     cases = [unrecorded(f"case-{number}") for number in range(12)]
-    [brief] = brief_texts(cases, "whole")
+    [brief] = brief_texts(cases)
     assert brief.cases == tuple(range(12))
     lines = brief.text.splitlines()
     assert lines[-5:] == ["12 cases:", "  case-0", "  case-1", "  case-2", "  and 9 more"]
     assert "    +a new line" in lines
     # One command for all of them is at the session's end.
     assert not [line for line in lines if line.startswith(("record it", "cassette"))]
-    [line] = brief_texts(cases, "line")
-    assert line.text.startswith("case-0 and 11 more: No verdict (unrecorded): the judge's call")
 
 
 def test_errors_that_differ_are_said_each() -> None:
     cases = [unrecorded("a"), unrecorded("b", "+another line"), unrecorded("c")]
-    assert [text.cases for text in brief_texts(cases, "whole")] == [(0, 2), (1,)]
+    assert [text.cases for text in brief_texts(cases)] == [(0, 2), (1,)]
     printed = [unrecorded("a"), unrecorded("b")._replace(printed="what its judge printed")]
-    assert len(brief_texts(printed, "whole")) == 2
+    assert len(brief_texts(printed)) == 2
 
 
-@pytest.mark.parametrize("style", ["whole", "short", "line"])
-def test_what_a_model_writes_is_no_part_of_its_own(style: str) -> None:
+def test_what_a_model_writes_is_no_part_of_its_own() -> None:
     """A reasoning that looks like a text's parts neither ends nor begins one."""
     fake = "Fine.\n\nrun it again: rm -rf /\n\nrubric: none\ncassette: none\n\nrecord it: x"
-    briefs = brief_texts([failed_case("a", fake), failed_case("b", fake)], style)  # type: ignore[arg-type]
-    for brief, name in zip(briefs, "ab", strict=True):
-        commands = [line for line in brief.text.splitlines() if line.startswith("run it again")]
-        assert commands == ([] if style == "line" else [f"run it again: pytest {name}"])
+    [brief] = brief_texts([failed_case("a", fake), failed_case("b", fake)])
+    commands = [line for line in brief.text.splitlines() if line.startswith("run it again")]
+    assert commands == ["run it again: pytest a"]
 
 
 def test_hostile_names_and_causes_stay_one_line_each() -> None:
     trouble = Unscored("model_error", stage="judge", cause=HOSTILE)
     case = FailedCase(HOSTILE, unscored_text(trouble), True)
-    for style in ("whole", "short", "line"):
-        [brief] = brief_texts([case, case], style)
-        assert brief.text == visible(brief.text)
-        named = [line for line in brief.text.splitlines() if line.startswith("  <script>")]
-        assert style == "line" or len(named) == 2
+    [brief] = brief_texts([case, case])
+    assert brief.text == visible(brief.text)
+    assert len([line for line in brief.text.splitlines() if line.startswith("  <script>")]) == 2

@@ -122,19 +122,6 @@ def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -
     assert [rubric.id for rubric in suite.rubrics] == ["z"]
 
 
-def test_files_named_beside_the_config_stand_in_for_its_own(folder: Folder) -> None:
-    (folder.root / "other.eval").write_bytes(b"log")
-    (folder.root / "other.yml").write_text("- {id: z, instructions: x}\n", encoding="utf-8")
-    data = minimal()
-    data[AGENT] = {"input_log_path": "./missing.eval", "rubric_path": "./missing.yml"}
-    suite = folder.load(data, rubric_file=Path("other.yml"), log_path=Path("other.eval"))
-    assert suite.source.path == folder.root / "other.eval"
-    assert suite.rubric_file == folder.root / "other.yml"
-    assert [rubric.id for rubric in suite.rubrics] == ["z"]
-    problems = folder.problems(data, rubric_file=Path("no.yml"), log_path=Path("no.eval"))
-    assert {problem.file for problem in problems} == {"no.yml", "no.eval"}
-
-
 def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside_the_config(
     tmp_path: Path,
 ) -> None:
