@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher, unified_diff
 from typing import Literal
 
-from pytest_jrh.core.text import shared_beginning
-
 Kind = Literal["same", "gone", "new"]
 
 # White space stays with the word before it: on its own it would match everywhere, and cost the
@@ -159,7 +157,7 @@ def _changes(gone: str, new: str) -> Iterator[Piece]:
 
 def _common_head(old: str, new: str) -> int:
     """The length of the common start, cut back to where a word begins."""
-    end = shared_beginning(old, new)
+    end, _ = shared_ends(old, new)
     while end > 0 and not old[end - 1].isspace():
         end -= 1
     return end

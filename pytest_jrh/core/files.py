@@ -228,16 +228,6 @@ def relative_path(path: Path, folder: Path) -> Path:
     return path.relative_to(folder) if path.is_relative_to(folder) else path
 
 
-def inside(folder: Path, name: str) -> Path:
-    """Name a file in the folder.
-
-    Raises `ValueError` for a name that is no plain file name, so that no id reaches another folder.
-    """
-    if not name or name in (".", "..") or any(char in name for char in "/\\\0"):
-        raise ValueError(f"{name!r} is no file name")
-    return folder / name
-
-
 def file_name_part(text: str) -> str:
     """Write a model's or judge's name as part of a file name: `openai/gpt-4.1-mini` ->
     `openai_gpt-4.1-mini`.

@@ -1,4 +1,4 @@
-"""Every name of a case: ids, node ids, names of files, and titles for people.
+"""Every name of a case: ids, node ids, and names of files.
 
 All ids derive from the spec alone, so they are the same in every process and every session. Parts
 are percent-escaped, which is injective; what is too long ends in a digest, introduced by a `~`
@@ -16,19 +16,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core.model import PERTURBATION, SHORT_NAMES, UNEDITED, CaseResult, CaseSpec
-from pytest_jrh.core.text import columns, cut_in_the_middle, one_line, shortened
+from pytest_jrh.core.model import PERTURBATION, CaseSpec
 
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
 REJECTED_FILE = "rejected_cases.jsonl"
 LEDGER_FILE = "results.jsonl"
 """In a suite's results folder: what came of each case."""
-TITLE_WIDTH = 72
-# What a title keeps of a rubric's id and of a run's where there is not room for all.
-_RUBRIC_ROOM = 30
-_RUN_ROOM = 24
-_NOTE_ROOM = 24
 _JUDGING = ".judge-"
 _SAFE = "@+="
 _LONGEST_PART = 64
@@ -225,47 +219,3 @@ def _stem_part(text: str) -> str:
 def short_digest(text: str, length: int) -> str:
     """The first hex digits of a text's SHA-256."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
-
-
-def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
-    """Name a case by what was done: `refund_within_policy: A promise of £15.00 more
-    (damaged-kettle)`, of an ordinal one with `→ level 2` behind it; where runs are judged as they
-    are: `refund_within_policy (damaged-kettle)`.
-
-    One line of at most `width` columns, or of about 90 where ids are long. Titles may be the same
-    for cases with different ids.
-    """
-    spec = result.spec
-    level = "" if spec.target_score is None else f" → level {spec.target_score}"
-    rubric, run = one_line(spec.rubric_id), run_title(result)
-    if spec.natural:
-        # Nothing was done to any case of this kind.
-        rubric = shortened(rubric, max(width - columns(f"{level} ({run})"), _RUBRIC_ROOM))
-        return f"{rubric}{level} ({run})"
-    room = width - columns(f"{rubric}: {level} ({run})")
-    if room < _NOTE_ROOM:
-        rubric, run = shortened(rubric, _RUBRIC_ROOM), cut_in_the_middle(run, _RUN_ROOM)
-        room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
-    return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
-
-
-def run_title(result: CaseResult) -> str:
-    """Name the run of a case, with its judge where there are several: `damaged-kettle, strict`."""
-    of_run = [one_line(result.spec.run_id)]
-    if result.spec.epoch != 1:
-        of_run.append(f"epoch {result.spec.epoch}")
-    if result.judge:
-        of_run.append(one_line(result.judge))
-    return ", ".join(of_run)
-
-
-def what_was_done(result: CaseResult) -> str:
-    """What was done to the run, as far as it is known; a title has it in its middle."""
-    spec = result.spec
-    if spec.derived:
-        return one_line(f"{spec.test} {spec.variant}")
-    if spec.natural:
-        return UNEDITED
-    # Editors say behind it what they have kept.
-    note, _, _ = one_line(result.extra.edit).partition("; ")
-    return note.rstrip(".") or SHORT_NAMES[spec.test]

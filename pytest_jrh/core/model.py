@@ -46,10 +46,6 @@ SHORT_NAMES: Mapping[TestName, str] = {
 """The tests that are no probes, as titles and tables name them."""
 
 
-# What a float holds exactly: sums are made of them.
-Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
-
-
 @dataclass(frozen=True, slots=True)
 class RateLimit:
     """At most `calls` calls in `period` seconds."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 import textwrap
 import unicodedata
-from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,7 +17,6 @@ GAP = "  "
 _NARROWEST_NAME = 12
 _SMALLEST_AMOUNT = 0.0001
 _LONGEST_NAME = 60
-_MOST_COMPARED = 100
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
 )
@@ -180,18 +177,12 @@ def all_wrapped(texts: Iterable[str], width: int) -> list[str]:
 
 
 def nearest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Pick the choice that a mistyped word most likely meant, compared without regard to case.
-
-    Of many choices those are compared that begin and end most like the word. Who calls this for
-    each line of a file limits how often.
-    """
+    """Pick the choice that a mistyped word most likely meant, compared without regard to case."""
     # Loaded where a word is wrong: most sessions need it for nothing.
     from difflib import get_close_matches
 
-    typed = word.strip().lower()
     by_lower = {choice.lower(): choice for choice in choices}
-    compared = heapq.nlargest(_MOST_COMPARED, by_lower, partial(_shared_ends, typed))
-    matches = get_close_matches(typed, compared, n=1, cutoff=cutoff)
+    matches = get_close_matches(word.strip().lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[matches[0]] if matches else None
 
 
@@ -205,18 +196,6 @@ def nearest_hint(word: str, choices: Iterable[str], noun: str = "") -> str | Non
 def is_nearest(choice: str | None, noun: str = "") -> str | None:
     """The hint that names a choice; None without one."""
     return f"{one_line(choice)} is the nearest {noun}".rstrip() if choice else None
-
-
-def _shared_ends(first: str, second: str) -> int:
-    return shared_beginning(first, second) + shared_beginning(first[::-1], second[::-1])
-
-
-def shared_beginning(first: str, second: str) -> int:
-    """How many characters two texts begin with."""
-    for length, (one, other) in enumerate(zip(first, second, strict=False)):
-        if one != other:
-            return length
-    return min(len(first), len(second))
 
 
 def counted(number: int, noun: str) -> str:

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.core.text import dollars
-from pytest_jrh.core.transcript import image_sizes, message_text
-from pytest_jrh.llm.calls import CallRequest
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.llm.calls import CallRequest, image_sizes
 from pytest_jrh.llm.locks import held_briefly
 from pytest_jrh.llm.transport import litellm
 

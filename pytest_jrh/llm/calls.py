@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Complete, Completion, ResponseT, ScoreLevel, StageModel, Usage
 from pytest_jrh.core.templates import Template
-from pytest_jrh.core.transcript import storable, with_images
+from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.prompts import messages, score_levels_table
 
 _FENCE = "```"
@@ -438,3 +438,28 @@ def with_scale(
     if not levels or "score_levels_table" in template.variables:
         return instructions
     return f"{instructions}\n\nScores:\n{score_levels_table(levels, names)}"
+
+
+def with_images(text: str, urls: Sequence[str]) -> list[dict[str, Any]]:
+    """The content of a message: its text, then each image behind its number, from 1."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
+    for number, url in enumerate(urls, start=1):
+        parts.append({"type": "text", "text": f"image {number}:"})
+        parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
+
+
+def with_text(message: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """A message with more text at its end."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": content + text}
+    return {**message, "content": [*content, {"type": "text", "text": text}]}
+
+
+def image_sizes(message: Mapping[str, Any]) -> list[int]:
+    """How long the data URL of each image of a message is."""
+    content = message["content"]
+    if isinstance(content, str):
+        return []
+    return [len(part["image_url"]["url"]) for part in content if part["type"] == "image_url"]

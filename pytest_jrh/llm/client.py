@@ -25,10 +25,9 @@ from typing import Any, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import StageName, Usage
-from pytest_jrh.core.transcript import with_text
 from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.budget import Ledger, is_loopback, price_of
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, with_text
 from pytest_jrh.llm.failures import (
     Failure,
     failure_of,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.errors import Disagreement, InputError, JrhError
-from pytest_jrh.core.ids import case_id, case_name, node_part, what_was_done
+from pytest_jrh.core.ids import case_id, case_name, node_part
 from pytest_jrh.core.model import UNCOMPARED, UNSCORED, CaseResult, CaseSpec
 from pytest_jrh.core.text import log_line, shortened
 from pytest_jrh.plugin.secrecy import mistake_text
@@ -200,6 +200,8 @@ def _prose(result: CaseResult, path: Path, line: int, *, in_a_line: bool) -> Ter
         ReprFileLocation,
         ReprTraceback,
     )
+
+    from pytest_jrh.reports.session import what_was_done
 
     detail = result.why.text
     message = " ".join(detail.partition("\n\n")[0].split())

@@ -20,7 +20,7 @@ import pytest
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
-from pytest_jrh.core.ids import case_id, case_title, cassette_path, former_cassettes
+from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import columns, counted, log_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
@@ -44,6 +44,7 @@ from pytest_jrh.reports.ending import (
 from pytest_jrh.reports.failures import BriefText, FailedCase, brief_texts
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.session import case_title
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from

@@ -35,8 +35,8 @@ from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.core.transcript import image_sizes, message_text
-from pytest_jrh.llm.calls import Answer, SchemaSent
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.llm.calls import Answer, SchemaSent, image_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.core.diffs import differences
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.model import JUDGED, UNSCORED
-from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import dollars, one_line, shortened
 from pytest_jrh.core.transcript import text_to_compare
 from pytest_jrh.reports.gate import compared_pairs
 from pytest_jrh.reports.topics import not_shown_line, state_text
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

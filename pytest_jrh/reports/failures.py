@@ -19,7 +19,6 @@ from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import LEDGER_FILE
 from pytest_jrh.core.model import UNSCORED, equal_verdicts
-from pytest_jrh.core.reasoning import REASONING_DISAGREES, stated_score
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.core.text import (
     counted,
@@ -40,6 +39,7 @@ from pytest_jrh.reports.case_facts import (
     meant,
 )
 from pytest_jrh.reports.topics import turns_text
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Edit, Judgment, Message, ShownTurns, Verdict

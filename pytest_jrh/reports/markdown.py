@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import near_changes
 from pytest_jrh.core.model import UNSCORED
-from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import ELLIPSIS, counted, one_line, shortened, visible
 from pytest_jrh.reports import topics
 from pytest_jrh.reports.answer import (
@@ -66,6 +65,7 @@ from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import atomic_write, file_name_part, inside
+from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
 from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED, CaseResult
 from pytest_jrh.core.stages import EDITOR
@@ -650,9 +650,9 @@ def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
     """Name the files of a case's bundle in a test's `output.dir`."""
     stem, folder = artifact_stem(spec), output_dir / "debug"
     return DebugPaths(
-        inside(folder, f"{stem}_edits_audit.json"),
-        inside(folder / "transcripts", f"{stem}_original.txt"),
-        inside(folder / "transcripts", f"{stem}_perturbed.txt"),
+        folder / f"{stem}_edits_audit.json",
+        folder / "transcripts" / f"{stem}_original.txt",
+        folder / "transcripts" / f"{stem}_perturbed.txt",
     )
 
 

@@ -11,10 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.ids import TITLE_WIDTH, case_title, run_title
-from pytest_jrh.core.model import CaseResult, Rubric, Spending, Usage
+from pytest_jrh.core.model import SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
 from pytest_jrh.core.redact import Redactor
-from pytest_jrh.core.text import columns, counted, dollars, shortened
+from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
 from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
@@ -33,6 +32,13 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.reuse import SuiteCases
+
+
+TITLE_WIDTH = 72
+# What a title keeps of a rubric's id and of a run's where there is not room for all.
+_RUBRIC_ROOM = 30
+_RUN_ROOM = 24
+_NOTE_ROOM = 24
 
 
 _ESTIMATED_FROM = 0.1
@@ -368,3 +374,47 @@ def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], S
 def case_key(case_id: str) -> str:
     """A short name of a case, the same in every session, as in `#case-0123456789ab`."""
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_LENGTH]
+
+
+def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
+    """Name a case by what was done: `refund_within_policy: A promise of £15.00 more
+    (damaged-kettle)`, of an ordinal one with `→ level 2` behind it; where runs are judged as they
+    are: `refund_within_policy (damaged-kettle)`.
+
+    One line of at most `width` columns, or of about 90 where ids are long. Titles may be the same
+    for cases with different ids.
+    """
+    spec = result.spec
+    level = "" if spec.target_score is None else f" → level {spec.target_score}"
+    rubric, run = one_line(spec.rubric_id), run_title(result)
+    if spec.natural:
+        # Nothing was done to any case of this kind.
+        rubric = shortened(rubric, max(width - columns(f"{level} ({run})"), _RUBRIC_ROOM))
+        return f"{rubric}{level} ({run})"
+    room = width - columns(f"{rubric}: {level} ({run})")
+    if room < _NOTE_ROOM:
+        rubric, run = shortened(rubric, _RUBRIC_ROOM), cut_in_the_middle(run, _RUN_ROOM)
+        room = max(width - columns(f"{rubric}: {level} ({run})"), _NOTE_ROOM)
+    return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
+
+
+def run_title(result: CaseResult) -> str:
+    """Name the run of a case, with its judge where there are several: `damaged-kettle, strict`."""
+    of_run = [one_line(result.spec.run_id)]
+    if result.spec.epoch != 1:
+        of_run.append(f"epoch {result.spec.epoch}")
+    if result.judge:
+        of_run.append(one_line(result.judge))
+    return ", ".join(of_run)
+
+
+def what_was_done(result: CaseResult) -> str:
+    """What was done to the run, as far as it is known; a title has it in its middle."""
+    spec = result.spec
+    if spec.derived:
+        return one_line(f"{spec.test} {spec.variant}")
+    if spec.natural:
+        return UNEDITED
+    # Editors say behind it what they have kept.
+    note, _, _ = one_line(result.extra.edit).partition("; ")
+    return note.rstrip(".") or SHORT_NAMES[spec.test]

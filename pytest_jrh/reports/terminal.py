@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import SKIPS, score_counts
-from pytest_jrh.core.reasoning import REASONING_DISAGREES, reasoning_disagrees
 from pytest_jrh.core.text import (
     GAP,
     Styled,
@@ -58,6 +57,7 @@ from pytest_jrh.stats.figures import (
     ranged,
     sections,
 )
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight

@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
 
 Pair: TypeAlias = tuple[int, int]
@@ -83,14 +83,6 @@ class ConfusionMatrix:
     def columns(self) -> tuple[int, ...]:
         """How often each answer was given."""
         return tuple(map(sum, zip(*self.counts, strict=True)))
-
-    def expectation(self, cost: Callable[[int, int], float]) -> float:
-        """Sum up the cost of each label and answer over all verdicts."""
-        return sum(
-            count * cost(label, answer)
-            for label, row in zip(self.labels, self.counts, strict=True)
-            for answer, count in zip(self.labels, row, strict=True)
-        )
 
 
 def confusion_matrix(pairs: Iterable[Pair], labels: Iterable[int] = ()) -> ConfusionMatrix:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES, UNSCORED
-from pytest_jrh.core.reasoning import reasoning_disagrees
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     ConfusionMatrix,
@@ -29,6 +28,7 @@ from pytest_jrh.stats.intervals import (
     estimate_mean,
     estimate_share,
 )
+from pytest_jrh.stats.reasoning import reasoning_disagrees
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, Mode

@@ -5,7 +5,6 @@ An index holds where each record is, never the records, so memory does not grow 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import shutil

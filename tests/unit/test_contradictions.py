@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from pytest_jrh.core.model import Judgment, Verdict
-from pytest_jrh.core.reasoning import reasoning_disagrees, stated_score
 from pytest_jrh.reports.failures import disagreement_text
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.terminal import session_lines
+from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, right, scored, session_of
 from tests.support.made_cases import (
     make_case,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.ids import case_title
 from pytest_jrh.core.model import (
     CaseResult,
     Why,
 )
 from pytest_jrh.core.text import columns
+from pytest_jrh.reports.session import case_title
 from pytest_jrh.store.ledger import case_result
 from tests.support.made_cases import make_case, make_edit, make_result, make_spec
 

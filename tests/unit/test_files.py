@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.files import atomic_write, file_name_part, inside, replacing
+from pytest_jrh.core.files import atomic_write, file_name_part, replacing
 
 
 def fail_in(path: Path) -> None:
@@ -77,12 +77,6 @@ def test_symbolic_link_is_replaced_not_written_through(tmp_path: Path) -> None:
     assert not link.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", "a\0b"])
-def test_name_that_leaves_its_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="no file name"):
-        inside(tmp_path, name)
-
-
 def test_model_name_becomes_part_of_a_file_name() -> None:
     assert file_name_part("openai/gpt-4.1-mini") == "openai_gpt-4.1-mini"
 
@@ -90,6 +84,6 @@ def test_model_name_becomes_part_of_a_file_name() -> None:
 @given(st.text())
 def test_any_name_becomes_a_safe_part(name: str) -> None:
     part = file_name_part(name)
-    assert inside(Path("x"), part).parent == Path("x")
+    assert (Path("x") / part).resolve().parent == Path("x").resolve()
     assert part.isascii()
     assert len(part) <= 80
