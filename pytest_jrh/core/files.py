@@ -117,7 +117,7 @@ def lines_of(path: Path, *, hint: str | None = None, blank: bool = False) -> Ite
                     place = LinePlace(path, number, offset + skipped, len(data))
                     yield FileLine(place, data, raw.endswith(b"\n"))
                 offset += len(raw)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         message = f"this file cannot be read: {error.strerror}"

@@ -2,15 +2,14 @@
 
 Every case is replayed as far as its cassettes reach. What lies behind the first missing call cannot
 be known, so the planner is counted as one call, the judge as one for each repeat, edits and
-summaries as a range. Re-asks of answers that do not validate are not foreseen. The plan is printed
-as lines of text.
+summaries as at most so many. Re-asks of answers that do not validate are not foreseen. The plan is
+printed as lines of text.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
@@ -23,7 +22,6 @@ from pytest_jrh.core.stages import (
     NO_CALL,
     ONE_CALL,
     PLANNER,
-    STAGES,
     SUMMARY,
     VERIFIER,
     Bounds,
@@ -35,7 +33,7 @@ from pytest_jrh.llm.budget import price_for
 from pytest_jrh.reports.grounds import kin_sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseSpec, Judgment, Message, StageName
     from pytest_jrh.engine.case import Calls
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
 # Tokens are estimated from characters: few letters a token makes many tokens.
 _MOST_LETTERS, _FEWEST_LETTERS = 5.0, 2.5
 _SHORTEST_ANSWER, _LONGEST_ANSWER = 30, 2_000
-# Of so many thousands, or millions, the first decimal tells nothing.
-_ONE_DECIMAL = 10
 _NO_CENT = "$0.00"
 
 
@@ -105,7 +101,7 @@ async def surveyed(
             to_make[JUDGE.name] = _judging(attempt, ready)
     return Survey(
         spec=spec,
-        lookups=_lookups(attempt),
+        lookups=tuple(lookup for tape in attempt.tapes for lookup in tape.lookups),
         to_make={model: to_make.get(model.stage, NO_CALL) for model in _models(spec, ready)},
         letters=letters,
         stays_unrecorded=not (ended or (can_be_made and can_be_judged)),
@@ -125,10 +121,6 @@ def _evaluates(spec: CaseSpec, ready: ReadySuite) -> bool:
     return ready.test(spec.test).evaluate or spec in ready.bases
 
 
-def _lookups(attempt: Attempt) -> tuple[Lookup, ...]:
-    return tuple(lookup for tape in attempt.tapes for lookup in tape.lookups)
-
-
 def _models(spec: CaseSpec, ready: ReadySuite) -> list[StageModel]:
     """The models of a case's stages; a judge's own code, which may ask any, has its label."""
     judge = ready.judges[spec.judge]
@@ -143,87 +135,62 @@ def _judging(attempt: Attempt, ready: ReadySuite) -> Bounds:
         return NO_CALL
     repeats = attempt.missing_repeats or ready.suite.repeats_of(spec.judge)
     calls = ready.judges[spec.judge].calls.times(repeats, repeats)
-    if _asks(spec) is not None and attempt.case is None:
+    if attempt.case is None and _asking(spec) is not None:
         # There may be no case: models are asked whether there is one.
         return Bounds(0, calls.high)
     return calls
 
 
-def _asks(spec: CaseSpec) -> Mapping[StageName, Bounds] | None:
+def _asking(spec: CaseSpec) -> Mapping[StageName, Bounds] | None:
     """The calls with which a probe makes a case, once it has begun; None where it makes none."""
     probe = PROBES.get(spec.test)
     return probe.calls if probe is not None and probe.asks else None
 
 
 def _making(attempt: Attempt, ready: ReadySuite) -> dict[StageName, Bounds]:
-    """The calls of each stage that are still to be made for the case itself."""
+    """The calls of each stage that are still to be made for the case itself, which count for the
+    first judge of a panel.
+    """
     if attempt.case is not None:
         return {}
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
-    lookups, asks = _lookups(attempt), _asks(attempt.spec)
+    lookups = [lookup for tape in making for lookup in tape.lookups]
+    asking = _asking(attempt.spec)
     calls: dict[StageName, Bounds] = {}
-    if asks is not None:
-        # What a probe asks is counted for the first judge of a panel, before it has begun.
+    if asking is not None:
         if making or attempt.spec.judge == ready.suite.judges[0].name:
-            for stage, bounds in asks.items():
+            for stage, bounds in asking.items():
                 calls[stage] = bounds if lookups else Bounds(0, bounds.high)
     elif making:
+        cases, pipeline = ready.suite.config.cases, ready.pipelines[attempt.spec.test]
+        edits = cases.edits_at_most
+        if cases.edits == "acts":
+            edits += MOST_FOLLOWING_EDITS
         verifies = int(VERIFIER.name in ready.suite.stages)
-        edits = _edits(attempt, ready)
-        calls = {
-            PLANNER.name: ONE_CALL,
-            EDITOR.name: edits,
-            SUMMARY.name: _summaries(attempt.spec, ready, edits),
-            VERIFIER.name: Bounds(verifies, verifies),
-        }
+        summaries = edits if EDITOR.name in pipeline.summarized_for else 0
+        # One of the edited transcript.
+        summaries += int(verifies and VERIFIER.name in pipeline.summarized_for)
+        calls[VERIFIER.name] = Bounds(verifies, verifies)
+        if not any(lookup.stage == VERIFIER.name for lookup in lookups):
+            calls[PLANNER.name] = ONE_CALL
+            calls[EDITOR.name] = Bounds(0, edits)
+            calls[SUMMARY.name] = Bounds(0, summaries)
     done = Counter(lookup.stage for lookup in lookups if lookup.answer is not None)
     return {stage: bounds.less(done[stage]) for stage, bounds in calls.items()}
 
 
-def _edits(attempt: Attempt, ready: ReadySuite) -> Bounds:
-    """How many edits a case has or may have."""
-    most = ready.suite.config.cases.edits_at_most
-    following = MOST_FOLLOWING_EDITS if ready.suite.config.cases.edits == "acts" else 0
-    for lookup in _lookups(attempt):
-        if lookup.stage == PLANNER.name and lookup.answer is not None:
-            try:
-                kinds = [step.get("kind") for step in json.loads(lookup.answer)["steps"][:most]]
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-                continue
-            # What is left out, nobody writes.
-            planned = len(kinds) - kinds.count("omit")
-            return Bounds(planned, planned + following if planned else planned)
-    return Bounds(0, most + following)
-
-
-def _summaries(spec: CaseSpec, ready: ReadySuite, edits: Bounds) -> Bounds:
-    """How many summaries a case takes: one for each edit whose prompt names it, of which the first
-    is asked beside the plan, and one of the edited transcript for the verifier.
-    """
-    pipeline = ready.pipelines[spec.test]
-    first, for_edits = 0, NO_CALL
-    if EDITOR.name in pipeline.summarized_for and pipeline.edits == "acts":
-        # An editor of calls sees the transcript, and takes no summary.
-        for_edits = Bounds(0, edits.high)
-    elif EDITOR.name in pipeline.summarized_for:
-        first, for_edits = 1, edits
-    last = VERIFIER.name in ready.suite.stages and VERIFIER.name in pipeline.summarized_for
-    return Bounds(max(first, for_edits.low + last), max(first, for_edits.high + last))
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One stage and model: calls that are recorded, calls to make, their tokens, and their cost in
-    US dollars, which is None where the model has no known price.
+    """One stage and model: calls that are recorded, calls to make, and their cost in US dollars,
+    which is None where the model has no known price.
     """
 
     suite: str
     stage: StageName
     model: str
-    recorded: int
-    calls: Bounds
-    tokens: Bounds
-    cost: Bounds | None
+    recorded: int = 0
+    calls: Bounds = NO_CALL
+    cost: Bounds | None = NO_CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,60 +209,37 @@ class CallPlan:
 
 
 def plan_of(surveys: Iterable[Survey]) -> CallPlan:
-    """Add surveys up."""
-    all_cases = list(surveys)
-    return CallPlan(
-        rows=tuple(plan_rows(all_cases)),
-        cases=len(all_cases),
-        unrecorded=sum(survey.stays_unrecorded for survey in all_cases),
-        unreadable=tuple(survey.unreadable for survey in all_cases if survey.unreadable),
-    )
-
-
-def plan_rows(surveys: Iterable[Survey]) -> list[PlanRow]:
-    """Add surveys up, per suite, stage and model, with shared calls once."""
-    recorded: Counter[tuple[str, StageName, str]] = Counter()
-    calls: dict[tuple[str, StageName, str], Bounds] = {}
-    letters: dict[tuple[str, StageName, str], Bounds] = {}
-    models: dict[tuple[str, StageName, str], StageModel] = {}
-    missing_once: set[str] = set()
+    """Add surveys up, per suite, stage and model."""
+    rows: dict[tuple[str, StageName, str], PlanRow] = {}
+    cases = unrecorded = 0
+    unreadable = []
     for survey in surveys:
-        for model, bounds in survey.to_make.items():
+        cases += 1
+        unrecorded += survey.stays_unrecorded
+        if survey.unreadable:
+            unreadable.append(survey.unreadable)
+        answered = Counter(lookup.stage for lookup in survey.lookups if lookup.answer is not None)
+        for model, calls in survey.to_make.items():
             key = (survey.spec.suite, model.stage, model.model)
-            models[key], expected = model, bounds
-            lookups = [lookup for lookup in survey.lookups if lookup.stage == model.stage]
-            recorded[key] += sum(lookup.answer is not None for lookup in lookups)
-            if STAGES[model.stage].shared_calls and expected.high:
-                for lookup in lookups:
-                    if lookup.answer is None and lookup.fingerprint in missing_once:
-                        expected = expected.less(1)
-                    elif lookup.answer is None:
-                        missing_once.add(lookup.fingerprint)
-            calls[key] = calls.get(key, NO_CALL) + expected
-            of_case = expected.times(survey.letters, survey.letters)
-            letters[key] = letters.get(key, NO_CALL) + of_case
-    rows = []
-    for key, model in models.items():
-        rows.append(_row(key, model, recorded[key], calls[key], letters[key]))
-    return rows
+            row = rows.get(key, PlanRow(*key))
+            cost = _cost_of(model, calls, survey.letters)
+            rows[key] = replace(
+                row,
+                recorded=row.recorded + answered[model.stage],
+                calls=row.calls + calls,
+                cost=None if row.cost is None or cost is None else row.cost + cost,
+            )
+    return CallPlan(tuple(rows.values()), cases, unrecorded, tuple(unreadable))
 
 
-def _row(
-    key: tuple[str, StageName, str],
-    model: StageModel,
-    recorded: int,
-    calls: Bounds,
-    letters: Bounds,
-) -> PlanRow:
-    longest = model.max_tokens or _LONGEST_ANSWER
-    read = Bounds(letters.low / _MOST_LETTERS, letters.high / _FEWEST_LETTERS)
-    written = calls.times(_SHORTEST_ANSWER, longest)
+def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:
+    """What calls about a transcript of so many letters may cost; None without a known price."""
     price = price_for(model)
-    cost = None
-    if price is not None:
-        cost = read.times(price.read, price.read) + written.times(price.written, price.written)
-    suite, stage, name = key
-    return PlanRow(suite, stage, name, recorded, calls, read + written, cost)
+    if price is None:
+        return None
+    read = calls.times(letters / _MOST_LETTERS, letters / _FEWEST_LETTERS)
+    written = calls.times(_SHORTEST_ANSWER, model.max_tokens or _LONGEST_ANSWER)
+    return read.times(price.read, price.read) + written.times(price.written, price.written)
 
 
 def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) -> list[str]:
@@ -353,39 +297,38 @@ def plan_lines(
             *_table([row for row in plan.rows if row.suite == suite], width),
             "",
         ]
-    return [*lines, *all_wrapped(_estimated(to_make, runs_code=runs_code), width)]
+    if to_make.high and runs_code:
+        footnotes = [_RUNS_CODE, _ESTIMATED]
+    else:
+        footnotes = [_ESTIMATED] if to_make.high else []
+    return [*lines, *all_wrapped(footnotes, width)]
 
 
-def _estimated(to_make: Bounds, *, runs_code: bool) -> Iterator[str]:
-    """What the bounds of the calls to make rest on."""
-    if not to_make.high:
-        return
-    if runs_code:
-        yield (
-            "A plan runs no judge's own code: it counts as at most one call a case here; in a "
-            "session each of its requests counts."
-        )
-    yield (
-        "Answers that have to be asked for again come on top, and so do attempts that fail, which "
-        "count as made. Tokens are estimated from the transcripts' letters, an answer as at most "
-        "max_tokens, or 2,000 tokens where none is set."
-    )
+_RUNS_CODE = (
+    "A plan runs no judge's own code: it counts as at most one call a case here; in a session each "
+    "of its requests counts."
+)
+_ESTIMATED = (
+    "Answers that have to be asked for again come on top, and so do attempts that fail, which "
+    "count as made. Costs are estimated from the transcripts' letters, an answer as at most "
+    "max_tokens, or 2,000 tokens where none is set."
+)
 
 
 def _table(rows: Sequence[PlanRow], width: int) -> list[str]:
     """The stages that have calls, and what those to make may cost, in at most `width` columns."""
     in_use = [row for row in rows if row.recorded or row.calls.high]
-    names_room = max((columns(row.stage) for row in in_use), default=0)
-    asks = any(row.calls.high for row in in_use)
-    lines = [(f"{'stage':<{names_room}}{GAP}model", "recorded", "to make")]
+    if not in_use:
+        return []
+    names_room = max(columns(row.stage) for row in in_use)
+    lines = [(f"{'stage':<{names_room}}{GAP}model", "recorded", "to make", "cost")]
     for row in in_use:
         name = f"{row.stage:<{names_room}}{GAP}{one_line(row.model)}"
-        lines.append((name, f"{row.recorded:,}", _whole(row.calls)))
-    if not asks:
-        return aligned(lines, width) if in_use else []
-    costs = ["unknown" if row.cost is None else _dollars(row.cost) for row in in_use]
-    amounts = [("tokens", "cost"), *zip(map(_tokens, in_use), costs, strict=True)]
-    return aligned([(*line, *more) for line, more in zip(lines, amounts, strict=True)], width)
+        cost = "unknown" if row.cost is None else _dollars(row.cost)
+        lines.append((name, f"{row.recorded:,}", _whole(row.calls), cost))
+    if not any(row.calls.high for row in in_use):
+        return aligned([line[:3] for line in lines], width)
+    return aligned(lines, width)
 
 
 def _sum(bounds: Iterable[Bounds]) -> Bounds:
@@ -402,19 +345,6 @@ def _cost(rows: Sequence[PlanRow]) -> str:
 
 def _whole(bounds: Bounds) -> str:
     return _range(f"{bounds.low:,.0f}", f"{bounds.high:,.0f}")
-
-
-def _tokens(row: PlanRow) -> str:
-    """The tokens of a row, of which no more than two or three digits are known."""
-    return _range(_short(row.tokens.low), _short(row.tokens.high))
-
-
-def _short(number: float) -> str:
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= size:
-            amount = number / size
-            return f"{amount:.1f}{unit}" if amount < _ONE_DECIMAL else f"{amount:,.0f}{unit}"
-    return f"{number:.0f}"
 
 
 def _dollars(bounds: Bounds) -> str:
