@@ -103,7 +103,7 @@ def open_sources(
     files, notices = find_files(paths, suffixes(), _has_transcripts)
     if len(files) == 1 and not notices:
         return open_one(files[0])
-    return Joined(files, open_one, notices)
+    return Joined([open_one(file) for file in files], notices)
 
 
 def _has_transcripts(file: Path) -> bool:

@@ -153,12 +153,14 @@ class EvalLog(Source):
 
     def _stored(self, key: Key) -> dict[str, Any]:
         """The JSON of a sample; raises DamagedError."""
-        row = self._opened().get(key)
-        if row is None:
-            raise DamagedError("the log has no such sample")
-        if self._zip is None:
-            return row
-        sample = self._json(self._zip, f"samples/{row['id']}_epoch_{row['epoch']}.json")
+        # So long nobody closes the archive.
+        with self._lock:
+            row = self._opened().get(key)
+            if row is None:
+                raise DamagedError("the log has no such sample")
+            if self._zip is None:
+                return row
+            sample = self._json(self._zip, f"samples/{row['id']}_epoch_{row['epoch']}.json")
         if not isinstance(sample, dict):
             raise DamagedError(f"the sample must be a JSON object, and is {shown(sample)}")
         return sample
@@ -224,7 +226,7 @@ class EvalLog(Source):
             )
         ids = at(self._header, "/eval/dataset/sample_ids")
         ids = ids if isinstance(ids, list) else []
-        texts = {item for item in ids if isinstance(item, str)}
+        texts = {name for name in ids if isinstance(name, str)}
         for number in ids:
             # An archive holds but one of the samples 1 and "1", under one name.
             if isinstance(number, int) and str(number) in texts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,22 +18,12 @@ from pytest_jrh.sources.trajectories import HARBORS_FILES, is_trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from datetime import datetime
 
     from pytest_jrh.core.model import AgentRun, RunSummary
 
 # Of more files the one that was used longest ago is closed: a process may have but so many open.
 _MOST_OPEN = 100
 _MOST_NAMED = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A run: the number of its file, and its summary there and here."""
-
-    file: int
-    there: RunSummary
-    here: RunSummary
 
 
 class Joined(Source):
@@ -43,34 +33,22 @@ class Joined(Source):
     first, and is followed by `@` and the file's name in the others; all other ids stay as they are.
     """
 
-    def __init__(
-        self,
-        files: Sequence[Path],
-        open_one: Callable[[Path], Source],
-        notices: Sequence[str] = (),
-    ) -> None:
-        self._files = tuple(files)
-        self._open_one = open_one
+    def __init__(self, sources: Sequence[Source], notices: Sequence[str] = ()) -> None:
+        self._sources = tuple(sources)
+        self._files = [source.path for source in sources]
         self._lock = threading.RLock()
-        # What a source keeps beside its open file is small, so each is made once.
-        self._sources: dict[int, Source] = {}
-        # The one that was used last is the last.
+        # Those that may have an open file; the one that was used last is the last.
         self._open: dict[int, None] = {}
         self._notices = dict.fromkeys(notices)
-        self._rows: dict[Key, _Row] | None = None
+        # Of each run the number of its file, its id there, and its summary here.
+        self._rows: dict[Key, tuple[int, str, RunSummary]] | None = None
         self._full_names: dict[str, tuple[str, None]] = {}
         self._unclear: dict[str, tuple[str, ...]] = {}
-
-    @property
-    def form_name(self) -> str:  # type: ignore[override]
-        """How many files of each form there are."""
-        forms = Counter(source.form_name for source in self._all())
-        return listed(f"{name} ({number})" for name, number in forms.items())
+        forms = Counter(source.form_name for source in sources)
+        self.form_name = listed(f"{name} ({number})" for name, number in forms.items())
 
     def _source(self, number: int) -> Source:
         with self._lock:
-            if number not in self._sources:
-                self._sources[number] = self._open_one(self._files[number])
             self._open.pop(number, None)
             self._open[number] = None
             if len(self._open) > _MOST_OPEN:
@@ -80,12 +58,11 @@ class Joined(Source):
             return self._sources[number]
 
     def _all(self) -> Iterator[Source]:
-        for number in range(len(self._files)):
-            yield self._source(number)
+        return map(self._source, range(len(self._sources)))
 
     def summaries(self) -> tuple[RunSummary, ...]:
         """The runs of all files; raises InputError with what is wrong with the first of them."""
-        return tuple(row.here for row in self._index().values())
+        return tuple(summary for _, _, summary in self._index().values())
 
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`."""
@@ -99,6 +76,21 @@ class Joined(Source):
         """See `Source`."""
         for source in self._all():
             yield from source.fields()
+
+    def _named(
+        self, values_of: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
+    ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+        """What each file says of its runs, under their names here."""
+        here = self._names()
+        for number, source in enumerate(self._all()):
+            for (run_id, epoch), value in values_of(source):
+                yield here[number, run_id, epoch], value
+
+    def _names(self) -> dict[tuple[int, str, int], Key]:
+        names = {}
+        for key, (number, run_id, _) in self._index().items():
+            names[number, run_id, key[1]] = key
+        return names
 
     def aliases(self) -> Mapping[str, tuple[str, int | None]]:
         """See `Source`: those of the files, of which a name that two have is none, and the ids that
@@ -129,71 +121,30 @@ class Joined(Source):
                 cause=f"No file has the run {printable(run_id)} (epoch {epoch}).",
                 advice="Collect the suite again.",
             )
-        run, raw = self._source(row.file).read(row.there.run_id, epoch, with_raw=with_raw)
+        number, id_there, _ = row
+        run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
         return replace(run, run_id=run_id), raw
 
     def notices(self) -> tuple[str, ...]:
         """What was found in all files so far."""
         with self._lock:
             notices = dict(self._notices)
-            sources = sorted(self._sources.items())
-        for _, source in sources:
+        for source in self._sources:
             notices.update(dict.fromkeys(source.notices()))
         return tuple(notices)
 
     def close(self) -> None:
         """Close the files that are open."""
-        with self._lock:
-            sources = list(self._sources.values())
-        for source in sources:
+        for source in self._sources:
             source.close()
 
-    def _named(
-        self, values_of: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
-    ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """What each file says of its runs, under their names here."""
-        here = self._names()
-        for number, source in enumerate(self._all()):
-            for (run_id, epoch), value in values_of(source):
-                yield here[number, run_id, epoch], value
-
-    def _names(self) -> dict[tuple[int, str, int], Key]:
-        return {(row.file, row.there.run_id, key[1]): key for key, row in self._index().items()}
-
-    def _index(self) -> dict[Key, _Row]:
+    def _index(self) -> dict[Key, tuple[int, str, RunSummary]]:
         with self._lock:
             if self._rows is None:
                 self._rows = self._indexed()
             return self._rows
 
-    def _indexed(self) -> dict[Key, _Row]:
-        runs = self._all_runs()
-        holders: dict[str, dict[int, set[int]]] = {}
-        for number, run in runs:
-            holders.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
-        shared = {}
-        for run_id, epochs in holders.items():
-            if sum(map(len, epochs.values())) > len(set().union(*epochs.values())):
-                shared[run_id] = epochs
-        new_ids = self._new_ids(shared) if shared else {}
-        rows: dict[Key, _Row] = {}
-        for number, run in runs:
-            here = run
-            if run.run_id in shared:
-                # The samples of one dataset, as a rule: what they share, their cases do.
-                cluster = run.run_id if run.cluster is None else run.cluster
-                here = replace(run, run_id=new_ids[number, run.run_id], cluster=cluster)
-            first = rows.setdefault((here.run_id, run.epoch), _Row(number, run, here))
-            if first.here is not here:
-                message = (
-                    f"two runs would be called {printable(here.run_id)} (epoch {run.epoch}): one "
-                    f"of this file, and one of {self._files[first.file]}"
-                )
-                hint = "rename one of the two files, or one of the runs"
-                raise InputError(Problem(message, file=str(self._files[number]), hint=hint))
-        return rows
-
-    def _all_runs(self) -> list[tuple[int, RunSummary]]:
+    def _indexed(self) -> dict[Key, tuple[int, str, RunSummary]]:
         runs: list[tuple[int, RunSummary]] = []
         problems: list[Problem] = []
         for number, source in enumerate(self._all()):
@@ -205,13 +156,37 @@ class Joined(Source):
                 break
         if problems:
             raise InputError(problems)
-        return runs
+        epochs: dict[str, dict[int, set[int]]] = {}
+        for number, run in runs:
+            epochs.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
+        shared = {}
+        for run_id, by_file in epochs.items():
+            if sum(map(len, by_file.values())) > len(set().union(*by_file.values())):
+                shared[run_id] = by_file
+        ids = self._ids_here(shared) if shared else {}
+        rows: dict[Key, tuple[int, str, RunSummary]] = {}
+        for number, run in runs:
+            here = run
+            if run.run_id in shared:
+                # The samples of one dataset, as a rule: what they share, their cases do.
+                cluster = run.run_id if run.cluster is None else run.cluster
+                here = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
+            key = (here.run_id, run.epoch)
+            if key in rows:
+                message = (
+                    f"two runs would be called {printable(here.run_id)} (epoch {run.epoch}): one "
+                    f"of this file, and one of {self._files[rows[key][0]]}"
+                )
+                hint = "rename one of the two files, or one of the runs"
+                raise InputError(Problem(message, file=str(self._files[number]), hint=hint))
+            rows[key] = (number, run.run_id, here)
+        return rows
 
-    def _new_ids(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
+    def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
         """The id here of each run whose id is `shared`, by its file and its id there.
 
         The files that say when they were begun come first, by that time: one file more changes the
-        order of no others.
+        order of no others. Where not all say so, or two the same, the name of a run is unclear.
         """
         times = {}
         for number, source in enumerate(self._all()):
@@ -221,47 +196,32 @@ class Joined(Source):
         undated = [number for number in range(len(self._files)) if number not in times]
         order = [*sorted(times, key=times.__getitem__), *undated]
         labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
-        new_ids: dict[tuple[int, str], str] = {}
+        full_labels = _full_labels(self._files)
+        ids: dict[tuple[int, str], str] = {}
         for run_id, epochs in shared.items():
             taken: set[int] = set()
-            for number in order:
-                if number in epochs:
-                    is_taken = taken & epochs[number]
-                    new_ids[number, run_id] = f"{run_id}@{labels[number]}" if is_taken else run_id
-                    taken |= epochs[number]
-        self._note_names(shared, times, new_ids)
-        in_order = [number for number in order if any(number in files for files in shared.values())]
-        example = next(new for (_, old), new in new_ids.items() if new != old)
+            holders: dict[str, list[int]] = {run_id: sorted(epochs)}
+            for number in filter(epochs.__contains__, order):
+                is_taken = taken & epochs[number]
+                ids[number, run_id] = f"{run_id}@{labels[number]}" if is_taken else run_id
+                taken |= epochs[number]
+            for number in sorted(epochs):
+                self._full_names[f"{run_id}@{full_labels[number]}"] = (ids[number, run_id], None)
+                holders.setdefault(f"{run_id}@{self._files[number].stem}", []).append(number)
+            for name, numbers in holders.items():
+                begun = sorted(times[number] for number in numbers if number in times)
+                if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
+                    full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
+                    self._unclear[name] = tuple(full_names)
+        numbers_of_shared = {number for number, _ in ids}
+        first = next(number for number in order if number in numbers_of_shared)
+        example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
         self._notices[
             f"{counted(len(shared), 'id')} of runs in more than one file; those of "
-            f"{self._files[in_order[0]].name} stay as they are, and those of newer files have the "
-            f"file's name behind them, such as {printable(example)}"
+            f"{self._files[first].name} stay as they are, and those of newer files have the file's "
+            f"name behind them, such as {printable(example)}"
         ] = None
-        return new_ids
-
-    def _note_names(
-        self,
-        shared: Mapping[str, Iterable[int]],
-        times: Mapping[int, datetime],
-        new_ids: Mapping[tuple[int, str], str],
-    ) -> None:
-        """Note full names of runs, and which names the order of the files alone gives to one of
-        several runs: those of which not all files say when they were begun, and one did so first.
-        """
-        full_labels = _full_labels(self._files)
-        for run_id, files in shared.items():
-            numbers = sorted(files)
-            holders = {run_id: numbers}
-            for number in numbers:
-                full_name = f"{run_id}@{full_labels[number]}"
-                self._full_names[full_name] = (new_ids[number, run_id], None)
-                holders.setdefault(f"{run_id}@{self._files[number].stem}", []).append(number)
-            for name, of_name in holders.items():
-                begun = sorted(times[number] for number in of_name if number in times)
-                is_clear = len(begun) == len(of_name) and begun[0] < begun[-1]
-                if len(of_name) > 1 and not (is_clear and begun[0] < begun[1]):
-                    full_names = [f"{run_id}@{full_labels[number]}" for number in of_name]
-                    self._unclear[name] = tuple(full_names)
+        return ids
 
 
 def _labels(files: Sequence[Path]) -> list[str]:
@@ -327,24 +287,21 @@ def find_files(
 
 
 def _inside(folder: Path, suffixes: Sequence[str]) -> list[Path]:
-    transcripts: list[Path] = []
-    for file in _walk(folder):
-        if file.is_dir() or (file.suffix.lower() in suffixes and file.is_file()):
-            transcripts.append(file)
-            if len(transcripts) > MOST_FILES:
-                raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")
-    return sorted(transcripts)
+    """The files and trials below a folder, in order."""
 
-
-def _walk(folder: Path) -> Iterator[Path]:
     def cannot(error: OSError) -> None:
         raise refused(Path(error.filename), f"cannot be read: {error.strerror or error}")
 
-    for where, folders, files in os.walk(folder, onerror=cannot):
+    transcripts: list[Path] = []
+    for where, folders, names in os.walk(folder, onerror=cannot):
         visible = [Path(where, name) for name in folders if not name.startswith(".")]
-        trials = {inner for inner in visible if not inner.is_symlink() and is_trial(inner)}
+        trials = [inner for inner in visible if not inner.is_symlink() and is_trial(inner)]
         folders[:] = [inner.name for inner in visible if inner not in trials]
-        yield from trials
-        for name in files:
-            if not name.startswith(".") and not (trials and name in HARBORS_FILES):
-                yield Path(where, name)
+        transcripts += trials
+        for file in (Path(where, name) for name in names if not name.startswith(".")):
+            is_harbors = trials and file.name in HARBORS_FILES
+            if file.suffix.lower() in suffixes and file.is_file() and not is_harbors:
+                transcripts.append(file)
+        if len(transcripts) > MOST_FILES:
+            raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")
+    return sorted(transcripts)

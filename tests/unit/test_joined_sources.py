@@ -228,27 +228,18 @@ def test_an_epoch_of_a_shared_id_goes_by_the_same_name(tmp_path: Path) -> None:
     assert keys(opened(one, two)) == [("1", 1, "1"), ("1", 2, "1"), ("1@b", 1, "1")]
 
 
-def test_each_of_many_files_is_made_a_source_once_and_few_stay_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joined, "_MOST_OPEN", 2)
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
-    made: list[Path] = []
     closed: list[Path] = []
     monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
-
-    def open_one(path: Path) -> Source:
-        made.append(path)
-        return open_source(path)
-
-    source = Joined(logs, open_one)
+    source = Joined([open_source(log) for log in logs])
     assert [name for name, _, _ in keys(source)] == ["0", "1", "2"]
     assert closed == [logs[0]]
     assert source.read("2", 1)[0].run_id == "2"
     assert closed == [logs[0]]
     for values in (source.scores(), source.metadata(), source.fields()):
         assert len(list(values)) == len(logs)
-    assert made == logs
     # What was used longest ago goes first.
     monkeypatch.setattr(joined, "_MOST_OPEN", 1)
     del closed[:]
