@@ -24,10 +24,9 @@ from pytest_jrh.core.documents import (
     printable,
     shown,
 )
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.chat import check_message
 from pytest_jrh.sources.heads import BRACKET, LINES, Head
-from pytest_jrh.sources.responses import ITEM_TYPES, is_item, turns_of, with_items_read
+from pytest_jrh.sources.responses import ITEM_TYPES, turns_of, with_items_read
 from pytest_jrh.sources.source import Conversation, Form
 from pytest_jrh.sources.transcripts import Transcripts
 
@@ -59,6 +58,10 @@ _NO_ANSWER = (
 )
 # These have a meaning of their own.
 _NO_FIELDS = ("id", "epoch", "cluster", "metadata")
+_KEPT_BY_PROVIDER = {
+    "previous_response_id": "continues a response whose items are not here",
+    "conversation": "is kept by the provider, and its items are not here",
+}
 _LOG_ITEMS = "log the items themselves, or leave the conversation out"
 _DEEPEST = 4
 _MOST_LOOKED_AT = 2_000
@@ -78,7 +81,7 @@ def conversation(value: Any, places: InputFormat | None = None) -> Conversation:
         messages=messages,
         id=run_id,
         epoch=reader.epoch(),
-        cluster=str(storable(_joined(cluster_parts))[0]) if cluster_parts else None,
+        cluster=_joined(cluster_parts) if cluster_parts else None,
         system=reader.system(),
         tools=value.get("tools") if isinstance(value, dict) else None,
         input=reader.text(places.input, "input"),
@@ -124,9 +127,7 @@ class _Reader:
         messages = at(value, pointer)
         if not isinstance(messages, list):
             raise self._no_messages(messages, pointer)
-        if any(map(is_item, messages)):
-            check_depth(messages)
-            messages = with_items_read(messages, tuple(names_in(pointer)))
+        messages = with_items_read(messages, tuple(names_in(pointer)))
         answer = self._answer()
         if answer and [*map(_said, messages[-len(answer) :])] != [*map(_said, answer)]:
             messages = [*messages, *answer]
@@ -170,13 +171,14 @@ class _Reader:
             problem = "has no messages"
         for fields, other_format in _OTHER_FORMATS.items():
             if isinstance(value, dict) and value.keys() >= {*fields}:
-                hint = "write conversations, one a line: {id, messages}"
-                return DamagedError(f"{problem} at {place}; it is {other_format}", hint)
-        hint = ""
+                how = "write conversations, one a line: {id, messages}"
+                return DamagedError(f"{problem} at {place}; it is {other_format}", how)
+        hint = None
         for elsewhere in places_of_messages(value):
-            if elsewhere != pointer and not hint:
+            if elsewhere != pointer:
                 hint = f"{KEY}: {{messages: {elsewhere}}} would find some"
-        return DamagedError(f"{problem} at {place}; {_keys(value)}", hint or None)
+                break
+        return DamagedError(f"{problem} at {place}; {_keys(value)}", hint)
 
     def _part(self, pointer: str | None, key: str, *, needed: bool = False) -> Any:
         """What stands at a pointer, or without one under the key's own name; None for nothing,
@@ -243,6 +245,7 @@ class _Reader:
             return None
         if isinstance(text, list) and all(isinstance(line, str) for line in text):
             return "\n".join(text)
+        check_depth(text)
         return json.dumps(text, ensure_ascii=False)
 
     def system(self) -> Any:
@@ -250,9 +253,8 @@ class _Reader:
         system = self._part(self._places.system, "system")
         if system is None and self._is_logged:
             system = self._value["request"].get("system")
-        if self._places.system is not None or isinstance(system, str | list):
-            return system
-        return None
+        is_prompt = self._places.system is not None or isinstance(system, str | list)
+        return system if is_prompt else None
 
 
 def _as_turns(answer: Any) -> list[Any] | None:
@@ -263,18 +265,15 @@ def _as_turns(answer: Any) -> list[Any] | None:
         return []
     if isinstance(answer, str):
         return [{"role": "assistant", "content": answer}]
-    if isinstance(answer, list):
-        if any(map(is_item, answer)):
-            return with_items_read(answer)
-        return answer if all(map(_is_message, answer)) else None
-    choice = at(answer, "/choices/0/message")
-    if isinstance(choice, dict):
-        return [choice]
-    if _is_message(answer):
-        return [answer]
-    if isinstance(answer, dict) and answer.keys() <= {"content", "tool_calls"}:
-        return [{"role": "assistant", **answer}]
-    return None
+    turns = answer if isinstance(answer, list) else [answer]
+    if isinstance(answer, dict):
+        if isinstance(choice := at(answer, "/choices/0/message"), dict):
+            turns = [choice]
+        elif answer.keys() <= {"content", "tool_calls"}:
+            turns = [{"role": "assistant", **answer}]
+    turns = with_items_read(turns)
+    is_answer = all(isinstance(turn, dict) and isinstance(turn.get("role"), str) for turn in turns)
+    return turns if is_answer else None
 
 
 def _said(turn: Any) -> Any:
@@ -285,10 +284,6 @@ def _said(turn: Any) -> Any:
     if isinstance(content, list) and len(content) == 1 and isinstance(content[0], dict):
         content = content[0].get("text", content)
     return turn.get("role"), content, turn.get("tool_calls")
-
-
-def _is_message(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("role"), str)
 
 
 def _keys(value: Any) -> str:
@@ -317,43 +312,41 @@ def items_of(value: Any) -> list[tuple[KeyPath, Any]] | None:
     """The items of a response, or of a row with `input` and `output`, also as a proxy logs them in
     `request` and `response`, each with its path; None where there are none.
 
-    Raises DamagedError for the end of a conversation alone.
+    Raises DamagedError where a response continues what the provider keeps, or what was asked is not
+    there: what a judge would read of it is the end of a conversation.
     """
     if not isinstance(value, dict) or "messages" in value:
         return None
     asked, asked_at = _part_of_log(value, "request")
     answered, answered_at = _part_of_log(value, "response")
     before, after = asked.get("input"), answered.get("output")
-    is_response = answered.get("object") == "response" or _are_items(after)
-    if not is_response and not _are_items(before):
+    roles = [_roles_of(before), _roles_of(after)]
+    if answered.get("object") != "response" and not any(roles):
         return None
-    _check_whole(asked, asked_at)
-    _check_whole(answered, answered_at)
-    if before is None and not _has_user(after):
+    for part, path in ((asked, asked_at), (answered, answered_at)):
+        for key, problem in _KEPT_BY_PROVIDER.items():
+            kept = part.get(key)
+            if isinstance(kept, str) or (isinstance(kept, dict) and kept.keys() == {"id"}):
+                raise DamagedError(problem, _LOG_ITEMS, (*path, key))
+    if before is None and "user" not in roles[1]:
         problem = "is not here, so that a judge would read an answer without what was asked"
         raise DamagedError(problem, "log `input` beside the response", (*asked_at, "input"))
-    instructions, path = asked.get("instructions"), (*asked_at, "instructions")
-    if not instructions:
-        instructions, path = answered.get("instructions"), (*answered_at, "instructions")
-    items = _placed(instructions, path, "system")
-    items += _placed(before, (*asked_at, "input"), "user")
-    return items + _placed(after, (*answered_at, "output"), "assistant")
-
-
-def _check_whole(part: dict[str, Any], path: KeyPath) -> None:
-    """Refuse a response that continues one, or a conversation, that the provider keeps: what a
-    judge would read of it is the end of a conversation.
-    """
-    conversation = part.get("conversation")
-    problem = ""
-    if part.get("previous_response_id") is not None:
-        key, problem = "previous_response_id", "continues a response whose items are not here"
-    elif isinstance(conversation, str) or (
-        isinstance(conversation, dict) and conversation.keys() == {"id"}
-    ):
-        key, problem = "conversation", "is kept by the provider, and its items are not here"
-    if problem:
-        raise DamagedError(problem, _LOG_ITEMS, (*path, key))
+    instructed = asked if asked.get("instructions") else answered
+    instructed_at = asked_at if instructed is asked else answered_at
+    parts: tuple[tuple[Any, KeyPath, str], ...] = (
+        (instructed.get("instructions"), (*instructed_at, "instructions"), "system"),
+        (before, (*asked_at, "input"), "user"),
+        (after, (*answered_at, "output"), "assistant"),
+    )
+    items: list[tuple[KeyPath, Any]] = []
+    for part, path, role in parts:
+        if isinstance(part, list):
+            items += [((*path, index), item) for index, item in enumerate(part)]
+        elif isinstance(part, str):
+            items.append((path, {"role": role, "content": part}))
+        elif part is not None:
+            items.append((path, part))
+    return items
 
 
 def _part_of_log(value: dict[str, Any], key: str) -> tuple[dict[str, Any], KeyPath]:
@@ -365,33 +358,19 @@ def _part_of_log(value: dict[str, Any], key: str) -> tuple[dict[str, Any], KeyPa
     return value, path
 
 
-def _are_items(value: Any) -> bool:
-    return isinstance(value, list) and any(
-        isinstance(item, dict) and isinstance(item.get("type", item.get("role")), str)
-        for item in value
-    )
-
-
-def _has_user(items: Any) -> bool:
-    """Whether items are a whole conversation, and not the answer alone."""
-    return isinstance(items, list) and any(
-        isinstance(item, dict) and item.get("role") == "user" for item in items
-    )
-
-
-def _placed(value: Any, path: KeyPath, role: str) -> list[tuple[KeyPath, Any]]:
-    if value is None:
-        return []
-    if isinstance(value, list):
-        return [((*path, index), item) for index, item in enumerate(value)]
-    return [(path, {"role": role, "content": value} if isinstance(value, str) else value)]
+def _roles_of(items: Any) -> list[str]:
+    """The roles, or the types, of the items in a list; none of what is no list of items."""
+    roles = []
+    for item in items if isinstance(items, list) else ():
+        role = item.get("role", item.get("type")) if isinstance(item, dict) else None
+        roles += [role] if isinstance(role, str) else []
+    return roles
 
 
 class Conversations(Transcripts):
     """A file of conversations, for which the config's `format` has a meaning."""
 
     def conversation(self, value: Any) -> Conversation:
-        """See `Transcripts`."""
         return conversation(value, self._places)
 
     @property

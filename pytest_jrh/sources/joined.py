@@ -65,15 +65,12 @@ class Joined(Source):
         return tuple(summary for _, _, summary in self._index().values())
 
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """See `Source`."""
         return self._named(lambda source: source.metadata())
 
     def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """See `Source`."""
         return self._named(lambda source: source.scores())
 
     def fields(self) -> Iterator[Mapping[str, Any]]:
-        """See `Source`."""
         for source in self._all():
             yield from source.fields()
 

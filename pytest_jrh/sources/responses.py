@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import DamagedError, inside, listed, received
+from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.sources.content import NO_RESULT, as_text
 
@@ -77,6 +77,7 @@ def with_items_read(values: Sequence[Any], path: KeyPath = ()) -> list[Any]:
     """Messages; where some are items, those that all of them make."""
     if not any(map(is_item, values)):
         return list(values)
+    check_depth(list(values))
     return turns_of(((*path, index), value) for index, value in enumerate(values))
 
 

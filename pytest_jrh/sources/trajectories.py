@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import DamagedError, check_depth, listed, parsed, printable
-from pytest_jrh.core.transcript import storable
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.heads import Head
 from pytest_jrh.sources.source import Conversation, Form, bytes_of, refused
@@ -187,7 +186,7 @@ class Trial(Transcripts):
         cluster = None
         if "task_name" in metadata:
             names = [str(metadata[key]) for key in ("source", "task_name") if key in metadata]
-            cluster = storable("/".join(names))[0]
+            cluster = "/".join(names)
         if exception.get("exception_type"):
             metadata["exception_type"] = exception["exception_type"]
         run = Conversation(())

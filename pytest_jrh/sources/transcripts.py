@@ -59,11 +59,8 @@ class _Row(NamedTuple):
 
     item: Item
     sample_id: int | str
-    epoch: int
-    cluster: str | None
     named: bool
-    has_messages: bool
-    no_messages: str
+    summary: RunSummary
 
 
 class Transcripts(Source):
@@ -94,11 +91,7 @@ class Transcripts(Source):
         Raises InputError with the lines of the first mistakes: no JSON, no messages, an unusable
         id, or one that another conversation has.
         """
-        summaries = []
-        for (run_id, epoch), row in self._index().items():
-            skip = None if row.has_messages else Skip("no_messages", row.no_messages)
-            summaries.append(RunSummary(run_id, epoch, skip, row.cluster))
-        return tuple(summaries)
+        return tuple(row.summary for row in self._index().values())
 
     def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
@@ -106,7 +99,6 @@ class Transcripts(Source):
             yield key, conversation.metadata
 
     def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """See `Source`."""
         for key, _, conversation in self._conversations():
             yield key, conversation.scores
 
@@ -199,11 +191,10 @@ class Transcripts(Source):
             try:
                 conversation = self.conversation(self._value(data))
                 row = self._row(item, conversation)
-                run_id = str(storable(str(row.sample_id))[0])
-                first = rows.setdefault((run_id, row.epoch), row)
+                first = rows.setdefault((row.summary.run_id, row.summary.epoch), row)
                 if first is not row:
-                    raise self._twice(first, run_id, row)
-                if not self._notices and len(rows) == 1:
+                    raise self._twice(first, row)
+                if len(rows) == 1:
                     self._created = written_time(conversation.created)
                 self._notices.update(dict.fromkeys(conversation.notices))
             except DamagedError as error:
@@ -217,30 +208,26 @@ class Transcripts(Source):
         return rows
 
     def _row(self, item: Item, conversation: Conversation) -> _Row:
-        sample_id = conversation.id
+        sample_id, named = conversation.id, True
         if sample_id is None and self._is_whole:
             sample_id = self._file_name
-        return _Row(
-            item,
-            _digest(conversation.messages) if sample_id is None else sample_id,
-            conversation.epoch,
-            conversation.cluster,
-            named=sample_id is not None,
-            has_messages=bool(conversation.messages),
-            no_messages=conversation.no_messages,
-        )
+        elif sample_id is None:
+            sample_id, named = _digest(conversation.messages), False
+        skip = None
+        if not conversation.messages:
+            skip = Skip("no_messages", conversation.no_messages)
+        run_id, cluster = storable(str(sample_id))[0], storable(conversation.cluster)[0]
+        return _Row(item, sample_id, named, RunSummary(run_id, conversation.epoch, skip, cluster))
 
-    def _twice(self, first: _Row, run_id: str, row: _Row) -> DamagedError:
-        place = self._place(first.item)
+    def _twice(self, first: _Row, row: _Row) -> DamagedError:
+        place, run = self._place(first.item), row.summary
         if not row.named and not first.named:
-            return DamagedError(
-                f"is the same conversation as {place}, and neither has an id",
-                "give each an `id`, or name what makes one with input_format: {id: /pointer}",
-            )
-        return DamagedError(
-            f"has the id {printable(run_id)!r} (epoch {row.epoch}), as {place} has",
-            "give each its own id or epoch; input_format: {id: [/task, /trial]} puts one together",
-        )
+            message = f"is the same conversation as {place}, and neither has an id"
+            how = "give each an `id`, or name what makes one with input_format: {id: /pointer}"
+            return DamagedError(message, how)
+        message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {place} has"
+        how = "give each its own id or epoch; input_format: {id: [/task, /trial]} puts one together"
+        return DamagedError(message, how)
 
     @property
     def _file_name(self) -> str:
