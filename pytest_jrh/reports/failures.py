@@ -42,7 +42,7 @@ from pytest_jrh.reports.topics import turns_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Edit, Judgment, Message, ShownTurns, Verdict
+    from pytest_jrh.core.model import Case, Edit, Judgment, ShownTurns, Verdict
 
 
 WIDTH = 80
@@ -88,61 +88,53 @@ def disagreement_text(
     assert case.expected is not None
     expected = meant(case.expected, case.levels)
     judge = f"The judge {one_line(case.spec.judge)}" if case.spec.judge else "The judge"
-    first = f"{judge} gave {_given(case, judgment)}; the right answer is {expected}."
+    verdicts = judgment.verdicts
+    given = judgment.scores_text
+    if len(verdicts) == 1 and judgment.score is not None:
+        given = meant(judgment.score, case.levels)
+    first = f"{judge} gave {given}; the right answer is {expected}."
     if turns_shown is not None and turns_shown.missing:
         first += f" {judge} was not shown {turns_text(turns_shown)}."
     lines = wrapped(first, WIDTH)
-    lines += ["", f"rubric: {_place(case, folder)}", *_prose(case.rubric.instructions)]
+    rubric = case.rubric
+    place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
+    lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
     basis = case_basis(case, altered=case.altered)
-    if case.outcome.verification is not None and case.label is None:
+    verification = case.outcome.verification
+    if verification is not None and case.label is None:
         basis += ":"
     lines += ["", f"expected: {expected}, {basis}"]
     if case.reworded:
         lines += wrapped(_REWORDED, WIDTH, _INDENT)
-    verification = case.outcome.verification
     if verification is not None and verification.rationale:
         lines += _prose(verification.rationale)
     lines += _prose("\n".join(label_votes(case))) if case.label is not None else []
-    lines += _reasons(case, judgment)
+    # First one of the majority, and of the minority.
+    repeats = equal_verdicts(verdicts)
+    distinct = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
+    for verdict in distinct[:_MOST_VERDICTS]:
+        of = f", in {len(repeats[verdict])} of {len(verdicts)}" if len(verdicts) > 1 else ""
+        lines += ["", f"{_GIVEN}: {meant(verdict.score, case.levels)}{of}, because"]
+        lines += _prose(verdict.reasoning or _NO_REASON)
+        stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
+        if stated not in (None, verdict.score):
+            contradiction = f"{REASONING_DISAGREES}: the reasoning ends in {stated}"
+            lines.append(f"{_INDENT}({contradiction}; the score counts)")
+    if len(distinct) > _MOST_VERDICTS:
+        more = counted(len(distinct) - _MOST_VERDICTS, "more verdict")
+        lines += ["", f"{more} in {LEDGER_FILE}"]
     lines.append("")
     if unchanged:
-        lines += _probed(case, unchanged)
+        spec = case.spec
+        text = f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to"
+        lines += wrapped(f"{text} the unchanged case, {spec.base}.", WIDTH)
     else:
-        lines += _edits(case) or _turns(case)
+        lines += _edits(case) if case.outcome.edits else _turns(case)
     lines.append("")
     if cassette is not None:
         lines.append(f"{'cassette:':<14}{_shown(cassette, folder)}")
     lines.append(f"{'run it again:':<14}{visible(command)}")
     return escape_commands("\n".join(lines))
-
-
-def _given(case: Case, judgment: Judgment) -> str:
-    """The score with its meaning, and of repeats how often each was given."""
-    if len(judgment.verdicts) == 1 and judgment.score is not None:
-        return meant(judgment.score, case.levels)
-    return judgment.scores_text
-
-
-def _reasons(case: Case, judgment: Judgment) -> list[str]:
-    """The verdicts with their reasoning; of repeats, how many gave each."""
-    repeats = equal_verdicts(judgment.verdicts)
-    verdicts = list(filter(None, dict.fromkeys((judgment.shown, judgment.minority, *repeats))))
-    lines: list[str] = []
-    for verdict in verdicts[:_MOST_VERDICTS]:
-        of = f", in {len(repeats[verdict])} of {len(judgment.verdicts)}"
-        heading = f"{_GIVEN}: {meant(verdict.score, case.levels)}"
-        heading += of if len(judgment.verdicts) > 1 else ""
-        lines += ["", f"{heading}, because", *_prose(verdict.reasoning or _NO_REASON)]
-        stated = stated_score(verdict.reasoning, binary=case.mode == "binary")
-        if stated not in (None, verdict.score):
-            lines.append(
-                f"{_INDENT}({REASONING_DISAGREES}: the reasoning ends in {stated}; the score "
-                "counts)"
-            )
-    if len(verdicts) > _MOST_VERDICTS:
-        more = counted(len(verdicts) - _MOST_VERDICTS, "more verdict")
-        lines += ["", f"{more} in {LEDGER_FILE}"]
-    return lines
 
 
 def unscored_text(
@@ -221,36 +213,13 @@ def text_diff(old_text: str, new_text: str, width: int) -> list[str]:
     """Compare two texts sentence by sentence, as `edit_diff` shows an edit."""
     before, after = _units(old_text), _units(new_text)
     # What both begin with costs time to compare and shows nothing; one sentence of it is context.
-    start = max(_shared(before, after) - 1, 0)
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    start = max(start - 1, 0)
     old = before[start : start + _MOST_DIFF_UNITS]
     new = after[start : start + _MOST_DIFF_UNITS]
     lines = [_GAP] if start else []
-    lines += _diff_lines(old, new, width)
-    return _bounded(lines, max(len(before), len(after)) - start)
-
-
-def _bounded(lines: list[str], units: int) -> list[str]:
-    """The first lines of a diff, and how many more there are; of so many sentences."""
-    uncompared = units > _MOST_DIFF_UNITS
-    cut = len(lines) - _MOST_DIFF_LINES
-    if cut <= 0 and not uncompared:
-        return lines
-    missing = "more lines" if uncompared else counted(cut, "more line")
-    return [*lines[:_MOST_DIFF_LINES], f"... ({missing})"]
-
-
-def _shared(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many sentences both begin with."""
-    number = 0
-    for old, new in zip(before, after, strict=False):
-        if old != new:
-            break
-        number += 1
-    return number
-
-
-def _diff_lines(old: Sequence[str], new: Sequence[str], width: int) -> list[str]:
-    lines: list[str] = []
     end = 0
     for number, group in enumerate(difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1)):
         if number:
@@ -264,7 +233,17 @@ def _diff_lines(old: Sequence[str], new: Sequence[str], width: int) -> list[str]
             end = i2
     if end < len(old):
         lines.append(_GAP)
-    return lines
+    return _bounded(lines, max(len(before), len(after)) - start)
+
+
+def _bounded(lines: list[str], units: int) -> list[str]:
+    """The first lines of a diff, and how many more there are; of so many sentences."""
+    uncompared = units > _MOST_DIFF_UNITS
+    cut = len(lines) - _MOST_DIFF_LINES
+    if cut <= 0 and not uncompared:
+        return lines
+    missing = "more lines" if uncompared else counted(cut, "more line")
+    return [*lines[:_MOST_DIFF_LINES], f"... ({missing})"]
 
 
 def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
@@ -273,36 +252,21 @@ def _marked(mark: str, units: Iterable[str], width: int) -> Iterator[str]:
             yield f"{mark} {line}".rstrip()
 
 
-def _probed(case: Case, unchanged: str) -> list[str]:
-    """What a probe has changed, and what the judge says without that."""
-    spec = case.spec
-    text = (
-        f"changed by {spec.test}: {spec.variant}; the judge gave {unchanged} to the unchanged case"
-    )
-    return wrapped(f"{text}, {spec.base}.", WIDTH)
-
-
 def _edits(case: Case) -> list[str]:
+    """The turn of each edit, what was done to a call there, what it follows from, and the words."""
     edits = case.outcome.edits
-    if not edits:
-        return []
     lines = [f"{counted(len(edits), 'edit')}{_MADE}:"]
     for edit in edits[:_MOST_EDITS]:
-        lines += wrapped(one_line(_edit_heading(case, edit)), WIDTH, _INDENT)
+        facts = [f"turn {edit.message_index} ({edited_role(case, edit)})"]
+        if note := act_note(edit):
+            facts.append(note)
+        if edit.follows:
+            facts.append(f"since {shortened(edit.follows, _LONGEST_FIRST)}")
+        lines += wrapped(one_line(", ".join(facts)), WIDTH, _INDENT)
         lines += [f"{_INDENT}{line}".rstrip() for line in edit_diff(edit)]
     if len(edits) > _MOST_EDITS:
         lines.append(f"{_INDENT}... ({counted(len(edits) - _MOST_EDITS, 'more edit')})")
     return lines
-
-
-def _edit_heading(case: Case, edit: Edit) -> str:
-    """The turn of an edit, what was done to a call there, and what the edit follows from."""
-    facts = [f"turn {edit.message_index} ({edited_role(case, edit)})"]
-    if note := act_note(edit):
-        facts.append(note)
-    if edit.follows:
-        facts.append(f"since {shortened(edit.follows, _LONGEST_FIRST)}")
-    return ", ".join(facts)
 
 
 def _turns(case: Case) -> list[str]:
@@ -311,30 +275,25 @@ def _turns(case: Case) -> list[str]:
     turn_lines: list[str] = []
     first = len(messages)
     while first > 0:
-        lines_before = _turn_lines(messages, first - 1)
-        if turn_lines and len(turn_lines) + len(lines_before) > _MOST_TURN_LINES:
+        text = render_transcript(messages[:first], start=first - 1)
+        lines: list[str] = []
+        for line in text[:_LONGEST_TURN].split("\n"):
+            # What a turn says is indented, which tells it from the header of a turn.
+            if line.startswith(" "):
+                lines += wrapped(line.strip(), WIDTH, f"{_INDENT}  ")
+            else:
+                lines.append(f"{_INDENT}{shortened(one_line(line), WIDTH - len(_INDENT))}")
+        if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
+            lines = lines[: _MOST_LINES_OF_TURN - 1]
+            lines.append(f"{_INDENT}  ... (of {len(text):,} characters)")
+        if turn_lines and len(turn_lines) + len(lines) > _MOST_TURN_LINES:
             break
-        turn_lines = [*lines_before, *turn_lines]
+        turn_lines = lines + turn_lines
         first -= 1
     numbers = ", ".join(f"[{index}]" for index in range(first, len(messages)))
-    lines = [f"{_NO_EDITS}: the judge saw the transcript as it was recorded"]
-    lines += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
-    return lines + turn_lines
-
-
-def _turn_lines(messages: Sequence[Message], index: int) -> list[str]:
-    text = render_transcript(messages[: index + 1], start=index)
-    lines: list[str] = []
-    for line in text[:_LONGEST_TURN].split("\n"):
-        # What a turn says is indented, which tells it from the header of a turn.
-        if line.startswith(" "):
-            lines += wrapped(line.strip(), WIDTH, f"{_INDENT}  ")
-        else:
-            lines.append(f"{_INDENT}{shortened(one_line(line), WIDTH - len(_INDENT))}")
-    if len(lines) > _MOST_LINES_OF_TURN or len(text) > _LONGEST_TURN:
-        lines = lines[: _MOST_LINES_OF_TURN - 1]
-        lines.append(f"{_INDENT}  ... (of {len(text):,} characters)")
-    return lines
+    head = [f"{_NO_EDITS}: the judge saw the transcript as it was recorded"]
+    head += wrapped(f"turns {numbers} of {len(messages):,}, the last:", WIDTH)
+    return head + turn_lines
 
 
 def _units(text: str) -> list[str]:
@@ -345,12 +304,6 @@ def _units(text: str) -> list[str]:
             cut = f"{sentence[:_LONGEST_UNIT]}… ({more:,} more characters)"
             units.append(cut if more > 0 else sentence)
     return units
-
-
-def _place(case: Case, folder: Path) -> str:
-    rubric = case.rubric
-    name = one_line(rubric.id)
-    return f"{name} ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else name
 
 
 def _shown(path: Path, folder: Path) -> str:
@@ -448,14 +401,19 @@ def brief_texts(failed: Sequence[FailedCase]) -> list[BriefText]:
             text = text.replace(f"\n{_AGAIN}: pytest ", f"\n{_AGAIN}: pytest -v ")
         texts.append(BriefText((wrong[0],), text, log_line(first.title)))
     for finding, numbers in findings.items():
+        first = failed[numbers[0]]
+        more = f" and {len(numbers) - 1:,} more" if len(numbers) > 1 else ""
+        text = f"{log_line(first.title or first.name)}{more}\n{_explained(first)}"
         heading = f"{finding}: {counted(len(numbers), 'case')}"
-        text = _turned([failed[number] for number in numbers])
         texts.append(BriefText(tuple(numbers), text, heading))
     for key, numbers in errors.items():
         text = _without(without_earlier(failed[numbers[0]].detail), (_RECORD,))
         if len(numbers) > 1:
-            names = [failed[number].name for number in numbers]
-            text = "\n".join([key.partition("\0")[0], "", *_named(names)])
+            lines = [key.partition("\0")[0], "", f"{counted(len(numbers), 'case')}:"]
+            lines += [f"  {log_line(failed[number].name)}" for number in numbers[:_MOST_NAMED]]
+            if len(numbers) > _MOST_NAMED:
+                lines.append(f"  and {len(numbers) - _MOST_NAMED:,} more")
+            text = "\n".join(lines)
         texts.append(BriefText(tuple(numbers), text))
     return texts
 
@@ -497,20 +455,6 @@ def _reason(given: _Part, most: int) -> list[str]:
         return lines
     rest = " ".join(line.strip() for line in lines[most - 1 :])
     return [*lines[: most - 1], shortened(f"{_INDENT}{rest}", WIDTH)]
-
-
-def _turned(cases: Sequence[FailedCase]) -> str:
-    """The first of the cases that a probe has turned, and how many more there are."""
-    more = f" and {len(cases) - 1:,} more" if len(cases) > 1 else ""
-    return f"{log_line(cases[0].title or cases[0].name)}{more}\n{_explained(cases[0])}"
-
-
-def _named(names: Sequence[str]) -> Iterator[str]:
-    yield f"{counted(len(names), 'case')}:"
-    for name in names[:_MOST_NAMED]:
-        yield f"  {log_line(name)}"
-    if len(names) > _MOST_NAMED:
-        yield f"  and {len(names) - _MOST_NAMED:,} more"
 
 
 def _without(detail: str, titles: Collection[str]) -> str:

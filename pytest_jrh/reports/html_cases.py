@@ -45,12 +45,10 @@ from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.store.records import levels_data, perturbation_data
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.case_facts import WhoSaid
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.store.spools import ReadCase
 
 
 RunKey: TypeAlias = "tuple[str, str, int]"
@@ -65,44 +63,40 @@ def run_key(result: CaseResult) -> RunKey:
     return result.spec.suite, result.spec.run_id, result.spec.epoch
 
 
-def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
-    """The results of each source run, by what is kept first: regressions, then disagreements."""
-    groups: dict[RunKey, list[CaseResult]] = {}
-    for result in session.results:
-        groups.setdefault(run_key(result), []).append(result)
-    regressions = _regressions(session)
-
-    def urgency(group: Collection[CaseResult]) -> int:
-        if any(result.case_id in regressions for result in group):
-            return 0
-        return 1 if any(result.outcome == "disagree" for result in group) else 2
-
-    return dict(sorted(groups.items(), key=lambda item: urgency(item[1])))
-
-
-def _regressions(session: Session) -> set[str]:
+def _urgency(session: Session) -> Callable[[CaseResult], int]:
+    """How soon a case is to be looked at: regressions first, then other wrong verdicts, then what
+    has none.
+    """
     regressions: set[str] = set()
     for decision in session.decisions.values():
         regressions.update(decision.regressions)
-    return regressions
 
-
-def most_urgent(session: Session, most: int) -> Session:
-    """The session with its regressions, other wrong verdicts, cases without one, up to `most`."""
-    if len(session.results) <= most:
-        return session
-    regressions = _regressions(session)
-
-    def urgency(index: int) -> int:
-        result = session.results[index]
+    def urgency(result: CaseResult) -> int:
         if result.case_id in regressions:
             return 0
         if result.outcome == "disagree":
             return 1
         return 2 if result.outcome in UNSCORED else 3
 
-    first = sorted(range(len(session.results)), key=urgency)[:most]
-    return replace(session, results=[session.results[index] for index in sorted(first)])
+    return urgency
+
+
+def by_run(session: Session) -> dict[RunKey, list[CaseResult]]:
+    """The results of each source run, by what is kept first: regressions, then disagreements."""
+    groups: dict[RunKey, list[CaseResult]] = {}
+    for result in session.results:
+        groups.setdefault(run_key(result), []).append(result)
+    urgency = _urgency(session)
+    ranked = sorted(groups.items(), key=lambda item: min(2, *map(urgency, item[1])))
+    return dict(ranked)
+
+
+def most_urgent(session: Session, most: int) -> Session:
+    """The session with its regressions, other wrong verdicts, cases without one, up to `most`."""
+    if len(session.results) <= most:
+        return session
+    kept = {result.case_id for result in sorted(session.results, key=_urgency(session))[:most]}
+    return replace(session, results=[one for one in session.results if one.case_id in kept])
 
 
 def packed(body: Mapping[str, Any]) -> str:
@@ -114,7 +108,6 @@ def packed(body: Mapping[str, Any]) -> str:
 def run_body(
     results: Sequence[CaseResult],
     session: Session,
-    read: ReadCase,
     *,
     who_said: WhoSaid,
     whole: bool = True,
@@ -126,40 +119,45 @@ def run_body(
     characters that do not show.
     """
     redactor = session.redactor
-    turns = _Turns(redactor)
+    turns = _Turns()
     cases: dict[str, Any] = {}
     data: dict[str, Any] = {}
     made_cases: dict[str, Case] = {}
     for result in results:
         made = case_key(made_case_id(result))
         if made not in cases:
-            case = read(made_case_id(result))
-            if case is not None:
-                made_cases[made] = redactor.value(case)
+            stored = session.records.read(made_case_id(result))
+            if stored is not None:
+                made_cases[made] = redactor.value(stored)
                 cases[made] = _case(
                     made_cases[made], turns if whole else None, altered=result.extra.altered
                 )
-        reported = ReportedCase(result, made_cases.get(made), who_said=who_said)
+        case = made_cases.get(made)
+        rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+        place = ""
+        if rubric is not None and rubric.file:
+            path = Path(rubric.file)
+            file = path if session.folder is None else relative_path(path, session.folder)
+            place = f"{file}:{rubric.line}"
+        # As the judge had it; where it was reworded, beside that of the label.
+        instructions = "" if rubric is None else rubric.instructions
+        if case is not None:
+            made_for = case.rubric.instructions
+            if result.extra.reworded and rubric is not None:
+                instructions += f"\n\nThe text that the case was made and labelled for:\n{made_for}"
+            else:
+                instructions = made_for
         data[case_key(result.case_id)] = {
             "title": session.title(result, _TITLE_WIDTH),
             "made": made if made in cases else None,
-            "rubric": _instructions(result, reported.case, session),
-            "place": _rubric_place(session, result),
-            "lines": list(case_lines(reported)),
+            "rubric": instructions,
+            "place": place,
+            "lines": list(case_lines(ReportedCase(result, case, who_said=who_said))),
             **_result(result, session),
         }
     body = {"pool": turns.pool, "cases": cases, "results": redactor.value(data)}
     shown: dict[str, Any] = printable(body if whole else _with_texts(body, _cut))
     return shown
-
-
-def _rubric_place(session: Session, result: CaseResult) -> str:
-    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-    if rubric is None or not rubric.file:
-        return ""
-    path = Path(rubric.file)
-    shown = path if session.folder is None else relative_path(path, session.folder)
-    return f"{shown}:{rubric.line}"
 
 
 def printable(value: Any) -> Any:
@@ -180,10 +178,9 @@ def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
 class _Turns:
     """Turns as the judge reads them, each once: most of a perturbed run are the original ones."""
 
-    def __init__(self, redactor: Redactor) -> None:
+    def __init__(self) -> None:
         self.pool: list[dict[str, Any]] = []
         self._places: dict[str, int] = {}
-        self._redactor = redactor
 
     def places(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         return [self._place(message) for message in messages]
@@ -193,20 +190,17 @@ class _Turns:
         if rendered not in self._places:
             self._places[rendered] = len(self.pool)
             role = " ".join(str(message.get("role", "unknown")).splitlines())
-            self.pool.append({"role": role, "parts": _parts(rendered, role)})
+            # What begins at column 0 is a header.
+            parts: list[tuple[str, list[str]]] = []
+            for line in rendered.split("\n"):
+                header = _HEADER.match(line)
+                if header:
+                    parts.append((line[header.end() + len(role) :], []))
+                else:
+                    parts[-1][1].append(line[2:])
+            texts = [(title, "\n".join(lines)) for title, lines in parts]
+            self.pool.append({"role": role, "parts": texts})
         return self._places[rendered]
-
-
-def _parts(rendered: str, role: str) -> list[tuple[str, str]]:
-    """Take a rendered turn apart again: what begins at column 0 is a header."""
-    parts: list[tuple[str, list[str]]] = []
-    for line in rendered.split("\n"):
-        header = _HEADER.match(line)
-        if header:
-            parts.append((line[header.end() + len(role) :], []))
-        else:
-            parts[-1][1].append(line[2:])
-    return [(title, "\n".join(lines)) for title, lines in parts]
 
 
 def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
@@ -223,7 +217,19 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
         if edit.note:
             shown_edit["note"] = edit.note
         edits.append(shown_edit)
-    acts = _acts(case, turns) if any(edit.is_splice for edit in case.outcome.edits) else {}
+    acts: dict[str, Any] = {}
+    if any(edit.is_splice for edit in case.outcome.edits):
+        # Which turns of the made transcript were changed or put in, and what was left out: pairs of
+        # the turn that it stood before, and its place in the pool.
+        acts = {"changed": [], "omitted": []}
+        original, position = case.run.messages, 0
+        for old, new in turn_pairs(original, case.messages, case.outcome.edits):
+            if new is not None:
+                position = new + 1
+                if old is None or original[old] != case.messages[new]:
+                    acts["changed"].append((new, "inserted" if old is None else "edited"))
+            elif old is not None and turns is not None:
+                acts["omitted"] += [(position, place) for place in turns.places([original[old]])]
     return {
         **acts,
         "original": None if turns is None else turns.places(case.run.messages),
@@ -239,47 +245,31 @@ def _case(case: Case, turns: _Turns | None, *, altered: bool) -> dict[str, Any]:
     }
 
 
-def _acts(case: Case, turns: _Turns | None) -> dict[str, Any]:
-    """Which turns of the made transcript were changed or put in, and what was left out: pairs of
-    the turn that it stood before, and its place in the pool.
-    """
-    edits, original = case.outcome.edits, case.run.messages
-    changed = []
-    omitted: list[tuple[int, int]] = []
-    position = 0
-    for old, new in turn_pairs(original, case.messages, edits):
-        if new is not None:
-            position = new + 1
-            if old is None or original[old] != case.messages[new]:
-                changed.append((new, "inserted" if old is None else "edited"))
-        elif old is not None and turns is not None:
-            omitted += [(position, place) for place in turns.places([original[old]])]
-    return {"changed": changed, "omitted": omitted}
-
-
-def _instructions(result: CaseResult, case: Case | None, session: Session) -> str:
-    """The rubric's text as the judge had it; where it was reworded, beside that of the label."""
-    rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-    if case is None:
-        return rubric.instructions if rubric is not None else ""
-    made_for = case.rubric.instructions
-    if not result.extra.reworded or rubric is None:
-        return made_for
-    return f"{rubric.instructions}\n\nThe text that the case was made and labelled for:\n{made_for}"
-
-
 def _result(result: CaseResult, session: Session) -> dict[str, Any]:
     spending = result.spending.all
     earlier = earlier_verdict(result, session)
     if earlier is not None and earlier.reasoning == result.reasoning:
         earlier = None
+    is_unscored = result.outcome in UNSCORED
+    # A disagreement's detail repeats for the terminal what the page shows part by part.
+    detail = "" if result.outcome in JUDGED else without_earlier(result.why.text)
+    # What each repeat gave, equal verdicts once, and the error of the one that failed.
+    said = []
+    repeats = equal_verdicts(result.verdicts)
+    if len(repeats) != 1 or is_unscored:
+        for verdict, numbers in repeats.items():
+            who = f"{repeats_text(numbers)} gave {verdict.score}"
+            said.append({"who": who, "text": verdict.reasoning})
+        if repeats and is_unscored:
+            failed = repeats_text([len(result.verdicts) + 1])
+            who = f"{failed} gave no verdict ({result.outcome})"
+            said.append({"who": who, "text": detail})
     return {
         "reasoning": result.reasoning,
         "said": score_counts(result.all_scores) if result.repeated else "",
-        "repeats": list(_repeats(result)),
+        "repeats": said,
         "earlier": None if earlier is None else earlier._asdict(),
-        # A disagreement's detail repeats for the terminal what the page shows part by part.
-        "detail": "" if result.outcome in JUDGED else without_earlier(result.why.text),
+        "detail": detail,
         "calls": spending.calls,
         "replayed": spending.replayed,
         "input": spending.usage.input_tokens,
@@ -289,21 +279,6 @@ def _result(result: CaseResult, session: Session) -> dict[str, Any]:
         "unpriced": spending.unpriced,
         "command": session.commands.get(result.case_id, ""),
     }
-
-
-def _repeats(result: CaseResult) -> Iterator[dict[str, Any]]:
-    """What each repeat gave, equal verdicts once, and the error of the one that failed."""
-    is_unscored = result.outcome in UNSCORED
-    repeats = equal_verdicts(result.verdicts)
-    if len(repeats) == 1 and not is_unscored:
-        return
-    for verdict, numbers in repeats.items():
-        who = f"{repeats_text(numbers)} gave {verdict.score}"
-        yield {"who": who, "text": verdict.reasoning}
-    if repeats and is_unscored:
-        failed = repeats_text([len(result.verdicts) + 1])
-        who = f"{failed} gave no verdict ({result.outcome})"
-        yield {"who": who, "text": without_earlier(result.why.text)}
 
 
 def _cut(text: str) -> str:

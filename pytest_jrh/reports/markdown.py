@@ -62,7 +62,6 @@ from pytest_jrh.reports.probes import grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import spending_lines, subtitle
-from pytest_jrh.stats import figures
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
@@ -72,11 +71,9 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.diffs import Piece
     from pytest_jrh.core.model import Case, CaseResult
-    from pytest_jrh.reports.blocks import Block, Row, Weight
+    from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.wording import Word
-    from pytest_jrh.store.spools import ReadCase
 
 
 class MarkdownReport(Report):
@@ -96,130 +93,12 @@ _MOST_EDITS = 3
 _LONGEST_EDIT = 1_000
 # So many cases stand open; the others are folded together.
 _MOST_OPEN = 8
+LIMIT = 60_000
 _HOW_TO_TELL = (
     "If the edit shows what the label says of the rubric, the judge is wrong. If the judge's "
     "reason convinces you instead, the label is wrong: reject the case with --jrh-review, and it "
     "counts no more."
 )
-
-
-class CaseBlocks:
-    """The parts of the report that are about single cases."""
-
-    def __init__(self, page: BoundedPage, session: Session, read: ReadCase) -> None:
-        self._page = page
-        self._session = session
-        self._read = read
-        self._redactor = session.redactor
-        self._who_said = WhoSaid(session)
-        self._wrong = worst_results(session)
-
-    def worst(self) -> None:
-        """Add the cases to read first, of those that are judged wrong."""
-        if self._wrong:
-            head = [f"### {WORST_TITLE.capitalize()} ({len(self._wrong):,})\n"]
-            self._page.block(head, map(self._whole, self._wrong[:_MOST_OPEN]), [""])
-
-    def others(self) -> None:
-        """Add the other cases that are judged wrong, and those that are odd in another way."""
-        if more := self._wrong[_MOST_OPEN:]:
-            whole = _MOST_WHOLE - _MOST_OPEN
-            lines = chain(map(self._whole, more[:whole]), map(self._short, more[whole:]))
-            self._page.block([_opening(f"{len(more):,} more wrong")], lines, ["</details>\n"])
-        self._odd()
-
-    def _odd(self) -> None:
-        all_results = self._session.results
-        results = [result for result in all_results if not result.spec.derived]
-        right = [result for result in results if result.outcome == "agree"]
-        odd = [result for result in right if reasoning_disagrees(result)]
-        self._part(f"Right, but {REASONING_DISAGREES}", odd)
-        torn = [result for result in right if result.flickers]
-        self._part("Right, but flickering", torn)
-        of_probes = [result for result in all_results if result.spec.derived]
-        turned = [result for result in of_probes if result.outcome == "disagree"]
-        self._part("Turned by a probe", turned)
-        unscored = [result for result in all_results if result.outcome in UNSCORED]
-        self._part("Without a verdict", unscored)
-
-    def _part(self, title: str, results: list[CaseResult]) -> None:
-        if results:
-            head = [_opening(f"{title} ({len(results):,})")]
-            self._page.block(head, map(self._short, results), ["</details>\n"])
-
-    def _short(self, result: CaseResult) -> str:
-        judged = result.outcome in ("agree", "disagree")
-        text = _reasoning(result) if judged else result.why.text or "(no reason)"
-        return self._details(result, [quoted(self._clean(text))])
-
-    def _whole(self, result: CaseResult) -> str:
-        case = self._read(made_case_id(result))
-        lines = case_lines(ReportedCase(result, case, who_said=self._who_said))
-        parts = [f"<p>{title}: {inert(self._clean(text))}</p>" for title, text in lines]
-        rubric = self._session.rubrics.get((result.spec.suite, result.spec.rubric_id))
-        if rubric is not None:
-            parts.append(self._quote("The rubric", rubric.instructions))
-        parts += self._edits(case)
-        right = score_text(result, result.label, self._session)
-        if case is not None:
-            verification = case.outcome.verification
-            title = f"Why the label is {right}: {case_basis(case, altered=result.extra.altered)}"
-            why = verification.rationale if verification else "\n".join(label_votes(case))
-            parts.append(self._quote(title, why))
-        given = score_text(result, result.score, self._session)
-        parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
-        earlier = earlier_verdict(result, self._session)
-        if earlier is not None:
-            title = f"Why the judge of the baseline gave {earlier.given}"
-            parts.append(self._quote(title, earlier.reasoning))
-        return self._details(result, parts)
-
-    def _edits(self, case: Case | None) -> Iterator[str]:
-        if case is None:
-            return
-        edits = list(shown_edits(self._redactor.value(case)))
-        if not edits:
-            yield "<p>No edit: the judge saw the run as it was recorded.</p>"
-        for edit in edits[:_MOST_EDITS]:
-            title = f"<p><strong>The edit</strong> of {inert(edit.title)}"
-            why = f": {inert(shortened(one_line(edit.reason), _LONGEST_NAME * 2))}"
-            yield f"{title}{why if edit.reason else ''}</p>{marked(edit.pieces, _LONGEST_EDIT)}"
-        if len(edits) > _MOST_EDITS:
-            more = counted(len(edits) - _MOST_EDITS, "more edit")
-            yield f"<p>{more}: the HTML report shows them all.</p>"
-
-    def _quote(self, title: str, text: str) -> str:
-        head = f"<p><strong>{inert(title)}</strong></p>"
-        return f"{head}{quoted(self._clean(text))}" if text else head
-
-    def _clean(self, text: str) -> str:
-        """The text without secrets; once it is cut and escaped they could not be found."""
-        return self._redactor.text(text)
-
-    def _details(self, result: CaseResult, parts: Iterable[str]) -> str:
-        name = shortened(self._clean(self._session.title(result, _LONGEST_TITLE)), _LONGEST_NAME)
-        verdict: str = result.outcome
-        if verdict == "disagree":
-            verdict = mistake(result)
-        elif verdict == "agree":
-            verdict = f"gave {result.scores_text}, which is right"
-        if reasoning_disagrees(result):
-            verdict += f"; {REASONING_DISAGREES}"
-        command = one_line(self._session.commands.get(result.case_id, ""))
-        again = f"<p>run it again:<br><code>{entities(command)}</code></p>" if command else ""
-        summary = f"<summary>{inert(name)}: {verdict}</summary>"
-        return f"<details>{summary}{''.join(parts)}{again}</details>"
-
-
-def _reasoning(result: CaseResult) -> str:
-    """The judge's reasoning; of repeats that differ, also that of one of the others."""
-    text, other = result.reasoning or "(no reasoning)", result.minority
-    if other is None:
-        return text
-    return f"{text}\n\nAnother repeat gave {other.score}: {other.reasoning or '(no reasoning)'}"
-
-
-LIMIT = 60_000
 _MARKS: Mapping[Word, str] = {"": "", "PASS": "✅ ", "UNCLEAR": "🟡 ", "FAIL": "❌ "}
 
 
@@ -240,73 +119,154 @@ def markdown_report(session: Session, *, limit: int = LIMIT) -> str:
         if len(of_suite) == 1:
             write_blocks(page, [of_suite[0].table])
     write_blocks(page, doubt_blocks(session))
-    case_blocks = CaseBlocks(page, session, session.records.read)
-    case_blocks.worst()
+    wrong = worst_results(session)
+    case_texts = CaseTexts(session)
+    if wrong:
+        head = [f"### {WORST_TITLE.capitalize()} ({len(wrong):,})\n"]
+        page.block(head, map(case_texts.whole, wrong[:_MOST_OPEN]), [""])
     write_blocks(page, next_blocks(session))
     write_blocks(page, _folds(session))
-    case_blocks.others()
+    if more := wrong[_MOST_OPEN:]:
+        number = _MOST_WHOLE - _MOST_OPEN
+        lines = [map(case_texts.whole, more[:number]), map(case_texts.short, more[number:])]
+        page.block([_opening(f"{len(more):,} more wrong")], chain(*lines), ["</details>\n"])
+    for title, odd in _odd_results(session):
+        if odd:
+            head = [_opening(f"{title} ({len(odd):,})")]
+            page.block(head, map(case_texts.short, odd), ["</details>\n"])
     return page.text()
+
+
+def _odd_results(session: Session) -> Iterator[tuple[str, list[CaseResult]]]:
+    """The cases beside those that are judged wrong that are to be looked at."""
+    of_probes = [result for result in session.results if result.spec.derived]
+    right = []
+    for result in session.results:
+        if result.outcome == "agree" and not result.spec.derived:
+            right.append(result)
+    yield f"Right, but {REASONING_DISAGREES}", list(filter(reasoning_disagrees, right))
+    yield "Right, but flickering", [result for result in right if result.flickers]
+    yield "Turned by a probe", [result for result in of_probes if result.outcome == "disagree"]
+    yield "Without a verdict", [result for result in session.results if result.outcome in UNSCORED]
+
+
+class CaseTexts:
+    """The parts of the report that are about single cases, each on a line."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        # Secrets go first: once a text is cut and escaped they could not be found.
+        self._clean = session.redactor.text
+        self._who_said = WhoSaid(session)
+
+    def short(self, result: CaseResult) -> str:
+        """What the judge said, or why it said nothing."""
+        judged = result.outcome in ("agree", "disagree")
+        text = _reasoning(result) if judged else result.why.text or "(no reason)"
+        return self._details(result, [quoted(self._clean(text))])
+
+    def whole(self, result: CaseResult) -> str:
+        """All that tells whether the judge or the label is wrong."""
+        session, case = self._session, self._session.records.read(made_case_id(result))
+        lines = case_lines(ReportedCase(result, case, who_said=self._who_said))
+        parts = [f"<p>{title}: {inert(self._clean(text))}</p>" for title, text in lines]
+        rubric = session.rubrics.get((result.spec.suite, result.spec.rubric_id))
+        if rubric is not None:
+            parts.append(self._quote("The rubric", rubric.instructions))
+        if case is not None:
+            parts += _edits(session.redactor.value(case))
+            verification = case.outcome.verification
+            right = score_text(result, result.label, session)
+            title = f"Why the label is {right}: {case_basis(case, altered=result.extra.altered)}"
+            why = verification.rationale if verification else "\n".join(label_votes(case))
+            parts.append(self._quote(title, why))
+        given = score_text(result, result.score, session)
+        parts.append(self._quote(f"Why the judge gave {given}", _reasoning(result)))
+        earlier = earlier_verdict(result, session)
+        if earlier is not None:
+            title = f"Why the judge of the baseline gave {earlier.given}"
+            parts.append(self._quote(title, earlier.reasoning))
+        return self._details(result, parts)
+
+    def _quote(self, title: str, text: str) -> str:
+        head = f"<p><strong>{inert(title)}</strong></p>"
+        return f"{head}{quoted(self._clean(text))}" if text else head
+
+    def _details(self, result: CaseResult, parts: Iterable[str]) -> str:
+        name = shortened(self._clean(self._session.title(result, _LONGEST_TITLE)), _LONGEST_NAME)
+        judged = result.outcome in ("agree", "disagree")
+        verdict = mistake(result) if judged else result.outcome
+        if reasoning_disagrees(result):
+            verdict += f"; {REASONING_DISAGREES}"
+        command = one_line(self._session.commands.get(result.case_id, ""))
+        again = f"<p>run it again:<br><code>{entities(command)}</code></p>" if command else ""
+        summary = f"<summary>{inert(name)}: {verdict}</summary>"
+        return f"<details>{summary}{''.join(parts)}{again}</details>"
+
+
+def _edits(case: Case) -> Iterator[str]:
+    edits = list(shown_edits(case))
+    if not edits:
+        yield "<p>No edit: the judge saw the run as it was recorded.</p>"
+    for edit in edits[:_MOST_EDITS]:
+        title = f"<p><strong>The edit</strong> of {inert(edit.title)}"
+        why = f": {inert(shortened(one_line(edit.reason), _LONGEST_NAME * 2))}"
+        yield f"{title}{why if edit.reason else ''}</p>{marked(edit.pieces, _LONGEST_EDIT)}"
+    if len(edits) > _MOST_EDITS:
+        more = counted(len(edits) - _MOST_EDITS, "more edit")
+        yield f"<p>{more}: the HTML report shows them all.</p>"
+
+
+def _reasoning(result: CaseResult) -> str:
+    """The judge's reasoning; of repeats that differ, also that of one of the others."""
+    text, other = result.reasoning or "(no reasoning)", result.minority
+    if other is None:
+        return text
+    return f"{text}\n\nAnother repeat gave {other.score}: {other.reasoning or '(no reasoning)'}"
 
 
 def _folds(session: Session) -> list[Block]:
     """Prompts, the reasons of the gate, figures, labels, probes, panels, and the origin of it."""
     blocks: list[Block] = []
+
+    def fold(title: str, *folded: Block) -> None:
+        if folded:
+            blocks.append(Fold(title, folded))
+
     for suite, decision in session.decisions.items():
-        blocks += _gate_folds(suite, decision, session)
+        blocks += prompt_blocks(session, suite)
+        of = f" of {suite}" if len(session.decisions) > 1 else ""
+        sentences = map(Sentence, certainty_sentences(decision))
+        fold(f"How sure is this? The gate{of}", *sentences, *gate_cases(decision, session))
     if worst_results(session):
-        blocks.append(Fold("Is the judge wrong, or the label?", (Sentence(_HOW_TO_TELL),)))
+        fold("Is the judge wrong, or the label?", Sentence(_HOW_TO_TELL))
     changes = Changes(compared_pairs(session))
     for section in sections(session.table):
-        of_judge = _figures(section, changes.about(section.total))
-        title = f"Figures of {section.label}"
-        blocks.append(Fold(title, (*of_judge, *topics.more_figures(section))))
-    labels = [*topics.review_blocks(session), *map(Sentence, label_sentences(session))]
-    if labels:
-        blocks.append(Fold("Labels", tuple(labels)))
+        of_judge = changes.about(section.total)
+        table = topics.figures_table(section, of_judge)
+        # The total first: a table that is cut keeps it.
+        rows = tuple(sorted(table.rows, key=lambda row: row.level != "total"))
+        note = "In parentheses: 95% intervals."
+        if len(rows) > 1:
+            note += f" {ONE_BY_ONE}"
+        if of_judge:
+            note += " Since baseline: points of accuracy."
+        doubts = topics.warning_blocks(section)
+        if flicker := flicker_sentence(section.total):
+            doubts.append(Sentence(flicker))
+        more = topics.more_figures(section)
+        table = replace(table, rows=rows)
+        fold(f"Figures of {section.label}", table, Sentence(note), *doubts, *more)
+    fold("Labels", *topics.review_blocks(session), *map(Sentence, label_sentences(session)))
     blocks += topics.shown_folds(session)
-    for title, folded in (
-        ("Probes", probe_blocks(session.probes, lambda table, _row: grid_of(table) is None)),
-        ("Panels", topics.panel_blocks(session)),
-    ):
-        if folded:
-            blocks.append(Fold(title, tuple(folded)))
+    fold("Probes", *probe_blocks(session.probes, lambda table, _row: grid_of(table) is None))
+    fold("Panels", *topics.panel_blocks(session))
     origin = [*topics.left_out_blocks(session), *provenance_points(session.origin)]
     if not session.is_table:
         lines = spending_lines(session.spending, _LONGEST_NAME, wall_seconds=session.wall_seconds)
         origin.append(Sentence(" | ".join(lines)))
-    if origin:
-        blocks.append(Fold("Where these figures come from", tuple(origin)))
+    fold("Where these figures come from", *origin)
     return blocks
-
-
-def _gate_folds(suite: str, decision: Decision, session: Session) -> Iterator[Block]:
-    """What changed in the prompt; then the tests, and the cases that changed."""
-    yield from prompt_blocks(session, suite)
-    of = f" of {suite}" if len(session.decisions) > 1 else ""
-    blocks: list[Block] = [
-        *map(Sentence, certainty_sentences(decision)),
-        *gate_cases(decision, session),
-    ]
-    if blocks:
-        yield Fold(f"How sure is this? The gate{of}", tuple(blocks))
-
-
-def _figures(section: figures.Section, changes: Changes) -> list[Block]:
-    table = topics.figures_table(section, changes)
-    # The total first: a table that is cut keeps it.
-    rows = sorted(table.rows, key=lambda row: row.level != "total")
-    note = "In parentheses: 95% intervals."
-    if len(rows) > 1:
-        note += f" {ONE_BY_ONE}"
-    if changes:
-        note += " Since baseline: points of accuracy."
-    flicker = flicker_sentence(section.total)
-    return [
-        replace(table, rows=tuple(rows)),
-        Sentence(note),
-        *topics.warning_blocks(section),
-        *([Sentence(flicker)] if flicker else []),
-    ]
 
 
 _LONGEST_NAME = 160
@@ -402,7 +362,8 @@ class BoundedPage:
         self, head: Iterable[str], items: Iterable[str] = (), tail: Sequence[str] = ()
     ) -> None:
         """Add head, as many items as fit, and tail; nothing where not even the first item fits."""
-        top, end = _joined(head), _joined(tail)
+        top = "".join(f"{line}\n" for line in head)
+        end = "".join(f"{line}\n" for line in tail)
         needed = _size(top) + _size(end)
         taken: list[str] = []
         number = 0
@@ -425,6 +386,10 @@ class BoundedPage:
         return "".join(self._parts) + cut
 
 
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
 def write_blocks(page: BoundedPage, blocks: Iterable[Block]) -> None:
     """Add blocks, as many as fit; of lists and folds as much as fits."""
     for block in blocks:
@@ -438,36 +403,47 @@ def write_blocks(page: BoundedPage, blocks: Iterable[Block]) -> None:
 def _parts(block: Block) -> tuple[list[str], list[str], list[str]]:
     """What comes first, lines of which the last may be cut, and what follows."""
     match block:
-        case Table():
-            return _table(block)
-        case Cases():
-            return _cases(block)
+        case Sentence(text, weight):
+            return [f"{_marked(prose(text), weight)}\n"], [], []
+        case Diff(pieces):
+            return [f"{marked(pieces, _LONGEST_DIFF)}\n"], [], []
+        case Command(advice, command):
+            text = f"{prose(advice)}\n\n{preformatted(command)}" if command else prose(advice)
+            return [f"{text}\n"], [], []
         case Points(sentences):
             return [], [f"- {prose(sentence)}" for sentence in sentences], [""]
-        case Fold(title, folded, is_open):
-            return [_opening(title, is_open=is_open)], _lines(folded), ["</details>\n"]
-        case Section(title, blocks):
-            return [f"### {prose(title)}\n"], _lines(blocks), []
-        case _:
-            return [f"{_paragraph(block)}\n"], [], []
-
-
-def _lines(blocks: Iterable[Block]) -> list[str]:
-    lines: list[str] = []
-    for block in blocks:
-        for part in _parts(block):
-            lines += part
-    return lines
-
-
-def _paragraph(block: Sentence | Diff | Command) -> str:
-    match block:
-        case Sentence(text, weight):
-            return _marked(prose(text), weight)
-        case Diff(pieces):
-            return marked(pieces, _LONGEST_DIFF)
-        case Command(advice, command):
-            return f"{prose(advice)}\n\n{preformatted(command)}" if command else prose(advice)
+        case Table():
+            head = [f"{prose(block.caption)}\n"] if block.caption else []
+            head.append(_table_row([prose(block.first), *map(prose, block.titles)]))
+            head.append(_table_row(["---", *("---:" for _ in block.titles)]))
+            rows = []
+            for row in block.rows:
+                name = code(row.name, cell=True)
+                if row.level == "total":
+                    name = f"**{prose(row.name)}**"
+                elif row.is_part:
+                    name = f"&nbsp;&nbsp;{name}"
+                rows.append(_table_row([name, *(prose(cell.whole) for cell in row.cells)]))
+            return head, rows, [""]
+        case Cases():
+            lines = []
+            cases, more = block.first(MOST_IN_MARKDOWN)
+            for named in cases:
+                why = f" ({prose(named.why)})" if named.why else ""
+                lines.append(f"- {code(named.name)}{why}")
+            if more:
+                lines.append(f"- and {more:,} more")
+            if block.is_sentence or block.weight == "bad":
+                return [f"{_marked(prose(block.heading), block.weight)}\n"], lines, [""]
+            return [_opening(block.heading)], lines, ["\n</details>\n"]
+        case Fold(title, blocks) | Section(title, blocks):
+            lines = []
+            for folded in blocks:
+                for part in _parts(folded):
+                    lines += part
+            if isinstance(block, Section):
+                return [f"### {prose(title)}\n"], lines, []
+            return [_opening(title)], lines, ["</details>\n"]
 
 
 def _marked(text: str, weight: Weight) -> str:
@@ -476,52 +452,10 @@ def _marked(text: str, weight: Weight) -> str:
     return f"**{text}**" if weight in ("strong", "good", "bad") else text
 
 
-def _opening(title: str, *, is_open: bool = False) -> str:
+def _opening(title: str) -> str:
     summary = inert(shortened(one_line(title), _LONGEST_NAME * 2))
-    return f"<details{' open' if is_open else ''}><summary>{summary}</summary>\n"
-
-
-def _table(table: Table) -> tuple[list[str], list[str], list[str]]:
-    rows = []
-    for row in table.rows:
-        cells = [prose(cell.whole) for cell in row.cells]
-        rows.append(_table_row([_row_name(row), *cells]))
-    head = [f"{prose(table.caption)}\n"] if table.caption else []
-    head.append(_table_row([prose(table.first), *map(prose, table.titles)]))
-    head.append(_table_row(["---", *("---:" for _ in table.titles)]))
-    return head, rows, [""]
-
-
-def _row_name(row: Row) -> str:
-    match row.level:
-        case "total":
-            return f"**{prose(row.name)}**"
-        case "variant":
-            return f"&nbsp;&nbsp;{code(row.name, cell=True)}"
-        case _:
-            return code(row.name, cell=True)
+    return f"<details><summary>{summary}</summary>\n"
 
 
 def _table_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _cases(block: Cases) -> tuple[list[str], list[str], list[str]]:
-    lines = []
-    cases, more = block.first(MOST_IN_MARKDOWN)
-    for case in cases:
-        why = f" ({prose(case.why)})" if case.why else ""
-        lines.append(f"- {code(case.name)}{why}")
-    if more:
-        lines.append(f"- and {more:,} more")
-    if block.is_sentence or block.weight == "bad":
-        return [f"{_marked(prose(block.heading), block.weight)}\n"], lines, [""]
-    return [_opening(block.heading)], lines, ["\n</details>\n"]
-
-
-def _joined(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
