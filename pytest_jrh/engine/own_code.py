@@ -6,14 +6,13 @@ Whatever it does, the engine's loop goes on. The loop's own threads are here too
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import inspect
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -122,15 +121,16 @@ class _Run:
 
         threads = self.runner.threads
         running = threads.start(lambda: self.code.call(submit), is_async=self.code.is_async)
-        waiter = asyncio.wrap_future(running.ended)
+        waiter, began = asyncio.wrap_future(running.ended), time.monotonic()
         while not waiter.done():
-            # Its time begins when it does: other code may hold the loop.
-            begun = running.began or time.monotonic()
-            seconds_left = self.code.timeout - (time.monotonic() - begun - self._excused())
+            seconds_left = self.code.timeout - (time.monotonic() - began - self._excused())
             if seconds_left <= 0:
                 waiter.cancel()
-                await threads.cancel(running)
-                raise self._late()
+                if running.task is not None:
+                    running.task.cancel()
+                who, limit = self.code.who, self.code.timeout
+                cause = f"{who} gave no verdict within {limit:g} s, its `timeout`."
+                raise _no_verdict("model_error", cause, _LATE)
             await asyncio.wait([waiter], timeout=seconds_left)
         return self._read(waiter.result())
 
@@ -172,13 +172,8 @@ class _Run:
         cause = f"{self.code.who} raised {error_text(error)}"
         raise _no_verdict("model_error", cause, places=error_places(error)) from error
 
-    def _late(self) -> Unscored:
-        cause = f"{self.code.who} gave no verdict within {self.code.timeout:g} s, its `timeout`."
-        return _no_verdict("model_error", cause, _LATE)
-
 
 _LAST_WAIT = 2.0
-_ANSWERS_WITHIN = 1.0
 
 
 class Ended(NamedTuple):
@@ -189,151 +184,88 @@ class Ended(NamedTuple):
 
 
 class RunningCode:
-    """Code in a thread of its own or, if async, on a shared loop; it `began` at a time of the
-    monotonic clock, or has not yet.
-    """
+    """Code in a thread of its own or, if async, on a shared loop."""
 
-    def __init__(self, call: Callable[[], object], context: Context) -> None:
-        self.call = call
-        self.context = context
+    def __init__(self) -> None:
         self.ended: Future[Ended] = Future()
         # Whoever stops waiting for it does not cancel it: the code goes on.
         self.ended.set_running_or_notify_cancel()
-        self.began: float | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.loop: _SharedLoop | None = None
+        self.task: Future[None] | None = None
 
 
 class CodeThreads:
     """One loop, in a thread, for code that is async, and a thread each for other code.
 
     The loop is one for all, because clients that a module keeps belong to the loop that they were
-    first used in; code that does not give it back in its time is left alone on it. All threads are
-    daemons: code that never returns does not keep the process.
+    first used in. All threads are daemons: code that never returns does not keep the process.
     """
 
     def __init__(self) -> None:
-        self._loop: _SharedLoop | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
     def start(self, call: Callable[[], object], *, is_async: bool) -> RunningCode:
         """Run code in a copy of the present context."""
-        code = RunningCode(call, copy_context())
+        running = RunningCode()
         if is_async:
-            self._share(code)
-            return code
-
-        def run() -> None:
-            code.began = time.monotonic()
-            try:
-                value = call()
-            except BaseException as error:  # noqa: BLE001 - the engine says what it was
-                code.ended.set_result(Ended(error=error))
-                return
-            if inspect.isawaitable(value):
-                code.call = lambda: value
-                self._share(code)
-            else:
-                code.ended.set_result(Ended(value))
-
+            self._share(call, running)
+            return running
+        context = copy_context()
         threading.Thread(
-            target=lambda: code.context.copy().run(run), name="jrh-judge", daemon=True
+            target=lambda: context.run(self._run, call, running), name="jrh-judge", daemon=True
         ).start()
-        return code
+        return running
 
-    async def cancel(self, code: RunningCode) -> None:
-        """Stop code that is async and waits. A loop that is held is left to who holds it, and what
-        has not begun there begins on another.
-        """
-        loop = code.loop
-        if loop is None:
+    def close(self) -> None:
+        """End the loop; code that does not end is left to itself."""
+        if self._loop is None or self._thread is None:
             return
-        loop.cancel(code)
-        try:
-            await asyncio.wait_for(loop.answer(), _ANSWERS_WITHIN)
-        except TimeoutError:
-            with self._lock:
-                if self._loop is loop:
-                    self._loop = None
-            with contextlib.suppress(KeyError):
-                while True:
-                    self._share(loop.not_begun.pop())
-
-    def close(self) -> None:
-        """End the loop; code that does not end is left to itself."""
-        if self._loop is not None:
-            self._loop.close()
-            self._loop = None
-
-    def _share(self, code: RunningCode) -> None:
-        with self._lock:
-            if self._loop is None:
-                self._loop = _SharedLoop()
-            self._loop.add(code)
-
-
-class _SharedLoop:
-    """A loop in a thread."""
-
-    def __init__(self) -> None:
-        self.not_begun: set[RunningCode] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name="jrh-judges", daemon=True)
-        self._thread.start()
-
-    def add(self, code: RunningCode) -> None:
-        """Begin code as soon as the loop is free."""
-        code.loop = self
-        self.not_begun.add(code)
-        self._loop.call_soon_threadsafe(self._begin, code, context=code.context)
-
-    def cancel(self, code: RunningCode) -> None:
-        """Cancel what code waits for, once the loop is free."""
-        self.not_begun.discard(code)
-        self._loop.call_soon_threadsafe(lambda: code.task and code.task.cancel())
-
-    def answer(self) -> asyncio.Future[None]:
-        """Done once the loop is free."""
-        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop))
-
-    def close(self) -> None:
-        """End the loop; code that does not end is left to itself."""
-        asyncio.run_coroutine_threadsafe(self._ended(), self._loop)
+        asyncio.run_coroutine_threadsafe(_stopped(self._loop), self._loop)
         self._loop.call_soon_threadsafe(self._loop.call_later, _LAST_WAIT / 2, self._loop.stop)
         self._thread.join(_LAST_WAIT)
         if not self._thread.is_alive():
             self._loop.close()
+        self._loop = None
 
-    async def _ended(self) -> None:
-        """Cancel what waits before the loop is closed."""
-        current = asyncio.current_task()
-        for task in asyncio.all_tasks():
-            if task is not current:
-                task.cancel()
-        await asyncio.sleep(0)
-        await self._loop.shutdown_asyncgens()
-        self._loop.stop()
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
-
-    def _begin(self, code: RunningCode) -> None:
+    def _run(self, call: Callable[[], object], running: RunningCode) -> None:
         try:
-            self.not_begun.remove(code)
-        except KeyError:
-            # It has begun on another loop, or is not waited for any more.
-            return
-        code.task = self._loop.create_task(self._run(code), context=code.context)
-
-    async def _run(self, code: RunningCode) -> None:
-        code.began = code.began or time.monotonic()
-        try:
-            value = code.call()
-            result = Ended(await value if inspect.isawaitable(value) else value)
+            value = call()
         except BaseException as error:  # noqa: BLE001 - the engine says what it was
-            result = Ended(error=error)
-        code.ended.set_result(result)
+            running.ended.set_result(Ended(error=error))
+            return
+        if inspect.isawaitable(value):
+            self._share(lambda: value, running)
+        else:
+            running.ended.set_result(Ended(value))
+
+    def _share(self, call: Callable[[], object], running: RunningCode) -> None:
+        with self._lock:
+            if self._loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=loop.run_forever, name="jrh-judges", daemon=True
+                )
+                self._thread.start()
+            running.task = asyncio.run_coroutine_threadsafe(_awaited(call, running), self._loop)
+
+
+async def _awaited(call: Callable[[], object], running: RunningCode) -> None:
+    try:
+        value = call()
+        ended = Ended(await value if inspect.isawaitable(value) else value)
+    except BaseException as error:  # noqa: BLE001 - the engine says what it was
+        ended = Ended(error=error)
+    running.ended.set_result(ended)
+
+
+async def _stopped(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what waits before the loop is closed."""
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    await asyncio.sleep(0)
+    await loop.shutdown_asyncgens()
+    loop.stop()
 
 
 T = TypeVar("T")
