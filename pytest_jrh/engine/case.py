@@ -543,23 +543,20 @@ class EngineSettings:
     """How a session's cases are run.
 
     `record_mode` and `judge_record_mode` are the command line's, over the suite's own; without
-    either, nothing is asked.
-    `on_case` gets every made case once, in the engine's thread, also those that the verifier
-    rejected. `rerun_command` and
-    `record_command` give the shell line that reruns, or records, a case; the latter takes the
-    fingerprint of the judge that lacks a verdict, empty where there is no case yet. `retry` is for
-    the
-    session's own client; `complete` is tried again after a time-out alone. `retry_unscored` asks
+    either, nothing is asked. `on_case` gets every made case once, in the engine's thread, also
+    those that the verifier rejected. `rerun_command` and `record_command` give the shell line that
+    reruns, or records, a case; the latter takes the fingerprint of the judge that lacks a verdict,
+    empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used; `prune` leaves verdicts of earlier judges out of
     recordings, and `prune_command` gives the shell line that does so for a case's suite.
-    `processes` and `session` say how many processes
-    share the session's limits, and which session it is; `shared_slots` are lock files, one for each
-    call that all of them together may have in flight; `ledger` holds the budget that they share.
-    Without `ask`, no call is made whatever the mode. `review` is where cases go before they are
-    judged; `on_reviewed` gets each case that a person decided about and that is used, with the
-    decision. `is_orphan` says whether the process that this one works for is gone: nothing more is
-    asked then. `ends_session` are the errors of user code that end the session instead of the case
-    alone. `is_selected` says which cases the session is to run.
+    `processes` and `session` say how many processes share the session's limits, and which session
+    it is; `shared_slots` are lock files, one for each call that all of them together may have in
+    flight; `ledger` holds the budget that they share. Without `ask`, no call is made whatever the
+    mode. `review` is where cases go before they are judged; `on_reviewed` gets each case that a
+    person decided about and that is used, with the decision. `is_orphan` says whether the process
+    that this one works for is gone: nothing more is asked then. `ends_session` are the errors of
+    user code that end the session instead of the case alone. `is_selected` says which cases the
+    session is to run.
     """
 
     max_workers: int
@@ -761,7 +758,6 @@ class Calls:
         from pytest_jrh.llm.transport import RetryPolicy
 
         complete = self._settings.complete
-        retry = self._settings.retry or RetryPolicy()
         if complete is not None:
             return SuppliedExchange(
                 complete,
@@ -769,13 +765,12 @@ class Calls:
                 self._slots,
                 self._settings.ends_session,
                 stopping=self._stopping,
-                most_timeouts=retry.timeouts,
             )
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=self._settings.max_workers,
                 shared_slots=self._settings.shared_slots,
-                retry=retry,
+                retry=self._settings.retry or RetryPolicy(),
                 processes=self._settings.processes,
                 ledger=self._settings.ledger,
                 redact=self._settings.redactor.text,
@@ -787,9 +782,8 @@ class SuppliedExchange:
     """Asks the project's client; its parsed completion is read again like any answer.
 
     What it raises is a `model_error` of the case. Only `ends_session` ends the session,
-    and `Unscored` is passed on as the outcome that it names. A call ends with the stage's
-    `timeout`, or our own client's default, and is then tried as often as our own client would
-    (`most_timeouts`).
+    and `Unscored` is passed on as the outcome that it names. How long it waits, and whether it
+    tries again, is its own matter.
     """
 
     def __init__(
@@ -800,57 +794,29 @@ class SuppliedExchange:
         ends_session: tuple[type[BaseException], ...],
         *,
         stopping: Callable[[], bool],
-        most_timeouts: int,
     ) -> None:
         self._complete = complete
         self._ledger = ledger
         self._slots = slots
         self._ends_session = ends_session
         self._stopping = stopping
-        self._most_timeouts = most_timeouts
 
     async def __call__(self, request: CallRequest) -> Answer:
-        from pytest_jrh.llm.client import DEFAULT_TIMEOUT
-
-        timeout = request.stage.timeout or DEFAULT_TIMEOUT
-        for _ in range(self._most_timeouts):
-            async with self._slots.one(request.stage.stage):
-                if self._stopping():
-                    raise Stopped
-                refusal = self._ledger.enter(0.0) if self._ledger is not None else None
-                if refusal is not None:
-                    raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
-                text = await self._counted(request, timeout)
-                if text is not None:
-                    return Answer(text)
-        raise _late(request.stage, timeout, self._most_timeouts)
-
-    async def _counted(self, request: CallRequest, timeout: float) -> str | None:
-        """Make and count one attempt: what a failed client has sent may be billed."""
-        attempts = request.attempts
-        attempts.sent += 1
-        try:
-            text = await self._in_time(request, timeout)
-        except Unscored as trouble:
-            # A client that is built on ours may end without having asked.
-            attempts.sent -= not UNSCORED[trouble.outcome].asked
-            attempts.lost += trouble.outcome == "model_error"
-            raise
-        attempts.lost += text is None
-        return text
-
-    async def _in_time(self, request: CallRequest, timeout: float) -> str | None:
-        """What the client answers; None after `timeout` seconds: it may ignore cancellation."""
-        asking = asyncio.create_task(self._text(request))
-        try:
-            await asyncio.wait([asking], timeout=timeout)
-        except asyncio.CancelledError:
-            asking.cancel()
-            raise
-        if not asking.done():
-            asking.cancel()
-            return None
-        return asking.result()
+        async with self._slots.one(request.stage.stage):
+            if self._stopping():
+                raise Stopped
+            refusal = self._ledger.enter(0.0) if self._ledger is not None else None
+            if refusal is not None:
+                raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
+            # What a failed client has sent may be billed.
+            request.attempts.sent += 1
+            try:
+                return Answer(await self._text(request))
+            except Unscored as trouble:
+                # A client that is built on ours may end without having asked.
+                request.attempts.sent -= not UNSCORED[trouble.outcome].asked
+                request.attempts.lost += trouble.outcome == "model_error"
+                raise
 
     async def _text(self, request: CallRequest) -> str:
         try:
@@ -876,18 +842,6 @@ class SuppliedExchange:
                 places=error_places(error),
             ) from error
         return text
-
-
-def _late(stage: StageModel, timeout: float, attempts: int) -> Unscored:
-    default = " (the default)" if stage.timeout is None else ""
-    return Unscored(
-        "model_error",
-        stage=stage.stage,
-        cause=f"The client of `pytest_jrh_complete` gave no answer within {timeout:g} s "
-        f"({attempts} attempts); `timeout` is {timeout:g}{default}.",
-        advice="Set a longer `timeout` for this stage or for all of them under `models`, or let "
-        "the client time out earlier; then run again: only the missing calls are made.",
-    )
 
 
 def _is_cancelled(error: BaseException) -> bool:
