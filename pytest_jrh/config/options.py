@@ -159,8 +159,7 @@ class Options:
     )
     prune: bool = _option(
         "bool",
-        "remove unused cassettes, and verdicts of earlier judges from those of this session; with "
-        "--jrh-plan, list unused cassettes",
+        "remove unused cassettes; with --jrh-plan, list them",
     )
 
 

@@ -547,8 +547,7 @@ class EngineSettings:
     those that the verifier rejected. `rerun_command` and `record_command` give the shell line that
     reruns, or records, a case; the latter takes the fingerprint of the judge that lacks a verdict,
     empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
-    again what was recorded and could not be used; `prune` leaves verdicts of earlier judges out of
-    recordings, and `prune_command` gives the shell line that does so for a case's suite.
+    again what was recorded and could not be used.
     `processes` and `session` say how many processes share the session's limits, and which session
     it is; `shared_slots` are lock files, one for each call that all of them together may have in
     flight; `ledger` holds the budget that they share. Without `ask`, no call is made whatever the
@@ -569,8 +568,6 @@ class EngineSettings:
     complete: Complete | None = None
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
-    prune: bool = False
-    prune_command: Callable[[CaseSpec], str] = lambda _case: "pytest --jrh-prune"
     processes: int = 1
     shared_slots: tuple[Path, ...] = ()
     session: str = ""

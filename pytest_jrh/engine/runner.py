@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.case import SharedWork
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.recording.tapes import Tape
     from pytest_jrh.review.board import ReviewDesk
 
 
@@ -324,8 +323,6 @@ class CaseRunner:
                 tape,
                 judgment_of(judge, case, repeats, calls, tape, attempt, self._settings),
             )
-            if self._settings.ask and not judge.runs_code:
-                await self._without_replaced(tape, spec)
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
@@ -334,19 +331,6 @@ class CaseRunner:
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
         return judgment
-
-    async def _without_replaced(self, tape: Tape, spec: CaseSpec) -> None:
-        """Remove earlier judges' verdicts only if asked to: another config may use them."""
-        if self._settings.prune:
-            if await tape.leave_out_replaced():
-                self._say(spec, "earlier verdicts, of another judge, were removed from recordings.")
-        elif tape.spending.calls and tape.replaced:
-            command = self._settings.prune_command(spec)
-            self._say(
-                spec,
-                "recordings have earlier verdicts, of another judge, beside the new ones; "
-                f"where no other config shares the folder, this removes them: {command}",
-            )
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""

@@ -272,8 +272,6 @@ class SuiteSession:
                 judge_record_mode=options.judge_record_mode,
                 complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
-                prune=options.prune and not options.plan,
-                prune_command=self.commands.prune,
                 ends_session=_ENDS_SESSION,
                 is_selected=self._selected.__contains__,
                 processes=processes,
@@ -375,10 +373,6 @@ class Commands:
     def update_baseline(self, suite: Suite) -> str:
         """The command that takes the suite's verdicts over into the baseline."""
         return self._of_suites([suite], ["--jrh-update-baseline"])
-
-    def prune(self, spec: CaseSpec) -> str:
-        """The command that removes what is not used from the recordings of a case's suite."""
-        return self._of_suites([self._suites.named(spec.suite).suite], ["--jrh-prune"])
 
     def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
         command = ["pytest", *self._chosen(suites)]

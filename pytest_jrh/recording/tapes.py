@@ -112,7 +112,6 @@ class Tape:
         self._cassette = Cassette.load(path)
         self.was_complete = self._cassette.complete and not self._anew
         self._renewed: set[str] = set()
-        self._used: set[str] = set()
         self._tries = False
         self._sequence = 0
         self._resources = contextlib.AsyncExitStack()
@@ -219,7 +218,6 @@ class Tape:
             raise Unrecorded(stage=request.stage.stage, cause="", difference="", cassette="")
         if entry is None:
             raise self._unrecorded(request)
-        self._used.add(entry.fingerprint)
         self._replayed(request, entry.answer, sequence)
         return entry.answer
 
@@ -237,14 +235,14 @@ class Tape:
     @contextlib.contextmanager
     def only_replaying(self) -> Iterator[list[Lookup]]:
         """Make no call, and give what was looked up, of which the tape then knows nothing."""
-        state = self.spending, self.shared, self.lookups, self._sequence, set(self._used)
+        state = self.spending, self.shared, self.lookups, self._sequence
         lookups: list[Lookup] = []
         self.lookups, self._tries = lookups, True
         try:
             yield lookups
         finally:
             self._tries = False
-            self.spending, self.shared, self.lookups, self._sequence, self._used = state
+            self.spending, self.shared, self.lookups, self._sequence = state
 
     @property
     def position(self) -> tuple[int, int]:
@@ -268,7 +266,6 @@ class Tape:
         if not self._recording.planning:
             await self.lock("retry")
         self._renewed.update(fingerprints)
-        self._used.difference_update(fingerprints)
         del self.lookups[start[0] :]
         self._sequence = start[1]
         for fingerprint in fingerprints:
@@ -292,40 +289,6 @@ class Tape:
         if not self._cassette.complete:
             self._cassette.complete = True
             self._save("finish")
-
-    @property
-    def replaced(self) -> list[str]:
-        """The calls of the cassette that the case, at its end, did not ask for: of a judge that was
-        another then. Further repeats of what it asked are none of them.
-        """
-        asked: list[RecordedCall] = []
-        for fingerprint in self._used:
-            entry = self._cassette.entries.get(fingerprint)
-            if entry is None:
-                # Answered from a former cassette, beside which this one says nothing.
-                return []
-            asked.append(entry)
-        if not asked or self._anew:
-            return []
-        calls = self._cassette.entries.values()
-        return [
-            entry.fingerprint
-            for entry in calls
-            if not any(_goes_on(entry, asked_entry) for asked_entry in asked)
-        ]
-
-    async def leave_out_replaced(self) -> bool:
-        """Write the cassette without the calls that were replaced; False where there are none.
-
-        Raises `Unscored` where the file cannot be written.
-        """
-        if not self.replaced:
-            return False
-        await self.lock("prune")
-        for fingerprint in self.replaced:
-            del self._cassette.entries[fingerprint]
-        self._save("prune")
-        return True
 
     async def _record_shared(self, request: CallRequest, sequence: int) -> Answer:
         """Record a call that other cases make too, unless one of them has its answer already: a
@@ -402,7 +365,6 @@ class Tape:
         if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
         self.record(entry)
-        self._used.add(entry.fingerprint)
         return answer
 
     @contextlib.contextmanager
@@ -488,15 +450,6 @@ class Tape:
         return unrecorded(
             self.path, request, closed=self.closed, why=why, redact=self._recording.redactor.text
         )
-
-
-def _goes_on(entry: RecordedCall, asked: RecordedCall) -> bool:
-    """Whether a call is what was `asked`, its repeat, or asks again behind it."""
-    for name in ("model", "parameters", "schema"):
-        if entry.parts.get(name) != asked.parts.get(name):
-            return False
-    messages = asked.parts.get("messages") or []
-    return (entry.parts.get("messages") or [])[: len(messages)] == messages
 
 
 def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:

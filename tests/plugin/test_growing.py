@@ -20,7 +20,6 @@ from tests.plugin.test_acts import editor, planner, verifier
 from tests.support.baselines import case_lines
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import (
-    MODEL,
     REMOVED,
     SuiteFiles,
     built_log,
@@ -72,57 +71,19 @@ def test_verdicts_of_a_changed_prompt_take_the_place_of_the_old_ones(
         before = recordings(suite)
         prompt.write_text(PROMPT.replace("strict", "kind"), encoding="utf-8")
         asked = server.count()
-        done = run_pytest(tmp_path, suite.option, RECORD, *workers, env=env)
+        run_pytest(tmp_path, suite.option, RECORD, *workers, env=env)
         assert server.count() - asked == server.count("judge") - 6 == 6
         beside = recordings(suite)
         assert changed_lines(before, beside)[0] == 0, "the old ones stay until told otherwise"
-        command = f"pytest {suite.option} --jrh-prune"
-        removes = "where no other config shares the folder, this removes them"
-        assert done.stdout.count(f"beside the new ones; {removes}: {command}") == 1
-        pruned = run_pytest(tmp_path, suite.option, "--jrh-prune", *workers, env=env)
-        assert pruned.code == 0
-        assert pruned.stdout.count("of another judge, were removed from recordings") == 1
+        anew = "--jrh-judge-record-mode=all"
+        run_pytest(tmp_path, suite.option, anew, *workers, env=env)
         removed, inserted = changed_lines(before, recordings(suite))
         # Of each of the six cases: fingerprint, digest, tokens, cost, and the prompt itself.
         assert removed == inserted <= 6 * 5
         assert inserted * 10 < changed_lines(before, beside)[1]
-        left = recordings(suite)
-        again = run_pytest(tmp_path, suite.option, "--jrh-prune", *workers, env=env)
-        assert "were removed" not in again.stdout
-        assert recordings(suite) == left
-        assert server.count() - asked == 6
+        assert server.count() - asked == 12
     replayed = run_pytest(tmp_path, suite.option, *workers)
     assert (replayed.code, replayed.stdout.count("unrecorded")) == (0, 0)
-
-
-def test_only_what_no_judge_of_today_asks_is_removed(tmp_path: Path) -> None:
-    """Not the verdicts of other members of a panel, of further repeats, of cases that the session
-    left out, or of a case without a whole verdict."""
-    judges = [
-        {"name": "strict", "model": MODEL, "prompt_path": "judge.md"},
-        {"name": "plain", "model": MODEL},
-    ]
-    panel = {"admin": {"evaluation_config": {"judges": judges, "repeats": 3}}}
-    suite = write_suite(tmp_path, runs=2, tests=["agent_perturbation"], overrides=panel)
-    prompt = tmp_path / "judge.md"
-    prompt.write_text(PROMPT, encoding="utf-8")
-    with ModelServer() as server:
-        run_pytest(tmp_path, suite.option, RECORD, env=server.environment)
-        once = {"admin": {"evaluation_config": {"repeats": 1}}}
-        configure(suite, once)
-        before = recordings(suite)
-        run_pytest(tmp_path, suite.option, "--jrh-prune", env=server.environment)
-        assert recordings(suite) == before, "two repeats more are those of the same judge"
-        prompt.write_text(PROMPT.replace("strict", "kind"), encoding="utf-8")
-        # A session that finds no verdict of the new prompt removes none of the old.
-        run_pytest(tmp_path, suite.option, "--jrh-prune", env=server.environment)
-        assert recordings(suite) == before
-        only = [RECORD, "--jrh-prune", "-k", "run-1"]
-        run_pytest(tmp_path, suite.option, *only, env=server.environment)
-        assert server.count("judge") == 2 * 2 * 3 + 1
-    after = recordings(suite)
-    different = [path for path, text in before.items() if after[path] != text]
-    assert [Path(path).name for path in different] == ["run-1.e1.judge-strict.yaml"]
 
 
 LABELS = {"metadata": "ok", "map": {"true": "satisfied", "false": "violated"}}
