@@ -43,7 +43,6 @@ from pytest_jrh.stats.wording import (
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
     from pytest_jrh.core.model import CaseSpec
-    from pytest_jrh.stats.baseline import Pair
 
 
 Kind: TypeAlias = Literal[
@@ -280,7 +279,10 @@ def _reasons(session: _Session) -> Iterator[Reason]:
         yield from _useless(session)
         return
     if held.baseline is not None and session.judged and not comparison.compared:
-        yield _uncompared(session)
+        text = "nothing could be compared with the baseline"
+        if set(comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
+            text = f"{text}: it has no case of this suite"
+        yield Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
     yield from _drops(session)
     yield from _limits(session)
     if not is_active(session.rules, held.baseline):
@@ -313,13 +315,6 @@ def _numbers(outcomes: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {outcome}" for outcome, number in numbers)
 
 
-def _uncompared(session: _Session) -> Reason:
-    text = "nothing could be compared with the baseline"
-    if set(session.comparison.not_comparable.values()) == {NOT_IN_BASELINE}:
-        text = f"{text}: it has no case of this suite"
-    return Reason("UNCLEAR" if session.rules.has_limits else "FAIL", "uncompared", text)
-
-
 def _drops(session: _Session) -> Iterator[Reason]:
     """What each judge has lost beyond `max_drop`, and whether chance explains it."""
     rules = session.rules
@@ -335,14 +330,6 @@ def _drops(session: _Session) -> Iterator[Reason]:
             chance = chance_text(min(of.doubt for of in doubtful))
             text = f"{subject} {loss_text(doubtful)}; {chance}"
             yield Reason("UNCLEAR", "drop", text, judge, cases)
-
-
-def is_replay(pairs: Iterable[Pair]) -> bool:
-    """Whether nothing is to be proven: the same judge, and the same verdicts."""
-    return all(
-        pair.same_judge and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
-        for pair in pairs
-    )
 
 
 def _limits(session: _Session) -> Iterator[Reason]:
@@ -436,7 +423,11 @@ def _unproven(session: _Session) -> Iterator[Reason]:
     pairs_by_judge = grouped((pair.now.judge, pair) for pair in session.comparison.pairs)
     for judge, classes in session.classes.items():
         pairs = pairs_by_judge[judge]
-        if is_replay(pairs) or all(of.bound < max_drop for of in classes):
+        is_replay = all(
+            pair.same_judge and sorted(pair.before.all_scores) == sorted(pair.now.all_scores)
+            for pair in pairs
+        )
+        if is_replay or all(of.bound < max_drop for of in classes):
             continue
         subject = session.held.subject(judge)
         text = f"{subject} is not proven to lose less than {points(max_drop)} on other runs"

@@ -383,7 +383,13 @@ def all_warnings(total: Statistics, rubrics: Sequence[Statistics]) -> list[str]:
     What is true of all cases is not said of a rubric again.
     """
     of_total = [doubt(total), one_class(total)]
-    lines = [text for text in of_total if text] + _contradictions(total)
+    lines = [text for text in of_total if text]
+    if total.counts.contradicted:
+        lines.append(
+            f"Reasoning and score disagree in {total.counts.contradicted:,} of "
+            f"{counted(total.counts.n, 'verdict')}: the reasoning ends in another verdict than the "
+            "score. The score counts."
+        )
     if ties := tie_sentence(total):
         lines.append(ties)
     if len(rubrics) < _FEWEST_LABELS or _is_constant(total):
@@ -458,17 +464,6 @@ def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     shown = ", ".join(names[:_MOST_NAMED])
     return f"{shown} and {counted(more, 'more rubric')}" if more > 0 else shown
-
-
-def _contradictions(statistics: Statistics) -> list[str]:
-    counts = statistics.counts
-    if not counts.contradicted:
-        return []
-    return [
-        f"Reasoning and score disagree in {counts.contradicted:,} of "
-        f"{counted(counts.n, 'verdict')}: the reasoning ends in another verdict than the score. "
-        "The score counts."
-    ]
 
 
 def figure_text(name: str, estimate: Estimate) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_jrh.stats.formulas import (
@@ -122,7 +122,11 @@ def estimate(
     near = (near + part) / (1 + 2 * part)
     variance = alone * (1 + excess) + unseen * mistake
     worth = max(near * (1 - near), _TINY) * width**2 / max(variance, _TINY**2)
-    quantile = _quantile(level, min(spread.independent, freedom), excess, is_t=freedom < math.inf)
+    # The normal quantile, moved towards Student's t as far as clusters matter, or few labels do.
+    quantile = normal_quantile((1 + level) / 2)
+    independent = min(spread.independent, freedom)
+    from_t = t_quantile((1 + level) / 2, max(1.0, independent - 1)) - quantile
+    quantile += from_t * (math.sqrt(excess / (1 + excess)) if freedom == math.inf else 1)
     share = min(max((value - low) / width, 0.0), 1.0)
     lower, upper = wilson(share, quantile**2 / worth)
     lower, upper = low + width * lower, low + width * upper
@@ -175,15 +179,6 @@ def _slopes(figure: Figure, total: Numbers) -> Numbers:
     moved = total[:, None] + 1j * _STEP * np.eye(len(total))
     slopes: Numbers = np.imag(figure(moved)) / _STEP
     return slopes
-
-
-def _quantile(level: float, independent: float, excess: float, *, is_t: bool) -> float:
-    """The normal quantile, moved towards Student's t as far as clusters matter, or as far as few
-    labels do.
-    """
-    z = normal_quantile((1 + level) / 2)
-    t = t_quantile((1 + level) / 2, max(1.0, independent - 1))
-    return t if is_t else z + (t - z) * math.sqrt(excess / (1 + excess))
 
 
 def wilson(share: float, square: float) -> tuple[float, float]:
@@ -298,8 +293,7 @@ NOT_REPEATED = "no case was judged more than once"
 NOT_ASKED_TWICE = Estimate(count=0, why=NOT_REPEATED)
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedCase:
+class RepeatedCase(NamedTuple):
     """The scores that one judge gave to one case, in any order, and the case's cluster.
 
     `binary` says that no other scores than 0 and 1 are on offer; None where the scores tell.
@@ -308,11 +302,6 @@ class RepeatedCase:
     cluster: Hashable
     scores: tuple[int, ...]
     binary: bool | None = None
-
-    @property
-    def flickers(self) -> bool:
-        """Whether two of the scores differ."""
-        return len(set(self.scores)) > 1
 
 
 def estimate_flicker(cases: Iterable[RepeatedCase]) -> Estimate:
@@ -334,7 +323,7 @@ def estimate_flicker(cases: Iterable[RepeatedCase]) -> Estimate:
     return replace(
         flicker,
         value=math.fsum(shares) / len(repeated),
-        count=sum(case.flickers for case in repeated),
+        count=int(np.count_nonzero(shares)),
     )
 
 

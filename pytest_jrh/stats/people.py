@@ -247,12 +247,11 @@ def against_people(
     digests of cases of which people cannot tell.
     """
     judged = [result for result in results if result.outcome in JUDGED]
-    digests = dict.fromkeys(result.case_digest for result in judged)
-    labels = {digest: majority(people[digest]) for digest in digests if digest in people}
-    without_label = {digest for digest, label in labels.items() if label is None}
-    unclear = len(without_label)
-    without_label |= digests.keys() & set(untold)
-    if not labels and not without_label:
+    digests = {result.case_digest for result in judged}
+    labels = {digest: majority(people[digest]) for digest in digests & people.keys()}
+    unclear = {digest for digest, label in labels.items() if label is None}
+    unknown = digests & set(untold) - unclear
+    if not labels and not unknown:
         return None
     cases = _checked_cases(judged, labels)
     figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases)}
@@ -261,9 +260,9 @@ def against_people(
         figures["false_positive_rate"] = anchored_false_positive_rate(cases)
     return AgainstPeople(
         figures=figures,
-        labelled=sum(label is not None for label in labels.values()),
-        unclear=unclear,
-        untold=len(without_label) - unclear,
+        labelled=len(labels) - len(unclear),
+        unclear=len(unclear),
+        untold=len(unknown),
     )
 
 
@@ -418,7 +417,10 @@ def _violation_rate(
     ]
     if not any(result.outcome == "unlabelled" for result in judged):
         return None
-    labels = [_drawn_label(result, drawn) for result in judged]
+    labels = []
+    for result in judged:
+        is_drawn = not drawn or result.spec.label_key in drawn
+        labels.append(math.nan if result.label is None or not is_drawn else result.label)
     labelled = sum(not math.isnan(label) for label in labels)
     answers = [result.score or 0 for result in judged]
     cases = checked_cases(answers, answers, labels, [result.spec.cluster_id for result in judged])
@@ -432,10 +434,3 @@ def _violation_rate(
         labelled=labelled,
         drawn=bool(drawn),
     )
-
-
-def _drawn_label(result: CaseResult, drawn: Collection[LabelKey]) -> float:
-    """The label that corrects a rate; nan where there is none."""
-    if result.label is None or (drawn and result.spec.label_key not in drawn):
-        return math.nan
-    return result.label

@@ -153,20 +153,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def flicker_of_bases(judged: Iterable[CaseResult]) -> Estimate:
-    """How often the judge contradicts itself on the unchanged cases of these."""
-    bases = {
-        generation_id(result.spec.base_case): RepeatedCase(
-            result.spec.cluster_id, result.base_scores, binary=result.spec.target_score is None
-        )
-        for result in judged
-    }
-    return estimate_flicker(bases.values())
-
-
 def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) -> ProbeTable:
     judged = [result for result in results if result.outcome in JUDGED]
-    flicker = flicker_of_bases(judged)
+    # How often the judge contradicts itself on the unchanged cases.
+    bases = {}
+    for result in judged:
+        is_binary = result.spec.target_score is None
+        base = RepeatedCase(result.spec.cluster_id, result.base_scores, binary=is_binary)
+        bases[generation_id(result.spec.base_case)] = base
+    flicker = estimate_flicker(bases.values())
     rows = []
     for variant in sorted({result.spec.variant for result in results}):
         rows.append(_row(variant, [one for one in results if one.spec.variant == variant]))
