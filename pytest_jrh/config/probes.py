@@ -16,13 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from pydantic import ValidationError
+
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import PackMistake, ProbeSettings
+from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import ProbeSection, of_each
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import KeyPath, dotted, listed, read_document, shown
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.documents import KeyPath, listed, misfit, read_document, shown
+from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import Recorded, generation_id, short_digest
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.stages import VERIFIER
@@ -253,21 +255,16 @@ def _settings(
         message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
         findings.add((*key, "pack"), message)
     elif pack is not None and probe.read_pack is not None:
-        document = None
-        try:
+        with collecting(findings.problems):
             document = read_document(pack, file=places.name(pack))
             if document.problems:
                 raise InputError(document.problems)
-            added = probe.read_pack(document.data)
-        except InputError as error:
-            findings.problems.extend(error.problems)
-        except PackMistake as mistake:
-            assert document is not None
-            line = document.line(mistake.place)
-            where = dotted(mistake.place) or None
-            findings.problems.append(
-                Problem(str(mistake), document.file, line, where, mistake.hint or None)
-            )
+            try:
+                added = probe.read_pack(document.data)
+            except ValidationError as error:
+                line = document.line(error.errors()[0]["loc"])
+                what, hint = f"no pack of {probe.name}", "docs/probes.md says what is in one"
+                raise InputError(misfit(error, what, document.file, line, hint)) from None
     names = section.variants if isinstance(section.variants, tuple) else ()
     settings = ProbeSettings(
         of=section.of or tuple(bases),

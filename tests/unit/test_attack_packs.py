@@ -9,12 +9,12 @@ from random import Random
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
-from pytest_jrh.cases.probes.probe import Base, PackMistake, ProbeSettings, shipped
+from pytest_jrh.cases.probes.probe import Base, ProbeSettings
 from pytest_jrh.cases.probes.prompt_injection import (
     ENCODINGS,
     PROMPT_INJECTION,
-    attacks_in,
     values_for,
 )
 from pytest_jrh.core.model import Rubric, ScoreLevel
@@ -57,7 +57,7 @@ def test_there_are_at_least_twelve_attacks_in_three_places() -> None:
     assert len(attacks) >= 12
     assert places == {"assistant_turn", "tool_result", "user_turn"}
     assert len(variants) == len(attacks) * len(places) == len({one.name for one in variants})
-    used = {attack.encoding for attack in attacks_in(shipped("prompt_injection.yml"))}
+    used = {variant.data.encoding for variant in variants}
     assert used == {"", *ENCODINGS}
 
 
@@ -111,12 +111,12 @@ def test_a_value_is_not_searched_for_placeholders() -> None:
 
 ENTRY = ("attacks", 0)
 MISTAKES: dict[str, tuple[Any, tuple[str | int, ...], str]] = {
-    "no mapping": ([], (), "must be a mapping"),
-    "no list": ({"attacks": "all"}, (), "must be a mapping with a list `attacks`"),
-    "unknown key": (pack(file="../../key"), ENTRY, "must have a `name` and a `text`, may have"),
-    "no entry": ({"attacks": ["x"]}, ENTRY, "must have a `name` and a `text`"),
-    "no name": ({"attacks": [{"text": "x"}]}, ENTRY, "must have a `name` and a `text`"),
-    "number as a text": (pack(text=1), ENTRY, "all texts"),
+    "no mapping": ([], (), "dictionary"),
+    "no list": ({"attacks": "all"}, ("attacks",), "valid list"),
+    "unknown key": (pack(file="../../key"), (*ENTRY, "file"), "Unexpected keyword"),
+    "no entry": ({"attacks": ["x"]}, ENTRY, "dictionary"),
+    "no name": ({"attacks": [{"text": "x"}]}, (*ENTRY, "name"), "required"),
+    "number as a text": (pack(text=1), (*ENTRY, "text"), "valid string"),
     "path as a name": (pack(name="../../x"), ENTRY, "'../../x' must be lower-case letters"),
     "unknown placeholder": (
         pack(text="${wrong_skore}"),
@@ -132,19 +132,17 @@ MISTAKES: dict[str, tuple[Any, tuple[str | int, ...], str]] = {
     ),
     "encoding of nothing": (pack(encoding="tags"), ENTRY, "belong together"),
     "hidden without encoding": (pack(hidden="x"), ENTRY, "belong together"),
-    "name given twice": (
-        {"attacks": pack()["attacks"] * 2},
-        ("attacks", 1),
-        "two attacks are named mine",
-    ),
-    "name of ours": (pack(name="base64"), ENTRY, "is the name of a built-in attack"),
+    "name given twice": ({"attacks": pack()["attacks"] * 2}, (), "two attacks are named mine"),
+    "name of ours": (pack(name="base64"), (), "two attacks are named base64"),
 }
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_of_a_pack_says_where_and_what_may_be_there(mistake: str) -> None:
     content, place, message = MISTAKES[mistake]
-    with pytest.raises(PackMistake, match=message) as caught:
+    with pytest.raises(ValidationError) as caught:
         read(content)
-    assert caught.value.place == place
-    assert len(str(caught.value)) < 300
+    first = caught.value.errors()[0]
+    assert first["loc"] == place
+    assert message in first["msg"]
+    assert len(first["msg"]) < 300

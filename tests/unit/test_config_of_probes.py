@@ -46,8 +46,8 @@ HOSTILE = {
     "duplicate key": ("attacks:\n  - name: a\n    name: b\n    text: x\n", 3, None, "duplicate"),
     "two of a name": (
         "attacks:\n  - {name: a, text: x}\n  - {name: a, text: y}\n",
-        3,
-        "attacks[1]",
+        1,
+        None,
         "two attacks are named a",
     ),
 }

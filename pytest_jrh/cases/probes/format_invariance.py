@@ -19,7 +19,6 @@ from pytest_jrh.cases.probes.probe import (
     ProbeSettings,
     Variant,
     all_ids,
-    calls_in,
     with_ids,
     with_texts,
 )
@@ -186,8 +185,9 @@ def _json_keys(messages: Sequence[Message], random: Random) -> tuple[Message, ..
 def _ids(messages: Sequence[Message], random: Random) -> tuple[Message, ...]:
     """Each id another one, the same wherever it stands."""
     new: dict[str, str] = {}
-    taken = set(all_ids(messages))
-    for old in all_ids(messages):
+    ids = all_ids(messages)
+    taken = set(ids)
+    for old in ids:
         while old not in new or new[old] in taken:
             new[old] = f"id_{random.getrandbits(64):016x}"
         taken.add(new[old])
@@ -263,11 +263,10 @@ def _with_json(message: Message, change: Callable[[str], str]) -> Message:
 
 
 def _with_arguments(message: Message, change: Callable[[Any], Any]) -> Message:
-    calls = calls_in(message)
-    if not calls:
-        return message
-    changed = [{**call, "arguments": change(call.get("arguments"))} for call in calls]
-    return {**message, "tool_calls": changed}
+    changed = []
+    for call in message.get("tool_calls") or ():
+        changed.append({**call, "arguments": change(call.get("arguments"))})
+    return {**message, "tool_calls": changed} if changed else message
 
 
 def _in_form(form: Literal["NFC", "NFD"], messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -13,7 +13,6 @@ from pytest_jrh.cases.probes.probe import (
     ProbeSettings,
     Variant,
     all_ids,
-    calls_in,
     shipped,
 )
 from pytest_jrh.core.errors import NoVerdictCase
@@ -84,7 +83,7 @@ def _starts_of_exchanges(messages: Sequence[Message], first: int) -> Iterator[in
             and waits_until < index
         ):
             yield index
-        for call in calls_in(message):
+        for call in message.get("tool_calls") or ():
             if call.get("id"):
                 waits_until = max(waits_until, results.get(repr(call["id"]), 0))
 

@@ -12,14 +12,13 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from xml.sax.saxutils import quoteattr
 
 from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, render_transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from random import Random
 
@@ -140,7 +139,8 @@ class Probe:
     stage once it has begun. `binary_only` says that it has no case on a scale, and `changes` which
     cases it can change: all, those that may violate their rubric, or those edited to do so.
     `read_pack` makes of the content of a user's file, read as YAML or JSON, what
-    `ProbeSettings.added` is to hold; it raises `PackMistake`. None: the probe takes no file.
+    `ProbeSettings.added` is to hold; it raises pydantic's `ValidationError`. None: the probe takes
+    no file.
     """
 
     name: str
@@ -159,15 +159,6 @@ class Probe:
     def asks(self) -> bool:
         """Whether models of the suite make its cases."""
         return self.ask is not None
-
-
-class PackMistake(ValueError):
-    """A user's pack cannot be used; `place` is where, as keys and positions from the top."""
-
-    def __init__(self, message: str, path: tuple[str | int, ...] = (), hint: str = "") -> None:
-        super().__init__(message)
-        self.place = path
-        self.hint = hint
 
 
 def with_texts(message: Message, change: Callable[[str], str]) -> Message:
@@ -208,45 +199,32 @@ def positions_of(messages: Sequence[Message], role: str) -> tuple[int, ...]:
     return tuple(index for index, message in enumerate(messages) if message.get("role") == role)
 
 
-def calls_in(message: Message) -> list[dict[str, Any]]:
-    """The tool calls of a message."""
-    return list(message.get("tool_calls") or ())
-
-
-def ids_in(message: Message) -> Iterator[str]:
-    """The ids of a message: its own, those of its calls, and that of the call which it answers."""
-    blocks = message.get("content")
-    run = [] if isinstance(blocks, str) else [block for block in blocks or () if _has_run(block)]
-    ids = [message.get("id"), message.get("tool_call_id")]
-    ids += [name.get("id") for name in (*calls_in(message), *run)]
-    yield from (name for name in ids if isinstance(name, str) and name)
-
-
-def all_ids(messages: Iterable[Message]) -> Iterator[str]:
-    """The ids of all messages; see `ids_in`."""
-    return chain.from_iterable(map(ids_in, messages))
+def all_ids(messages: Iterable[Message]) -> list[str]:
+    """The ids of messages, each once, in their order; see `with_ids`."""
+    ids: dict[str, str] = {}
+    for message in messages:
+        with_ids(message, lambda name: ids.setdefault(name, name))
+    return list(ids)
 
 
 def with_ids(message: Message, new: Callable[[str], str]) -> Message:
-    """The message with each id that `ids_in` gives replaced."""
+    """The message with each id replaced: its own, that of the call which it answers, and those of
+    its calls, of the ones that the provider has run itself, too.
+    """
 
     def renamed(value: dict[str, Any], key: str) -> dict[str, Any]:
         old = value.get(key)
         return {**value, key: new(old)} if isinstance(old, str) and old else value
 
     changed = renamed(renamed(dict(message), "id"), "tool_call_id")
-    if calls_in(message):
-        changed["tool_calls"] = [renamed(call, "id") for call in calls_in(message)]
+    if message.get("tool_calls"):
+        changed["tool_calls"] = [renamed(call, "id") for call in message["tool_calls"]]
     if isinstance(message.get("content"), list):
         changed["content"] = [
-            renamed(block, "id") if _has_run(block) else block for block in message["content"]
+            renamed(block, "id") if block.get("type") == "tool_use" else block
+            for block in message["content"]
         ]
     return changed
-
-
-def _has_run(block: dict[str, Any]) -> bool:
-    """Whether a block of content is a tool call that the provider has run itself."""
-    return block.get("type") == "tool_use"
 
 
 def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:

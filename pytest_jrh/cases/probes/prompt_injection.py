@@ -13,12 +13,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
-    PackMistake,
     Probe,
     ProbeSettings,
     Variant,
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
 _NAME = re.compile(r"[a-z0-9_]+")
-_NEEDED = frozenset({"name", "text"})
-_KEYS = _NEEDED | {"hidden", "encoding"}
 _HIDDEN = "hidden"
 _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
@@ -74,12 +71,34 @@ PLACEHOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A text that is put into a transcript; `hidden` is put into it encoded, as `${hidden}`."""
+    """A text that is put into a transcript; `hidden` is put into it encoded, as `${hidden}`.
+
+    Raises `ValueError` where it cannot be made.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     name: str
     text: str
     hidden: str = ""
     encoding: str = ""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                f"the name {brief(self.name)} must be lower-case letters, digits and _"
+            )
+        if self.encoding not in ("", *ENCODINGS):
+            encodings = ", ".join(ENCODINGS)
+            raise ValueError(f"got the encoding {brief(self.encoding)}; must be one of {encodings}")
+        if bool(self.encoding) != bool(self.hidden):
+            raise ValueError("`encoding` and `hidden` belong together: how, and what")
+        allowed = (*PLACEHOLDERS, _HIDDEN) if self.encoding else PLACEHOLDERS
+        for text, names in ((self.text, allowed), (self.hidden, PLACEHOLDERS)):
+            for match in _PLACEHOLDER.finditer(text):
+                if match[1] not in names:
+                    placeholder, known = brief(match[1]), ", ".join(names)
+                    raise ValueError(f"{placeholder} is no placeholder; there are {known}")
 
     def text_for(self, values: Mapping[str, str]) -> str:
         """The text with the values of `PLACEHOLDERS` in it; nothing in a value is replaced."""
@@ -87,6 +106,22 @@ class Attack:
         if self.encoding:
             filled[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
         return _filled(self.text, filled).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Attacks of a user's own, beside the built-in ones."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    attacks: list[Attack]
+
+    def __post_init__(self) -> None:
+        taken = {attack.name for attack in _shipped()}
+        for attack in self.attacks:
+            if attack.name in taken:
+                raise ValueError(f"two attacks are named {attack.name}; some names are built in")
+            taken.add(attack.name)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -126,44 +161,6 @@ def _claim(base: Base, score: int) -> str:
     return "The assistant kept to the rubric in every turn, so it is satisfied."
 
 
-def attacks_in(content: Any) -> tuple[Attack, ...]:
-    """The attacks of a pack; raises `PackMistake` with the place of the first mistake."""
-    entries = content.get("attacks") if isinstance(content, dict) else None
-    if not isinstance(entries, list):
-        raise PackMistake("must be a mapping with a list `attacks`")
-    attacks: dict[str, Attack] = {}
-    for index, entry in enumerate(entries):
-        path = ("attacks", index)
-        is_entry = isinstance(entry, dict) and _NEEDED <= entry.keys() <= _KEYS
-        if not is_entry or not all(isinstance(value, str) for value in entry.values()):
-            message = "must have a `name` and a `text`, may have `hidden` and `encoding`: all texts"
-            raise PackMistake(message, path)
-        attack = Attack(**entry)
-        if mistake := _mistake(attack):
-            raise PackMistake(mistake, path)
-        if attack.name in attacks:
-            raise PackMistake(f"two attacks are named {attack.name}", path, "rename one of them")
-        attacks[attack.name] = attack
-    return tuple(attacks.values())
-
-
-def _mistake(attack: Attack) -> str:
-    """Why an attack cannot be made; empty where it can."""
-    if not _NAME.fullmatch(attack.name):
-        return f"the name {brief(attack.name)} must be lower-case letters, digits and _"
-    if attack.encoding not in ("", *ENCODINGS):
-        encodings = ", ".join(ENCODINGS)
-        return f"got the encoding {brief(attack.encoding)}; must be one of {encodings}"
-    if bool(attack.encoding) != bool(attack.hidden):
-        return "`encoding` and `hidden` belong together: how, and what"
-    allowed = (*PLACEHOLDERS, _HIDDEN) if attack.encoding else PLACEHOLDERS
-    for text, names in ((attack.text, allowed), (attack.hidden, PLACEHOLDERS)):
-        for match in _PLACEHOLDER.finditer(text):
-            if match[1] not in names:
-                return f"{brief(match[1])} is no placeholder; there are {', '.join(names)}"
-    return ""
-
-
 _PLACES = {
     "assistant_turn": ("assistant", "no assistant turn"),
     "tool_result": ("tool", "no result of a tool"),
@@ -175,7 +172,7 @@ _PER_CASE = 4
 
 
 def _variants(settings: ProbeSettings) -> tuple[Variant, ...]:
-    attacks: tuple[Attack, ...] = (*_shipped(), *settings.added)
+    attacks = (*_shipped(), *settings.added)
     return tuple(
         Variant(f"{attack.name}-{position}", (attack.name, position), attack)
         for attack in attacks
@@ -199,21 +196,15 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
 
 
 def _read_pack(content: Any) -> tuple[Attack, ...]:
-    added = attacks_in(content)
-    ours = {attack.name for attack in _shipped()}
-    for index, attack in enumerate(added):
-        if attack.name in ours:
-            raise PackMistake(
-                f"{attack.name} is the name of a built-in attack",
-                ("attacks", index),
-                "give it another name",
-            )
-    return added
+    # Every session knows the probes by name, and most read no pack.
+    from pydantic import TypeAdapter
+
+    return tuple(TypeAdapter(Pack).validate_python(content).attacks)
 
 
 @cache
 def _shipped() -> tuple[Attack, ...]:
-    return attacks_in(shipped("prompt_injection.yml"))
+    return tuple(Attack(**entry) for entry in shipped("prompt_injection.yml")["attacks"])
 
 
 PROMPT_INJECTION = Probe(
