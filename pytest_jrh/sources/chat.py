@@ -64,9 +64,8 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[str, str]] = {}
-        self._by_id: dict[str, deque[int]] = {}
-        self._by_name: dict[str, deque[int]] = {}
-        self._all: deque[int] = deque()
+        # By what may be known of them: id, function, or nothing.
+        self._waiting: dict[tuple[str | None, str | None], deque[int]] = {}
         self._numbers = count()
 
     def __len__(self) -> int:
@@ -76,9 +75,8 @@ class OpenCalls:
         """Note a call."""
         number = next(self._numbers)
         self._open[number] = (call_id, function)
-        self._by_id.setdefault(call_id, deque()).append(number)
-        self._by_name.setdefault(function, deque()).append(number)
-        self._all.append(number)
+        for known in ((call_id, None), (None, function), (None, None)):
+            self._waiting.setdefault(known, deque()).append(number)
 
     def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
         """Take out the call that a result belongs to: its id and function; None where there is
@@ -87,11 +85,7 @@ class OpenCalls:
         A result that names no call belongs to the first open one of its function, or of any where
         it names no function either.
         """
-        waiting: deque[int] | None = self._all
-        if call_id is not None:
-            waiting = self._by_id.get(call_id)
-        elif function is not None:
-            waiting = self._by_name.get(function)
+        waiting = self._waiting.get((call_id, function if call_id is None else None))
         while waiting:
             call = self._open.pop(waiting.popleft(), None)
             if call is not None:

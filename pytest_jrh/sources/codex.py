@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from pytest_jrh.sources.heads import Head
 
 Json = dict[str, Any]
-_WITH_PAYLOAD = frozenset(
-    {
-        *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
-        *("world_state", "inter_agent_communication_metadata"),
-    }
+_WITH_PAYLOAD = (
+    *("session_meta", "response_item", "event_msg", "turn_context", "compacted"),
+    *("world_state", "inter_agent_communication_metadata"),
 )
 # The first line of sessions of 2025.
 _OLD_HEAD = frozenset({"id", "timestamp", "instructions", "git"})

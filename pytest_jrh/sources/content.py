@@ -84,8 +84,8 @@ def _add(parts: Parts, part: Any) -> None:
         block = _provider_call(part)
         parts.provider_calls[block["id"]] = block
         parts.blocks.append(block)
-    elif kind.endswith("_tool_result") and part.get("tool_use_id") in parts.provider_calls:
-        block = parts.provider_calls[part["tool_use_id"]]
+    elif kind.endswith("_tool_result") and as_text(part.get("tool_use_id")) in parts.provider_calls:
+        block = parts.provider_calls[as_text(part["tool_use_id"])]
         parts.joined += 1
         block["result"] = as_text(part.get("content"))
         if part.get("is_error") is True:

@@ -8,7 +8,7 @@ columns that mean nothing here are named.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import (
@@ -73,7 +73,8 @@ class LabelRow:
     annotator: str = ""
     split: str = ""
     note: str = ""
-    line: int = 1
+    line: int | None = None
+    """None for what the log says."""
 
 
 class LabelFile(NamedTuple):
@@ -112,23 +113,6 @@ def read_rows(path: Path, file: str) -> LabelFile:
     return LabelFile(rows, [name for name in table.columns if name not in columns.values()])
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How the rows of one source of labels are read.
-
-    `file` names it in messages, `rubric_id` is for rows that name none, and `map` gives labels for
-    its own values; empty where it has labels.
-    """
-
-    file: str
-    rubric_id: str = ""
-    map: Mapping[str, Any] = field(default_factory=dict)
-    by: LabelledBy = "people"
-    ordinal: bool = False
-    kept_file: str = ""
-    """How records, which are the same in any folder, name the file; empty for labels of the log."""
-
-
 @dataclass(slots=True)
 class JoinedLabels:
     """The labels of runs; what is wrong with rows, and sentences about what was left out."""
@@ -141,9 +125,9 @@ class JoinedLabels:
 class Joiner:
     """Puts rows to runs and rubrics.
 
-    `rubrics` are those of the suite, `untargeted` the ids in the rubric file that it leaves out;
-    `aliases` are other names of runs, such as the uuid of a sample; `unclear` names may mean one of
-    several runs, and each has clear names of them.
+    `rubrics` are those of the suite, which is `ordinal` or not, `untargeted` the ids in the rubric
+    file that it leaves out; `aliases` are other names of runs, such as the uuid of a sample;
+    `unclear` names may mean one of several runs, and each has clear names of them.
     """
 
     def __init__(
@@ -153,6 +137,8 @@ class Joiner:
         untargeted: frozenset[str] = frozenset(),
         aliases: Mapping[str, tuple[str, int | None]] | None = None,
         unclear: Mapping[str, Sequence[str]] | None = None,
+        *,
+        ordinal: bool = False,
     ) -> None:
         self._epochs: dict[str, list[int]] = {}
         for run in runs:
@@ -162,37 +148,44 @@ class Joiner:
         self._untargeted = untargeted
         self._aliases = aliases or {}
         self._unclear = unclear or {}
+        self._ordinal = ordinal
 
-    def join(self, rows: Iterable[LabelRow], reading: Reading) -> JoinedLabels:
-        """Join the rows of one source of labels."""
+    def join(
+        self, rows: Iterable[LabelRow], settings: LabelSettings, file: str, kept_file: str = ""
+    ) -> JoinedLabels:
+        """Join the rows of one source of labels.
+
+        `file` names it in messages, and `kept_file` in records, which are the same in any folder;
+        it is empty for labels of the log.
+        """
         joined = JoinedLabels()
         votes: dict[LabelKey, dict[str, tuple[int, LabelRow]]] = {}
         left_out: Counter[str] = Counter()
         no_label = 0
         for row in rows:
             try:
-                rubric_id = self._rubric(row.rubric_id or reading.rubric_id)
+                rubric_id = self._rubric(row.rubric_id or settings.rubric_id)
                 if rubric_id in self._untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
                 key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
-                value = self._value(row, rubric_id, reading)
+                value = self._value(row, rubric_id, settings.map)
                 if value is None:
                     no_label += 1
                 elif not _add_vote(votes.setdefault((rubric_id, *key), {}), row, value):
                     left_out[_REPEATED] += 1
             except DamagedError as error:
                 place = str(error.path[0])
-                problem = Problem(str(error), reading.file, row.line, place, error.hint)
+                problem = Problem(str(error), file, row.line, place, error.hint)
                 joined.problems.append(problem)
         for label_key, of_run in votes.items():
-            joined.labels[label_key] = _label(of_run.values(), reading)
+            joined.labels[label_key] = _label(of_run.values(), settings.by, kept_file or file)
         for reason in (_REPEATED, _UNTARGETED):
             if left_out[reason]:
-                joined.notices.append(f"{reading.file}: {reason}: {left_out[reason]:,}.")
+                joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
         if no_label and not joined.problems:
-            joined.notices.append(f"{reading.file}: values that map makes no label: {no_label:,}.")
-        joined.problems = first_problems(joined.problems, reading.file)
+            joined.notices.append(f"{file}: values that map makes no label: {no_label:,}.")
+        joined.problems = first_problems(joined.problems, file)
         return joined
 
     def _rubric(self, rubric_id: str) -> str:
@@ -234,19 +227,19 @@ class Joiner:
         message = f"{got}; the epochs of the run {shown(row.run_id)} are {names}"
         raise DamagedError(message, path=("epoch",))
 
-    def _value(self, row: LabelRow, rubric_id: str, reading: Reading) -> int | None:
-        """The label of a row; None where `map` says that there is none."""
-        scale = self._rubrics[rubric_id].scores if reading.ordinal else ()
+    def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
+        """The label of a row; None where the mapping says that there is none."""
+        scale = self._rubrics[rubric_id].scores if self._ordinal else ()
         raw, hint = row.label, None
         try:
-            if reading.map:
-                raw = mapped(raw, reading.map)
+            if mapping:
+                raw = mapped(raw, mapping)
                 if raw is None:
                     return None
             return label_value(raw, scale)
         except NoLabelError as error:
             is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
-            if is_word and not reading.map and not reading.ordinal:
+            if is_word and not mapping and not self._ordinal:
                 word = printable(as_text(raw), _LONGEST_WORD)
                 how = "if that is violated, else 0"
                 hint = f"say what its words mean: map: {{{word}: 1}} {how}"
@@ -268,16 +261,16 @@ def _add_vote(votes: dict[str, tuple[int, LabelRow]], row: LabelRow, value: int)
     raise DamagedError(message, hint, ("label",))
 
 
-def _label(votes: Iterable[tuple[int, LabelRow]], reading: Reading) -> Label:
+def _label(votes: Iterable[tuple[int, LabelRow]], by: LabelledBy, file: str) -> Label:
     values = []
     sources = []
     splits = []
     for value, row in votes:
-        place = f"{reading.kept_file}:{row.line}" if reading.kept_file else reading.file
+        place = f"{file}:{row.line}" if row.line else file
         values.append(value)
         sources.append(VoteSource(place, row.annotator, row.note))
         splits.append(row.split)
-    return Label(tuple(values), reading.by, splits[0], tuple(sources))
+    return Label(tuple(values), by, splits[0], tuple(sources))
 
 
 def find_labels(
@@ -335,20 +328,18 @@ def _from_file(
     inside = relative_path(path, places.rootdir)
     # No name of a folder of this machine goes into a record.
     kept_file = path.name if inside.is_absolute() else inside.as_posix()
-    aliases, unclear = source.aliases(), source.unclear_names()
-    joiner = Joiner(runs, suite.rubrics, suite.untargeted, aliases, unclear)
-    joined = joiner.join(read.rows, _reading(settings, suite, file, kept_file))
+    joiner = Joiner(
+        runs,
+        suite.rubrics,
+        suite.untargeted,
+        source.aliases(),
+        source.unclear_names(),
+        ordinal=suite.mode == "ordinal",
+    )
+    joined = joiner.join(read.rows, settings, file, kept_file)
     if read.unused:
         joined.notices.append(f"{file}: columns that are not used: {listed(read.unused)}.")
     return joined
-
-
-def _reading(settings: LabelSettings, suite: Suite, file: str, kept_file: str = "") -> Reading:
-    is_ordinal = suite.mode == "ordinal"
-    mapping = settings.map
-    if settings.scorer and not mapping and not is_ordinal:
-        mapping = _SCORER_MAP
-    return Reading(file, settings.rubric_id, mapping, settings.by, is_ordinal, kept_file)
 
 
 def _from_log(
@@ -372,8 +363,11 @@ def _from_log(
         return JoinedLabels(problems=[Problem(message, key=settings.key)])
     if not settings.map and suite.mode == "binary" and (problem := _unclear(settings, rows)):
         return JoinedLabels(problems=[problem])
-    joiner = Joiner(runs, suite.rubrics, suite.untargeted)
-    joined = joiner.join(rows, _reading(settings, suite, f"{settings.key}: {name}"))
+    is_ordinal = suite.mode == "ordinal"
+    if settings.scorer and not settings.map and not is_ordinal:
+        settings = replace(settings, map=_SCORER_MAP)
+    joiner = Joiner(runs, suite.rubrics, suite.untargeted, ordinal=is_ordinal)
+    joined = joiner.join(rows, settings, f"{settings.key}: {name}")
     place = f"{settings.key.rpartition('.')[0]}.map"
     problems = [Problem(one.message, key=place, hint=one.hint) for one in joined.problems]
     joined.problems = list(dict.fromkeys(problems))

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_jrh.config.suite import LabelSettings
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
-from pytest_jrh.sources.labels import JoinedLabels, Joiner, Reading, read_rows
+from pytest_jrh.sources.labels import JoinedLabels, Joiner, read_rows
 from pytest_jrh.sources.tables import NoLabelError, label_value, mapped
 
 RUNS = [RunSummary("a", 1), RunSummary("b", 1), RunSummary("many", 1), RunSummary("many", 2)]
@@ -28,8 +29,9 @@ def join(
 ) -> JoinedLabels:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     read = read_rows(path, file="labels.csv")
-    joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)})
-    return joiner.join(read.rows, Reading("labels.csv", **reading))
+    ordinal = reading.pop("ordinal", False)
+    joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)}, ordinal=ordinal)
+    return joiner.join(read.rows, LabelSettings(**reading), "labels.csv")
 
 
 @pytest.fixture
@@ -285,7 +287,8 @@ def test_a_label_file_of_another_log_is_compared_for_the_lines_that_are_shown(
 ) -> None:
     path.write_text("run_id,label\n" + "".join(f"{line.format(n)}\n" for n in range(600)), "utf-8")
     runs = [RunSummary(f"run-{number}", 1) for number in range(600)]
-    joined = Joiner(runs, [KIND]).join(read_rows(path, file="labels.csv").rows, Reading("labels"))
+    rows = read_rows(path, file="labels.csv").rows
+    joined = Joiner(runs, [KIND]).join(rows, LabelSettings(), "labels")
     assert joined.problems[-1].message == "and 590 more problems"
     assert len(comparisons) <= 10 * 601
 
