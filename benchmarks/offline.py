@@ -215,8 +215,7 @@ def job() -> list[Line]:
     with open_sources([folder]) as source:
         source.summaries()
         source.aliases()
-        for values in (source.metadata(), source.fields(), source.scores()):
-            deque(values, maxlen=0)
+        deque(source.fields(), maxlen=0)
     planned = time.process_time() - read
     return [
         Line(

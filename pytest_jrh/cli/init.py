@@ -216,11 +216,10 @@ def look_at(log: Path) -> FoundRuns:
 def _about_fields(source: Source) -> Iterator[str]:
     """Say which fields could be labels, and which clusters, each with its number of values."""
     values: dict[str, Counter[Scalar]] = {}
-    for fields in source.fields():
-        _count_values(values, fields)
     scores: dict[str, Counter[Scalar]] = {}
-    for _, scores_of_run in source.scores():
-        _count_values(scores, scores_of_run)
+    for run in source.fields():
+        _count_values(values, {**run.beside, **run.metadata})
+        _count_values(scores, run.scores)
     metadata = _with_counts(values, _could_be_label)
     for key, names in (("metadata", metadata), ("scorer", _with_counts(scores, _could_be_label))):
         if names:

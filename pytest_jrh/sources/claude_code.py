@@ -62,8 +62,6 @@ _METADATA = ("cwd", "gitBranch", "version")
 def is_session(head: Head) -> bool:
     """Whether one of the first lines is of Claude Code."""
     for line in head.lines:
-        if "messages" in line:
-            return False
         if isinstance(line.get("type"), str) and (line.keys() & _KEYS or line["type"] == _SNAPSHOT):
             return True
     return False

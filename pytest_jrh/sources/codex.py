@@ -40,8 +40,6 @@ _SAID_BY_CODEX = re.compile(
 def is_session(head: Head) -> bool:
     """Whether one of the first lines is of Codex."""
     for line in head.lines:
-        if "messages" in line:
-            return False
         kind = line.get("type")
         if not isinstance(kind, str) and {"id", "timestamp"} <= line.keys() <= _OLD_HEAD:
             return True

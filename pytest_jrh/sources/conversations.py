@@ -31,7 +31,7 @@ from pytest_jrh.sources.source import Conversation, Form
 from pytest_jrh.sources.transcripts import Transcripts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.core.documents import KeyPath
@@ -377,16 +377,12 @@ class Conversations(Transcripts):
     def _is_list(self) -> bool:
         return self._file.suffix.lower() not in LINES and Head(self._file).begins_list
 
-    def fields(self) -> Iterator[Mapping[str, Any]]:
-        """See `Source`; values beside the metadata are under the pointers that would make them
-        some.
-        """
-        for _, value, made in self._conversations():
-            values: dict[str, Any] = {}
-            for key, part in value.items() if isinstance(value, dict) else ():
-                if key not in _NO_FIELDS and not isinstance(part, dict | list):
-                    values[pointer_to(key)] = part
-            yield {**values, **made.metadata}
+    def _beside(self, value: Any) -> Mapping[str, Any]:
+        values: dict[str, Any] = {}
+        for key, part in value.items() if isinstance(value, dict) else ():
+            if key not in _NO_FIELDS and not isinstance(part, dict | list):
+                values[pointer_to(key)] = part
+        return values
 
 
 def _is_one_conversation(head: Head) -> bool:
@@ -415,11 +411,8 @@ _ITEMS = re.compile(r'"(?:input|output)"\s*+:\s*+\[')
 def _is_response(head: Head) -> bool:
     """Whether a file is a response, or items of OpenAI's Responses API, in a list or in lines."""
     first = head.first_item
-    for line in head.lines:
-        if "messages" in line:
-            return False
-        if line.get("type") in ITEM_TYPES:
-            return True
+    if any(line.get("type") in ITEM_TYPES for line in head.lines):
+        return True
     if isinstance(first, dict):
         return "messages" not in first and first.get("type") in ITEM_TYPES
     if head.is_lines or not head.text.startswith("{") or head.is_inspect_log:

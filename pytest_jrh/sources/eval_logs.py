@@ -24,6 +24,7 @@ from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.source import (
     Key,
+    RunFields,
     Source,
     bytes_of,
     changed_note,
@@ -75,25 +76,23 @@ class EvalLog(Source):
         """See `Source`: one summary per sample and epoch."""
         return tuple(RunSummary(*key, _skip(row)) for key, row in self._opened().items())
 
-    def metadata(self) -> Iterator[tuple[Key, dict[str, Any]]]:
-        return self._parts("metadata")
-
-    def scores(self) -> Iterator[tuple[Key, dict[str, Any]]]:
-        for key, scores in self._parts("scores"):
+    def fields(self) -> Iterator[RunFields]:
+        for key in self._opened():
+            try:
+                sample = self._stored(key)
+            except DamagedError:
+                # As its cases will say.
+                sample = {}
+            parts = []
+            for name in ("metadata", "scores"):
+                part = sample.get(name)
+                parts.append(part if isinstance(part, dict) else {})
+            metadata, scores = parts
             values = {}
             for name, score in scores.items():
                 if isinstance(score, dict) and "value" in score:
                     values[name] = score["value"]
-            yield key, values
-
-    def _parts(self, name: str) -> Iterator[tuple[Key, dict[str, Any]]]:
-        """A mapping of each sample; empty where it is damaged, as its cases will say."""
-        for key in self._opened():
-            try:
-                part = self._stored(key).get(name)
-            except DamagedError:
-                part = None
-            yield key, part if isinstance(part, dict) else {}
+            yield RunFields(key, metadata, values)
 
     def aliases(self) -> dict[str, Key]:
         """See `Source`: the uuids of samples, which Inspect's tables name; older logs have none."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 LINES = (".jsonl", ".ndjson")
 """What the names of files end in whose lines are JSON."""
 BOM = b"\xef\xbb\xbf"
-_START = 4096
 _LOOKED_AT = 20
 _LONGEST_LOOKED_AT = 2**20
 # All up to the next bracket that is in no string.
@@ -45,7 +44,7 @@ class Head:
 
     @cached_property
     def lines(self) -> list[dict[str, Any]]:
-        """The first objects of JSON lines; none of another file."""
+        """The first objects of JSON lines that are no conversations; none of another file."""
         values: list[dict[str, Any]] = []
         if not self.is_lines:
             return values
@@ -56,19 +55,15 @@ class Head:
             for _ in range(_LOOKED_AT):
                 line = file.readline(_LONGEST_LOOKED_AT)
                 value = parsed(line) if line.strip() else {}
-                if not line or not isinstance(value, dict):
+                if not line or not isinstance(value, dict) or "messages" in value:
                     break
                 values.append(value)
         return values
 
-    @cached_property
+    @property
     def begins_list(self) -> bool:
         """Whether it begins like a JSON list."""
-        try:
-            with self.path.open("rb") as file:
-                return file.read(_START).removeprefix(BOM).lstrip().startswith(b"[")
-        except OSError:
-            return False
+        return self.text.startswith("[")
 
     @cached_property
     def first_item(self) -> Any:

@@ -13,11 +13,11 @@ from pytest_jrh.config.places import MOST_FILES, SCOUT
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.source import Key, Source, refused
+from pytest_jrh.sources.source import Key, RunFields, Source, refused
 from pytest_jrh.sources.trajectories import HARBORS_FILES, is_trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import AgentRun, RunSummary
 
@@ -64,24 +64,12 @@ class Joined(Source):
         """The runs of all files; raises InputError with what is wrong with the first of them."""
         return tuple(summary for _, _, summary in self._index().values())
 
-    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        return self._named(lambda source: source.metadata())
-
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        return self._named(lambda source: source.scores())
-
-    def fields(self) -> Iterator[Mapping[str, Any]]:
-        for source in self._all():
-            yield from source.fields()
-
-    def _named(
-        self, values_of: Callable[[Source], Iterable[tuple[Key, Mapping[str, Any]]]]
-    ) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """What each file says of its runs, under their names here."""
+    def fields(self) -> Iterator[RunFields]:
         here = self._names()
         for number, source in enumerate(self._all()):
-            for (run_id, epoch), value in values_of(source):
-                yield here[number, run_id, epoch], value
+            for run in source.fields():
+                run_id, epoch = run.key
+                yield run._replace(key=here[number, run_id, epoch])
 
     def _names(self) -> dict[tuple[int, str, int], Key]:
         names = {}

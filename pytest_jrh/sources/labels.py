@@ -351,10 +351,12 @@ def _from_log(
     keys = {(run.run_id, run.epoch) for run in runs}
     names: dict[str, None] = {}
     rows = []
-    for (run_id, epoch), values in source.scores() if settings.scorer else source.metadata():
+    for run in source.fields():
+        values = run.scores if settings.scorer else run.metadata
         value = at(values, pointer)
         names.update(dict.fromkeys(values))
-        if (run_id, epoch) in keys and value is not MISSING and value is not None:
+        if run.key in keys and value is not MISSING and value is not None:
+            run_id, epoch = run.key
             rows.append(LabelRow(run_id, value, epoch=epoch))
     if not rows:
         what = "scorers" if settings.scorer else "fields"

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
@@ -81,6 +82,17 @@ def changed_note(changed: int) -> tuple[str, ...]:
 
 Key: TypeAlias = "tuple[str, int]"
 """The id and epoch of a run."""
+
+
+class RunFields(NamedTuple):
+    """What a run has beside its messages: its metadata, what scorers gave it by their names, and
+    what the config's `format` could make metadata, by the pointers for that.
+    """
+
+    key: Key
+    metadata: Mapping[str, Any]
+    scores: Mapping[str, Any] = MappingProxyType({})
+    beside: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,25 +198,14 @@ class Source(ABC):
             advice=advice,
         )
 
-    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """Each run with its metadata; an empty one where it has none, or cannot be read."""
+    def fields(self) -> Iterator[RunFields]:
+        """What each run has beside its messages; what cannot be read has nothing."""
         for run in self.summaries():
             try:
                 metadata = self.read(run.run_id, run.epoch)[0].metadata
             except Unscored:
                 metadata = {}
-            yield (run.run_id, run.epoch), metadata
-
-    def fields(self) -> Iterator[Mapping[str, Any]]:
-        """The values that each run has beside its messages, by the names that `labels` and
-        `cluster_key` may use.
-        """
-        return (metadata for _, metadata in self.metadata())
-
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        """Each run with the values that scorers gave it, by their names; here none have any."""
-        for run in self.summaries():
-            yield (run.run_id, run.epoch), {}
+            yield RunFields((run.run_id, run.epoch), metadata)
 
     def aliases(self) -> Mapping[str, tuple[str, int | None]]:
         """Other names that label files may know runs by, each with the id and epoch; without an
@@ -264,7 +265,7 @@ def with_clusters(source: Source, cluster_key: str) -> tuple[RunSummary, ...]:
     `clusters_by` does.
     """
     runs = source.summaries()
-    clusters = clusters_by(cluster_key, source.metadata())
+    clusters = clusters_by(cluster_key, ((run.key, run.metadata) for run in source.fields()))
     return tuple(
         replace(run, cluster=clusters.get((run.run_id, run.epoch)) or run.cluster) for run in runs
     )

@@ -30,6 +30,7 @@ from pytest_jrh.sources.heads import BOM, LINES, elements
 from pytest_jrh.sources.source import (
     Conversation,
     Key,
+    RunFields,
     Source,
     changed_note,
     refused,
@@ -93,23 +94,20 @@ class Transcripts(Source):
         """
         return tuple(row.summary for row in self._index().values())
 
-    def metadata(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
+    def fields(self) -> Iterator[RunFields]:
         """See `Source`: each conversation is parsed once more, and its messages are not read."""
-        for key, _, conversation in self._conversations():
-            yield key, conversation.metadata
-
-    def scores(self) -> Iterator[tuple[Key, Mapping[str, Any]]]:
-        for key, _, conversation in self._conversations():
-            yield key, conversation.scores
-
-    def _conversations(self) -> Iterator[tuple[Key, Any, Conversation]]:
-        """Each run with its JSON; without any where it is damaged, as its cases will say."""
         for key, row in self._index().items():
             value, conversation = None, Conversation(())
+            # What is damaged has nothing, as its cases will say.
             with contextlib.suppress(DamagedError):
                 value = self._value(self._bytes(row.item))
                 conversation = self.conversation(value)
-            yield key, value, conversation
+            beside = self._beside(value)
+            yield RunFields(key, conversation.metadata, conversation.scores, beside)
+
+    def _beside(self, value: Any) -> Mapping[str, Any]:  # noqa: ARG002 - here nothing
+        """What of the JSON the config could make metadata of."""
+        return {}
 
     def values(self) -> Iterator[Any]:
         """The JSON of each conversation; raises InputError and DamagedError."""

@@ -84,23 +84,23 @@ def log_table(path: Path, file: str, named: Sequence[str]) -> Table:
     from pytest_jrh.sources import open_sources
 
     with open_sources((path,)) as source:
-        keys = [(run.run_id, run.epoch) for run in source.summaries()]
-        columns: dict[str, list[Any]] = {"id": [], "epoch": []}
-        for run_id, epoch in keys:
-            columns["id"].append(run_id)
-            columns["epoch"].append(epoch)
-        for prefix, values in ((_SCORER, source.scores()), (_METADATA, source.metadata())):
-            by_run = dict(values)
-            names: dict[str, None] = {}
-            for of_run in by_run.values():
-                names.update(dict.fromkeys(f"{prefix}{name}" for name in of_run))
-            names.update(dict.fromkeys(name for name in named if name.startswith(f"{prefix}/")))
-            for name in names:
-                pointer = name.removeprefix(prefix)
-                if not pointer.startswith("/"):
-                    pointer = pointer_to(pointer)
-                columns[name] = [_cell(at(by_run.get(key, {}), pointer)) for key in keys]
-    return Table(file, range(1, len(keys) + 1), columns)
+        runs = list(source.fields())
+    columns: dict[str, list[Any]] = {
+        "id": [run.key[0] for run in runs],
+        "epoch": [run.key[1] for run in runs],
+    }
+    scores, metadata = [run.scores for run in runs], [run.metadata for run in runs]
+    for prefix, values in ((_SCORER, scores), (_METADATA, metadata)):
+        names: dict[str, None] = {}
+        for of_run in values:
+            names.update(dict.fromkeys(f"{prefix}{name}" for name in of_run))
+        names.update(dict.fromkeys(name for name in named if name.startswith(f"{prefix}/")))
+        for name in names:
+            pointer = name.removeprefix(prefix)
+            if not pointer.startswith("/"):
+                pointer = pointer_to(pointer)
+            columns[name] = [_cell(at(of_run, pointer)) for of_run in values]
+    return Table(file, range(1, len(runs) + 1), columns)
 
 
 def _cell(value: Any) -> Any:

@@ -172,7 +172,7 @@ def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards
         write_trial(tmp_path / "job", name, trajectory(*HELLO), verifier_result=rewards)
     assert main(["init", "new", "--log", str(tmp_path / "job"), "--folder", str(tmp_path)]) == 0
     with open_sources((tmp_path / "inputs" / "data" / "new" / "runs",)) as source:
-        assert dict(source.scores()) == {
+        assert {run.key: run.scores for run in source.fields()} == {
             (name, 1): {"reward": float(reward)} for reward, name in enumerate(names)
         }
 

@@ -469,7 +469,7 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     lines(path, {**conversation("a"), "reward": 1}, {**conversation("b"), "reward": None})
     places = InputFormat(metadata=("/reward", "/cost"))
     source = Conversations(path, input_format=places)
-    assert [metadata for _, metadata in source.metadata()] == [{"reward": 1}, {}]
+    assert [run.metadata for run in source.fields()] == [{"reward": 1}, {}]
     assert source.notices() == (
         "runs.jsonl: some conversations have nothing at /cost (input_format.metadata)",
         "runs.jsonl: some conversations have nothing at /reward (input_format.metadata)",

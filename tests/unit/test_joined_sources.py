@@ -239,8 +239,7 @@ def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert closed == [logs[0]]
     assert source.read("2", 1)[0].run_id == "2"
     assert closed == [logs[0]]
-    for values in (source.scores(), source.metadata(), source.fields()):
-        assert len(list(values)) == len(logs)
+    assert len(list(source.fields())) == len(logs)
     # What was used longest ago goes first.
     monkeypatch.setattr(joined, "_MOST_OPEN", 1)
     del closed[:]
@@ -356,7 +355,7 @@ def test_scores_and_other_names_of_runs_hold_over_all_files(tmp_path: Path) -> N
         samples = [sample(1, scores=scores, uuid=f"u-{name}"), sample(name, uuid="same")]
         write_log(tmp_path / f"{name}.eval", samples)
     source = opened(tmp_path)
-    found = {key: values for key, values in source.scores() if values}
+    found = {run.key: run.scores for run in source.fields() if run.scores}
     assert found == {("1", 1): {"check": "C"}, ("1@b", 1): {"check": "I"}}
     names = {"1@a": ("1", None), "1@b": ("1@b", None)}
     assert source.aliases() == {"u-a": ("1", 1), "u-b": ("1@b", 1), **names}

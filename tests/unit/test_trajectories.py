@@ -281,7 +281,7 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
         *[RunSummary(f"refund__{number}", 1, cluster="orders/refund") for number in range(3)],
         RunSummary("ship__x", 1, Skip("no_messages", cause), "orders/ship"),
     )
-    assert dict(source.scores()) == {
+    assert {run.key: run.scores for run in source.fields()} == {
         ("refund__0", 1): {"reward": 0.0, "speed": 0.5},
         ("refund__1", 1): {"reward": 1.0, "speed": 0.5},
         ("refund__2", 1): {"reward": 0.0, "speed": 0.5},
@@ -297,7 +297,8 @@ def test_a_job_is_its_trials_with_their_rewards(tmp_path: Path) -> None:
     assert open_sources([job.parent]).summaries() == source.summaries()
     one = open_sources([job / "refund__2"])
     assert one.summaries() == (RunSummary("refund__2", 1, cluster="orders/refund"),)
-    assert dict(one.scores()) == {("refund__2", 1): {"reward": 0.0, "speed": 0.5}}
+    (fields,) = one.fields()
+    assert (fields.key, fields.scores) == (("refund__2", 1), {"reward": 0.0, "speed": 0.5})
 
 
 def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) -> None:
@@ -306,7 +307,7 @@ def test_a_trial_that_has_no_result_yet_is_a_run_without_scores(tmp_path: Path) 
         (job / name / "result.json").unlink()
     source = open_sources([job])
     assert [run.run_id for run in source.summaries()][::3] == ["refund__0", "ship__x"]
-    assert dict(source.scores())["refund__0", 1] == {}
+    assert {run.key: run.scores for run in source.fields()}["refund__0", 1] == {}
     assert source.summaries()[3].skip == Skip(
         "no_messages", "the trial has no agent/trajectory.json"
     )
