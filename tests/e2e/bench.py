@@ -85,7 +85,7 @@ class Bench:
         """Replay, and play every recorded call the whole way, too."""
         with played_the_whole_way() as differences:
             session = self.replay(**more)
-        assert not differences
+        assert not differences, differences
         return session
 
 

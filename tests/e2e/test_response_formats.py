@@ -54,7 +54,9 @@ def test_a_model_that_litellm_does_not_know_is_asked_for_the_schema_in_both_ways
     assert [kind_of(request) for request in server.requests] == ["json_schema+words"] * 5
     assert session.notices == ()
     assert schema_sent(bench) == {"json_schema+words"}
-    assert bench.play().outcomes == session.outcomes
+    # litellm asks Ollama's server about the model first, and goes on without an answer.
+    replayed = bench.replay() if name.startswith("ollama") else bench.play()
+    assert replayed.outcomes == session.outcomes
 
 
 def test_a_model_that_litellm_knows_is_asked_by_the_response_format_alone(
