@@ -53,7 +53,7 @@ from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
@@ -98,6 +98,37 @@ class SharedWork(Generic[T]):
     def is_spent(self, spec: CaseSpec) -> bool:
         """Whether it failed, and a spec that knows so asks again: a rerun is worth another try."""
         return spec in self.asked_by and self.task.done() and self.task.exception() is not None
+
+
+class SharedWorks(Generic[T]):
+    """What is made, or judged, once for several specs; the last `keep` are remembered, and all
+    whose cost nobody has counted.
+    """
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._works: OrderedDict[Hashable, SharedWork[T]] = OrderedDict()
+
+    def work(
+        self,
+        key: Hashable,
+        asker: CaseSpec,
+        attempt: Attempt,
+        begin: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        claimed: bool = False,
+    ) -> SharedWork[T]:
+        """The work of a key, which is begun by an attempt where there is none yet."""
+        work = self._works.get(key)
+        if work is None or work.is_spent(asker):
+            work = SharedWork(attempt, asyncio.create_task(begin()), claimed=claimed)
+            self._works[key] = work
+            counted = [old for old, it in self._works.items() if it.claimed and it.task.done()]
+            for old in counted[: max(0, len(self._works) - self._keep)]:
+                del self._works[old]
+        self._works.move_to_end(key)
+        work.asked_by.add(asker)
+        return work
 
 
 @dataclass
@@ -176,8 +207,7 @@ class CaseMaker:
         self._settings = settings
         self._asks = asks
         self._calls = calls
-        self._keep = keep
-        self._generations: OrderedDict[str, SharedWork[Case]] = OrderedDict()
+        self._generations: SharedWorks[Case] = SharedWorks(keep)
         self._tools: dict[str, asyncio.Task[list[dict[str, Tool]]]] = {}
 
     async def case(self, attempt: Attempt, ready: ReadySuite) -> Case:
@@ -208,13 +238,7 @@ class CaseMaker:
             return await make()
 
         key = generation_id(attempt.spec)
-        work_of_case = self._generations.get(key)
-        if work_of_case is None or work_of_case.is_spent(attempt.spec):
-            work_of_case = self._generations[key] = SharedWork(attempt, asyncio.create_task(work()))
-            if len(self._generations) > self._keep:
-                self._generations.popitem(last=False)
-        work_of_case.asked_by.add(attempt.spec)
-        return await work_of_case.task
+        return await self._generations.work(key, attempt.spec, attempt, work, claimed=True).task
 
     async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
         """The tools of a suite's log, and of the log as it was, for which it is read once."""
@@ -372,38 +396,6 @@ async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awai
             renews_unscored = settings.retry_unscored and UNSCORED[trouble.outcome].final
             if not renews_unscored or not await tape.forget(trouble.asked, start):
                 raise
-
-
-class Bases:
-    """The verdicts on cases that probes change; the last `keep` are remembered."""
-
-    def __init__(
-        self, judged: Callable[[Attempt], Coroutine[Any, Any, Judgment]], keep: int
-    ) -> None:
-        self._judged = judged
-        self._keep = keep
-        self._verdicts: OrderedDict[CaseSpec, SharedWork[Judgment]] = OrderedDict()
-
-    def verdict(self, base: Attempt, asker: CaseSpec) -> SharedWork[Judgment]:
-        """The verdict on the case of an attempt, which is begun where there is none yet."""
-        verdict = self._verdicts.get(base.spec)
-        if verdict is None or verdict.is_spent(asker):
-            verdict = SharedWork(base, asyncio.create_task(self._judged(base)))
-            self._verdicts[base.spec] = verdict
-            self._forget()
-        self._verdicts.move_to_end(base.spec)
-        verdict.asked_by.add(asker)
-        return verdict
-
-    def _forget(self) -> None:
-        """Forget the oldest, but none whose cost nobody has counted."""
-        old = len(self._verdicts) - self._keep
-        counted = []
-        for spec, verdict in self._verdicts.items():
-            if verdict.claimed and verdict.task.done():
-                counted.append(spec)
-        for spec in counted[: max(0, old)]:
-            del self._verdicts[spec]
 
 
 async def judgment_of(

@@ -26,10 +26,10 @@ from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.case import (
     Attempt,
-    Bases,
     Calls,
     CaseMaker,
     EngineSettings,
+    SharedWorks,
     judgment_of,
     to_its_end,
 )
@@ -90,7 +90,7 @@ class CaseRunner:
         self._at_work: set[asyncio.Task[None]] = set()
         self._pending: set[Future[CaseResult]] = set()
         self._maker = CaseMaker(settings, self.calls, keep=2 * self._most_at_work, asks=asks)
-        self._bases = Bases(self._made_and_judged, keep=max(_MOST_BASES, 2 * self._most_at_work))
+        self._bases: SharedWorks[Judgment] = SharedWorks(max(_MOST_BASES, 2 * self._most_at_work))
         self._announced: set[CaseSpec] = set()
         self.unfinished: list[CaseResult] = []
         self._finalized: asyncio.Task[None] | None = None
@@ -254,7 +254,7 @@ class CaseRunner:
 
     async def _judged_base(self, attempt: Attempt) -> Judgment:
         """The verdict on a case that probes change, whichever of them asked for it first."""
-        verdict = self._bases.verdict(Attempt(attempt.spec, waits=True), attempt.spec)
+        verdict = self._base_verdict(attempt.spec, attempt.spec)
         try:
             return await self._awaited(verdict)
         finally:
@@ -266,7 +266,7 @@ class CaseRunner:
         spec = attempt.spec
         if spec.skip is not None:
             raise NoVerdictCase(spec.skip.kind, spec.skip.text)
-        verdict = self._bases.verdict(Attempt(spec.base_case, waits=True), spec)
+        verdict = self._base_verdict(spec.base_case, spec)
         try:
             judgment = await self._awaited(verdict)
         except NoVerdictCase as reason:
@@ -286,6 +286,11 @@ class CaseRunner:
             )
         attempt.case = await self._maker.derived(attempt, ready, case)
         return await self._judgment(attempt, ready)
+
+    def _base_verdict(self, base: CaseSpec, asker: CaseSpec) -> SharedWork[Judgment]:
+        """The verdict on a case that probes change, which is begun where there is none yet."""
+        attempt = Attempt(base, waits=True)
+        return self._bases.work(base, asker, attempt, lambda: self._made_and_judged(attempt))
 
     def _counts_here(self, verdict: SharedWork[Judgment]) -> bool:
         """Whether what an unchanged case took counts for a changed one: not where its own item is
