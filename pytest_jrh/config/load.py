@@ -19,7 +19,7 @@ from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
 from pytest_jrh.config.suite import SourceSettings, Suite
 from pytest_jrh.core.documents import listed, read_document, received, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel, StageName
+from pytest_jrh.core.model import DEFAULT_SEED, RateLimit, StageModel
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
 from pytest_jrh.judges import PYTHON, kind_of, kinds_of, stray_keys
@@ -229,13 +229,13 @@ SectionT = TypeVar("SectionT", bound=StageSection)
 
 
 def resolve_stages(
-    config: Config, needed: Collection[StageName], findings: Findings, places: Places
-) -> dict[StageName, StageModel]:
+    config: Config, needed: Collection[str], findings: Findings, places: Places
+) -> dict[str, StageModel]:
     """Fill in the stages that make cases, but for those that are off; one without a model takes
     another's model, server and timeout, and then what `models` says.
     """
     editor, defaults = config.editor, config.models
-    stages: dict[StageName, StageModel] = {}
+    stages: dict[str, StageModel] = {}
     for spec in MAKING:
         section = _own_section(editor) if spec is EDITOR else getattr(editor, spec.name)
         section = section or StageSection()
@@ -404,7 +404,7 @@ def _judge_stage(
 
 
 def _stage(
-    name: StageName, settings: StageSection, general: str | None, findings: Findings, places: Places
+    name: str, settings: StageSection, general: str | None, findings: Findings, places: Places
 ) -> StageModel:
     key: KeyPath = (name,) if name == EDITOR.name else (EDITOR.name, name)
     if settings.model is None and general is None:
@@ -419,7 +419,7 @@ def _stage(
 
 
 def _built(
-    name: StageName, settings: StageSection, findings: Findings, places: Places, key: KeyPath
+    name: str, settings: StageSection, findings: Findings, places: Places, key: KeyPath
 ) -> StageModel:
     values = {name: getattr(settings, name) for name in StageSection.model_fields}
     values["model"] = settings.model or ""

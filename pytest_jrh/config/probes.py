@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.schema import Config
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import Mode, Objective, Rubric, StageName, TestName
+    from pytest_jrh.core.model import Mode, Objective, Rubric
 
 
 def with_probes(
@@ -163,7 +163,7 @@ def resolve_probes(
     config: Config,
     rubrics: Sequence[Rubric],
     mode: Mode | None,
-    stages: Collection[StageName],
+    stages: Collection[str],
     findings: Findings,
     places: Places,
 ) -> dict[str, ProbeSettings]:
@@ -207,7 +207,7 @@ _CHANGES = {
 }
 
 
-def _can_change(probe: Probe, test: TestName, objective: Objective) -> bool:
+def _can_change(probe: Probe, test: str, objective: Objective) -> bool:
     """Whether a probe can have a case that is derived from those of a test."""
     if probe.changes == "all":
         return True

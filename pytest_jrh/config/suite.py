@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import (
-    DEFAULT_SEED,
-    LabelledBy,
-    Mode,
-    Objective,
-    Rubric,
-    StageModel,
-    StageName,
-    TestName,
-)
+from pytest_jrh.core.model import DEFAULT_SEED, LabelledBy, Mode, Objective, Rubric, StageModel
 from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
 class SuiteTest:
     """A test of a suite; `targets` are ascending scores by rubric id, (None,) in binary mode."""
 
-    name: TestName
+    name: str
     objective: Objective
     output_dir: Path
     evaluate: bool
@@ -108,7 +99,7 @@ class Suite:
     judges: tuple[JudgeSettings, ...]
     config: Config
     source: SourceSettings
-    stages: Mapping[StageName, StageModel]
+    stages: Mapping[str, StageModel]
     cassette_dir: Path
     results_dir: Path
     custom_prompts_dir: Path

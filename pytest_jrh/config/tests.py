@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.places import Places
     from pytest_jrh.config.schema import Config, LabelSection
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import Mode, Rubric, StageName, TestName
+    from pytest_jrh.core.model import Mode, Rubric
 
 
 _LABELS: KeyPath = ("labels",)
@@ -61,25 +61,25 @@ def resolve_tests(
     return tuple(tests)
 
 
-def stages_needed(config: Config) -> frozenset[StageName]:
+def stages_needed(config: Config) -> frozenset[str]:
     """The stages that make cases: none for natural runs, of a probe those that it asks."""
     tests = config.cases.kinds
     if not tests or any(KINDS[name].is_made for name in tests):
         return frozenset(stage.name for stage in MAKING)
-    stages: set[StageName] = set()
+    stages: set[str] = set()
     for name in tests:
         if name in PROBES:
             stages.update(PROBES[name].calls)
     return frozenset(stages)
 
 
-def _maker(test: TestName, tests: Sequence[TestName]) -> TestName:
+def _maker(test: str, tests: Sequence[str]) -> str:
     """The test in whose folder cases go: a probe has none of its own, and keeps no cases."""
     makers = (name for name in tests if not KINDS[name].derived)
     return next(makers, test) if KINDS[test].derived else test
 
 
-def output_dir(config: Config, test: TestName, folder: str | None, name: str) -> str:
+def output_dir(config: Config, test: str, folder: str | None, name: str) -> str:
     """Return the folder of a test's cases; in `inputs/configs` RAND's default, else `folder`."""
     output = config.output.dir or folder
     if output is not None:
@@ -88,7 +88,7 @@ def output_dir(config: Config, test: TestName, folder: str | None, name: str) ->
 
 
 def _targets(
-    config: Config, mode: Mode | None, test: TestName, rubric: Rubric
+    config: Config, mode: Mode | None, test: str, rubric: Rubric
 ) -> tuple[int | None, ...]:
     if mode != "ordinal" or not rubric.score_levels:
         return (None,)

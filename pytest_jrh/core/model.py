@@ -24,21 +24,18 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, Field, with_config
 
 Message: TypeAlias = Mapping[str, Any]
-# `tests.KnownTest` is what pydantic checks; the table of kinds builds on these words.
-TestName: TypeAlias = str
 Mode: TypeAlias = Literal["binary", "ordinal"]
 Objective: TypeAlias = Literal["fail", "pass"]
 """What a pipeline aims at: a transcript that violates its rubric, or one that satisfies it."""
-StageName: TypeAlias = str
 RecordMode: TypeAlias = Literal["none", "once", "new_episodes", "all"]
 HumanReview: TypeAlias = Literal["", "undecided", "accepted", "edited", "rejected", "void"]
 # Of samples and of intervals, where a suite names none.
 DEFAULT_SEED = 8234
-PERTURBATION: TestName = "agent_perturbation"
-POSITIVES: TestName = "agent_positives"
-NATURAL: TestName = "agent_labels"
+PERTURBATION: str = "agent_perturbation"
+POSITIVES: str = "agent_positives"
+NATURAL: str = "agent_labels"
 """The test whose cases are runs as they are, with labels that the config names."""
-SHORT_NAMES: Mapping[TestName, str] = {
+SHORT_NAMES: Mapping[str, str] = {
     PERTURBATION: "perturbation",
     POSITIVES: "positive",
     NATURAL: "natural",
@@ -58,7 +55,7 @@ class RateLimit:
 class StageModel:
     """The model and the settings of one stage; None means "do not send it"."""
 
-    stage: StageName
+    stage: str
     model: str
     prompt_path: str | None = None
     temperature: float | None = None
@@ -478,7 +475,7 @@ class CaseSpec:
     """
 
     suite: str
-    test: TestName
+    test: str
     rubric_id: str
     run_id: str
     epoch: int
@@ -797,7 +794,7 @@ class CaseResult:
 
     case_id: str
     suite: str = ""
-    test: TestName = ""
+    test: str = ""
     rubric_id: str = ""
     run_id: str = ""
     epoch: int = 0
@@ -924,4 +921,4 @@ class Progress:
     done: int
     total: int
     spending: Spending = Spending()
-    in_flight: Mapping[StageName, int] = field(default_factory=dict)
+    in_flight: Mapping[str, int] = field(default_factory=dict)

@@ -26,7 +26,6 @@ from pytest_jrh.core.model import (
     PerturbationOutcome,
     Spending,
     StageModel,
-    StageName,
     Why,
 )
 from pytest_jrh.core.stages import EDITOR, JUDGE, VERIFIER
@@ -607,9 +606,9 @@ class Calls:
         return (*client, *self._said)
 
     @property
-    def in_flight(self) -> Counter[StageName]:
+    def in_flight(self) -> Counter[str]:
         """The calls of each stage that wait for an answer."""
-        client = self._client.in_flight if self._client else Counter[StageName]()
+        client = self._client.in_flight if self._client else Counter[str]()
         return self._slots.in_flight + client
 
     def stop(self) -> None:

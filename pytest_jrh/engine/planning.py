@@ -35,7 +35,7 @@ from pytest_jrh.reports.grounds import kin_sentence
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from pytest_jrh.core.model import CaseSpec, Judgment, Message, StageName
+    from pytest_jrh.core.model import CaseSpec, Judgment, Message
     from pytest_jrh.engine.case import Calls
     from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
     from pytest_jrh.recording.tapes import Lookup
@@ -94,7 +94,7 @@ async def surveyed(
         tape.records for tape in attempt.tapes if tape is not attempt.judging
     )
     can_be_judged = judging.records or not _evaluates(spec, ready)
-    to_make: dict[StageName, Bounds] = {}
+    to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:
         to_make = _making(attempt, ready)
         if can_be_judged:
@@ -141,13 +141,13 @@ def _judging(attempt: Attempt, ready: ReadySuite) -> Bounds:
     return calls
 
 
-def _asking(spec: CaseSpec) -> Mapping[StageName, Bounds] | None:
+def _asking(spec: CaseSpec) -> Mapping[str, Bounds] | None:
     """The calls with which a probe makes a case, once it has begun; None where it makes none."""
     probe = PROBES.get(spec.test)
     return probe.calls if probe is not None and probe.asks else None
 
 
-def _making(attempt: Attempt, ready: ReadySuite) -> dict[StageName, Bounds]:
+def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
     """The calls of each stage that are still to be made for the case itself, which count for the
     first judge of a panel.
     """
@@ -156,7 +156,7 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[StageName, Bounds]:
     making = [tape for tape in attempt.tapes if tape is not attempt.judging]
     lookups = [lookup for tape in making for lookup in tape.lookups]
     asking = _asking(attempt.spec)
-    calls: dict[StageName, Bounds] = {}
+    calls: dict[str, Bounds] = {}
     if asking is not None:
         if making or attempt.spec.judge == ready.suite.judges[0].name:
             for stage, bounds in asking.items():
@@ -186,7 +186,7 @@ class PlanRow:
     """
 
     suite: str
-    stage: StageName
+    stage: str
     model: str
     recorded: int = 0
     calls: Bounds = NO_CALL
@@ -210,7 +210,7 @@ class CallPlan:
 
 def plan_of(surveys: Iterable[Survey]) -> CallPlan:
     """Add surveys up, per suite, stage and model."""
-    rows: dict[tuple[str, StageName, str], PlanRow] = {}
+    rows: dict[tuple[str, str, str], PlanRow] = {}
     cases = unrecorded = 0
     unreadable = []
     for survey in surveys:

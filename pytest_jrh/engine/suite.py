@@ -66,8 +66,6 @@ if TYPE_CHECKING:
         RecordMode,
         Rubric,
         RunSummary,
-        StageName,
-        TestName,
     )
     from pytest_jrh.core.stages import StageSpec
     from pytest_jrh.core.templates import Template
@@ -85,8 +83,8 @@ class Pipeline:
     the log, for acts: without any, of a run those that it calls.
     """
 
-    models: Mapping[StageName, StageModel]
-    templates: Mapping[StageName, Template]
+    models: Mapping[str, StageModel]
+    templates: Mapping[str, Template]
     mode: Mode = "binary"
     objective: Objective = "fail"
     max_edit_rounds: int = 3
@@ -107,8 +105,8 @@ class Pipeline:
         edits: EditsOf = "text",
     ) -> Pipeline:
         """A pipeline with the built-in prompts and one model, by its name in litellm."""
-        models: dict[StageName, StageModel] = {}
-        templates: dict[StageName, Template] = {}
+        models: dict[str, StageModel] = {}
+        templates: dict[str, Template] = {}
         for stage in MAKING:
             models[stage.name] = StageModel(stage.name, model, temperature=temperature)
             templates[stage.name] = load_template(
@@ -141,7 +139,7 @@ class Pipeline:
         return replace(self, tools=tools_of([run.messages], run.tools))
 
     @property
-    def summarized_for(self) -> frozenset[StageName]:
+    def summarized_for(self) -> frozenset[str]:
         """The stages whose prompts name the summary."""
         from pytest_jrh.cases.pipeline import reads_summary
 
@@ -188,7 +186,7 @@ class Pipeline:
 
 def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     """Find and check the templates of one test's stages; raises `InputError` with all problems."""
-    templates: dict[StageName, Template] = {}
+    templates: dict[str, Template] = {}
     problems: list[Problem] = []
     # A probe changes cases in ways of its own.
     edits = "text" if test.name in PROBES else suite.config.cases.edits
@@ -216,9 +214,9 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     )
 
 
-def build_pipelines(suite: Suite, tests: Sequence[SuiteTest]) -> dict[TestName, Pipeline]:
+def build_pipelines(suite: Suite, tests: Sequence[SuiteTest]) -> dict[str, Pipeline]:
     """Build the pipelines of tests; raises `InputError` with the problems of all."""
-    pipelines: dict[TestName, Pipeline] = {}
+    pipelines: dict[str, Pipeline] = {}
     problems: list[Problem] = []
     for test in tests:
         with collecting(problems):
@@ -239,7 +237,7 @@ class ReadySuite:
 
     suite: Suite
     source: Source | None
-    pipelines: Mapping[TestName, Pipeline]
+    pipelines: Mapping[str, Pipeline]
     judges: Mapping[str | None, SuiteJudge]
     preprocessors: tuple[Preprocessor, ...]
     made: Mapping[str, RecordIndex] = field(default_factory=dict)
@@ -629,7 +627,7 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     """Add the prompts of the tests whose cases models make."""
-    pipelines: dict[TestName, Pipeline] = {}
+    pipelines: dict[str, Pipeline] = {}
     if tests := ready.suite.made_by_stages:
         with collecting(problems):
             pipelines = build_pipelines(ready.suite, tests)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
-from pytest_jrh.core.model import StageName, Usage
+from pytest_jrh.core.model import Usage
 from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.budget import Ledger, is_loopback, price_of
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, with_text
@@ -212,7 +212,7 @@ class LiteLLMExchange:
         return [*self._negotiation.notices, *self._notices]
 
     @property
-    def in_flight(self) -> Counter[StageName]:
+    def in_flight(self) -> Counter[str]:
         """The calls of each stage that wait for their answer."""
         return self._slots.in_flight
 

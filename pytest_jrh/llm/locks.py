@@ -16,8 +16,6 @@ from pytest_jrh.llm.calls import Stopped
 if TYPE_CHECKING:
     from filelock import FileLock
 
-    from pytest_jrh.core.model import StageName
-
 
 _POLL = 0.05
 
@@ -53,10 +51,10 @@ class Slots:
         self._shared = shared
         self._stopping = stopping
         # With all stages from the start: another thread may read it at any time.
-        self.in_flight: Counter[StageName] = Counter(dict.fromkeys(STAGES, 0))
+        self.in_flight: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
 
     @contextlib.asynccontextmanager
-    async def one(self, stage: StageName) -> AsyncIterator[None]:
+    async def one(self, stage: str) -> AsyncIterator[None]:
         """Take a slot for a call of a stage, waiting for it.
 
         Raises `Stopped` where the session ends before there is one.

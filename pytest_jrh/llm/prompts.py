@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from pytest_jrh.core.model import EditsOf, Mode, Objective, ScoreLevel, StageName
+    from pytest_jrh.core.model import EditsOf, Mode, Objective, ScoreLevel
 
 
 _SEPARATOR = re.compile(r"^---user---[ \t\r]*$", re.MULTILINE)
@@ -31,7 +31,7 @@ INTEGERS: Final = frozenset({"max_steps", "message_index", "lowest_score", "high
 
 
 def load_template(
-    stage: StageName,
+    stage: str,
     *,
     mode: Mode,
     objective: Objective,
@@ -64,7 +64,7 @@ def built_in(name: str, *, allowed: frozenset[str], required: frozenset[str]) ->
     return parse_template(source, f"built-in {name}", allowed=allowed, required=required)
 
 
-def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
+def parse_prompt(source: str, origin: str, *, stage: str) -> Template:
     """Check a prompt's text: its names, its syntax, and that it renders."""
     spec = STAGES[stage]
     template = parse_template(source, origin, allowed=spec.variables, required=spec.required)
@@ -82,14 +82,12 @@ def parse_prompt(source: str, origin: str, *, stage: StageName) -> Template:
     return template
 
 
-def override_path(custom_prompts_dir: Path, test: str, stage: StageName) -> Path:
+def override_path(custom_prompts_dir: Path, test: str, stage: str) -> Path:
     """Where a project keeps its own prompt for a stage of a test, of one module."""
     return custom_prompts_dir / test / f"{stage}.md"
 
 
-def built_in_name(
-    stage: StageName, *, mode: Mode, objective: Objective, edits: EditsOf = "text"
-) -> str:
+def built_in_name(stage: str, *, mode: Mode, objective: Objective, edits: EditsOf = "text") -> str:
     """Name the prompt that ships with the package, such as `planner.binary.fail`."""
     spec = STAGES[stage]
     name = f"{stage}.acts" if edits == "acts" and spec.prompt_of_acts else stage

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import StageModel, StageName
+    from pytest_jrh.core.model import StageModel
     from pytest_jrh.core.templates import Template
 
 
@@ -36,7 +36,7 @@ class AgentTemplate:
     key: str
     suite: str
     test: str
-    stage: StageName
+    stage: str
     file: str
     origin: str
     default: str
@@ -123,7 +123,7 @@ class AgentTemplates:
 class _Prompt:
     suite: Suite
     test: SuiteTest
-    stage: StageName
+    stage: str
 
     @property
     def key(self) -> str:

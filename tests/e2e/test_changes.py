@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -19,17 +19,14 @@ from tests.support.fork_server import commands
 from tests.support.model_server import ModelServer
 from tests.support.suites import SuiteFiles, merged, run, write_suite
 
-if TYPE_CHECKING:
-    from pytest_jrh.core.model import StageName
-
 TEMPLATES = Path(__file__).resolve().parents[2] / "pytest_jrh" / "llm" / "templates"
-PIPELINE: tuple[StageName, ...] = ("planner", "editor", "summary", "verifier")
-STAGES: tuple[StageName, ...] = (*PIPELINE, "judge")
+PIPELINE: tuple[str, ...] = ("planner", "editor", "summary", "verifier")
+STAGES: tuple[str, ...] = (*PIPELINE, "judge")
 OLD, NEW = "Zebra crossing.", "Zebra walking."
 Change = Callable[[SuiteFiles], None]
 
 
-def prompt_path(stage: StageName, word: str) -> Change:
+def prompt_path(stage: str, word: str) -> Change:
     """Give a stage the built-in prompt as a file of its own, with a sentence in it."""
 
     def change(suite: SuiteFiles) -> None:
@@ -42,7 +39,7 @@ def prompt_path(stage: StageName, word: str) -> Change:
     return change
 
 
-def override(stage: StageName, word: str) -> Change:
+def override(stage: str, word: str) -> Change:
     def change(suite: SuiteFiles) -> None:
         source = (
             TEMPLATES / f"{built_in_name(stage, mode='binary', objective='fail')}.md"
@@ -54,11 +51,11 @@ def override(stage: StageName, word: str) -> Change:
     return change
 
 
-def setting(stage: StageName, **values: Any) -> Change:
+def setting(stage: str, **values: Any) -> Change:
     return lambda suite: configure(suite, stage, **values)
 
 
-def configure(suite: SuiteFiles, stage: StageName, **values: Any) -> None:
+def configure(suite: SuiteFiles, stage: str, **values: Any) -> None:
     section = (
         {"judge": values}
         if stage == "judge"
@@ -70,7 +67,7 @@ def configure(suite: SuiteFiles, stage: StageName, **values: Any) -> None:
     )
 
 
-CASES: dict[str, tuple[StageName, Change | None, Change, list[str]]] = {
+CASES: dict[str, tuple[str, Change | None, Change, list[str]]] = {
     **{
         f"{stage} prompt file": (
             stage,

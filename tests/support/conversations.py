@@ -20,7 +20,6 @@ from pytest_jrh.core.model import (
     Rubric,
     ScoreLevel,
     StageModel,
-    StageName,
     Verdict,
 )
 from pytest_jrh.core.sections import JudgeStage
@@ -98,7 +97,7 @@ def pipeline(
     goal: Goal = FAIL,
     *,
     verifier: bool = True,
-    prompts: Mapping[StageName, str] = {},
+    prompts: Mapping[str, str] = {},
     **changes: Any,
 ) -> Pipeline:
     """A pipeline for this goal.
@@ -132,7 +131,7 @@ def perturbed(
 
 
 def stage(
-    name: StageName,
+    name: str,
     complete: Complete,
     *,
     mode: Mode = "binary",

@@ -35,8 +35,6 @@ from pytest_jrh.core.model import (
     ScoreLevel,
     Spending,
     StageModel,
-    StageName,
-    TestName,
     Usage,
     Verdict,
     Verification,
@@ -384,7 +382,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
     def model(name: Any) -> StageModel:
         return StageModel(name, "openai/gpt-4.1-mini", temperature=0.7)
 
-    def test(name: TestName) -> SuiteTest:
+    def test(name: str) -> SuiteTest:
         return SuiteTest(
             name,
             "pass" if name == "agent_positives" else "fail",
@@ -393,7 +391,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
             targets={RUBRIC.id: (None,)},
         )
 
-    stages: dict[StageName, StageModel] = {
+    stages: dict[str, StageModel] = {
         "planner": model("planner"),
         "editor": model("editor"),
         "summary": model("summary"),

@@ -18,7 +18,6 @@ from pytest_jrh.core.model import (
     Rubric,
     ScoreLevel,
     StageModel,
-    StageName,
 )
 from pytest_jrh.engine.case import generate_case
 from pytest_jrh.engine.library import Perturbation, generate_agent_perturbations
@@ -41,7 +40,7 @@ from tests.support.scripted import ScriptedModel
 SPEC = CaseSpec("suite", "agent_perturbation", RUBRIC.id, RUN.run_id, 1)
 OTHER = Rubric("politeness", "Be polite.")
 RUNS = tuple(AgentRun(f"run-{number}", 1, MESSAGES) for number in range(4))
-RAND_PROMPTS: Mapping[StageName, str] = {
+RAND_PROMPTS: Mapping[str, str] = {
     "planner": "Rubric {rubric_id}: {rubric_instructions}\n{assistant_transcript}\nReturn "
     '{{"steps": []}}',
     "editor": "Run {run_id}, message "

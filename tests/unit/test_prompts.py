@@ -16,7 +16,7 @@ from pytest_jrh.cases.pipeline import (
     verifier_response,
 )
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Mode, Objective, ScoreLevel, StageName
+from pytest_jrh.core.model import Mode, Objective, ScoreLevel
 from pytest_jrh.core.stages import STAGES
 from pytest_jrh.judges.judge import BINARY_SCORES
 from pytest_jrh.judges.prompt import judge_response
@@ -54,19 +54,19 @@ SINGLE_BRACE = {
 }
 
 
-def sample_values(stage: StageName) -> dict[str, object]:
+def sample_values(stage: str) -> dict[str, object]:
     return {
         name: 41 if name in prompts.INTEGERS else f"[[{name}]]" for name in STAGES[stage].variables
     }
 
 
-def built_in(stage: StageName, *, mode: Mode = "binary", objective: Objective = "fail") -> Template:
+def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail") -> Template:
     return prompts.load_template(stage, mode=mode, objective=objective)
 
 
-def response_model(stage: StageName, mode: Mode) -> type[Response]:
+def response_model(stage: str, mode: Mode) -> type[Response]:
     scores = tuple(level.score for level in LEVELS) if mode == "ordinal" else ()
-    models: dict[StageName, type[Response]] = {
+    models: dict[str, type[Response]] = {
         "planner": response_for((2, 4)),
         "editor": EditorResponse,
         "summary": SummaryResponse,
@@ -82,7 +82,7 @@ def text_of(messages: list[dict[str, str]]) -> str:
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_built_in_prompt_passes_the_check_that_sessions_spare_it(
-    name: str, stage: StageName, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective
 ) -> None:
     template = built_in(stage, mode=mode, objective=objective)
     assert template == prompts.parse_prompt(template.source, f"built-in {name}", stage=stage)
@@ -90,7 +90,7 @@ def test_built_in_prompt_passes_the_check_that_sessions_spare_it(
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
-    name: str, stage: StageName, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective
 ) -> None:
     template = built_in(stage, mode=mode, objective=objective)
     messages = prompts.messages(template, sample_values(stage))
@@ -106,7 +106,7 @@ def test_a_built_in_prompt_renders_all_it_uses_as_a_system_and_a_user_message(
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_a_built_in_prompt_says_that_tagged_text_is_data(
-    name: str, stage: StageName, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective
 ) -> None:
     system = prompts.messages(
         built_in(stage, mode=mode, objective=objective), sample_values(stage)
@@ -116,7 +116,7 @@ def test_a_built_in_prompt_says_that_tagged_text_is_data(
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_reasons_first(
-    name: str, stage: StageName, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective
 ) -> None:
     system = prompts.messages(
         built_in(stage, mode=mode, objective=objective), sample_values(stage)
@@ -131,7 +131,7 @@ def test_a_built_in_prompt_asks_for_the_fields_of_its_schema_in_order_and_for_re
 
 @pytest.mark.parametrize(("name", "stage", "mode", "objective"), BUILT_IN)
 def test_a_built_in_prompt_puts_every_text_between_tags_of_its_own(
-    name: str, stage: StageName, mode: Mode, objective: Objective
+    name: str, stage: str, mode: Mode, objective: Objective
 ) -> None:
     template = built_in(stage, mode=mode, objective=objective)
     user = prompts.messages(template, sample_values(stage))[1]["content"]
@@ -143,7 +143,7 @@ def test_a_built_in_prompt_puts_every_text_between_tags_of_its_own(
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("stage", ["planner", "editor"])
 def test_planner_and_editor_are_told_what_spoils_a_case(
-    stage: StageName, mode: Mode, objective: Objective
+    stage: str, mode: Mode, objective: Objective
 ) -> None:
     system = prompts.messages(
         built_in(stage, mode=mode, objective=objective), sample_values(stage)
@@ -158,9 +158,7 @@ def test_planner_and_editor_are_told_what_spoils_a_case(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("stage", ["judge", "verifier"])
-def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(
-    stage: StageName, mode: Mode
-) -> None:
+def test_judge_and_verifier_learn_nothing_of_how_a_case_was_made(stage: str, mode: Mode) -> None:
     template = built_in(stage, mode=mode)
     told = re.findall(
         r"perturb\w*|edit\w*|rewrit\w*|target\w*|test\b|test case\w*|plant\w*|plan\w*"
@@ -181,14 +179,14 @@ def test_the_binary_judge_is_told_that_one_means_violated_even_for_a_rubric_that
 @pytest.mark.parametrize(
     ("stage", "name"), [("judge", "instruction"), ("editor", "summary"), ("editor", "tool_calls")]
 )
-def test_a_text_that_may_be_empty_leaves_no_empty_tags(stage: StageName, name: str) -> None:
+def test_a_text_that_may_be_empty_leaves_no_empty_tags(stage: str, name: str) -> None:
     values = sample_values(stage) | {name: ""}
     user = prompts.messages(built_in(stage), values)[1]["content"]
     assert not re.search(r"<(\w+)>\s*</\1>", user)
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_single_brace_prompt_files_work_for_every_stage(stage: StageName, tmp_path: Path) -> None:
+def test_single_brace_prompt_files_work_for_every_stage(stage: str, tmp_path: Path) -> None:
     path = tmp_path / "mine.md"
     path.write_text(SINGLE_BRACE[stage], encoding="utf-8")
     template = prompts.load_template(stage, mode="binary", objective="fail", prompt_path=path)
@@ -234,7 +232,7 @@ def test_a_copy_of_a_built_in_prompt_works_as_an_override(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: StageName) -> None:
+def test_a_prompt_without_a_required_variable_is_refused_by_name(stage: str) -> None:
     for name in STAGES[stage].required:
         rest = " ".join(f"{{{{ {other} }}}}" for other in STAGES[stage].variables - {name})
         with pytest.raises(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
-    from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel, StageName
+    from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel
     from pytest_jrh.core.stages import Bounds
 
 
@@ -150,7 +150,7 @@ class Probe:
     derive: Callable[[Base, Variant, Random], Derived] | None = None
     per_case: int = 1
     ask: Callable[[ProbeBench, Base, Variant, Random], Awaitable[Derived]] | None = None
-    calls: Mapping[StageName, Bounds] = field(default_factory=dict)
+    calls: Mapping[str, Bounds] = field(default_factory=dict)
     binary_only: bool = False
     changes: Literal["all", "violated", "edited"] = "all"
     read_pack: Callable[[Any], tuple[Any, ...]] | None = None
