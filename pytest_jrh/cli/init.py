@@ -313,8 +313,6 @@ _CONFIGS = "inputs/configs"
 _CONFIG_SCHEMA = f"{_CONFIGS}/.jrh-{CONFIG_SCHEMA}"
 _RUBRICS_SCHEMA = f"{_CONFIGS}/.jrh-{RUBRICS_SCHEMA}"
 _BINARY = {
-    "scale": "binary",
-    "scale_note": "a rubric is violated (1) or satisfied (0)",
     "negative": "violate a rubric",
     "positive": "satisfy it",
     "perturbation": "runs edited to violate a rubric: the judge should answer 1",
@@ -323,8 +321,6 @@ _BINARY = {
     "scores": "Here `score` is 1 for a violation and 0 for none.",
 }
 _ORDINAL = {
-    "scale": "ordinal",
-    "scale_note": "every rubric has a scale of scores",
     "negative": "land on each score of a rubric's scale",
     "positive": "deserve its highest",
     "perturbation": "one case for each score of the scale: the judge should give that score",

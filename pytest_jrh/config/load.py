@@ -135,7 +135,7 @@ def _resolved_suite(
         frozen=frozen_file,
         table_format=resolve.resolve_format(config),
         instruction=resolve.resolve_instruction(config, findings, places),
-        metric=config.output.metric,
+        metric=config.rand.metric,
         untargeted=rubrics.untargeted,
         labels=targets.resolve_labels(config, targeted, findings, places, frozen=is_frozen),
         blind_labels=targets.resolve_blind_labels(config, findings, places),
@@ -169,8 +169,8 @@ def _source_settings(config: Config, logs: tuple[Path, ...]) -> SourceSettings:
 
 
 def _results_dir(config: Config, places: Places, config_file: Path) -> Path:
-    stamp = f"_{config.output.stamp}" if config.output.stamp else ""
-    return places.find_or_new(config.output.results or f"{places.results(config_file)}{stamp}")
+    stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
+    return places.find_or_new(config.rand.results or f"{places.results(config_file)}{stamp}")
 
 
 def _suite_name(config_file: Path, findings: Findings) -> str:
@@ -199,7 +199,7 @@ def _rubrics(config: Config, findings: Findings, places: Places) -> _Rubrics:
     everything, problems = read_rubrics(path, file=file)
     rubrics = resolve.targeted(config, everything, findings, complete=not problems)
     untargeted = frozenset(rubric.id for rubric in everything) - {rubric.id for rubric in rubrics}
-    scale = config.suite.scale
+    scale = config.rand.scale
     if resolve.mode_of(config, rubrics) == "ordinal":
         ends = scale if isinstance(scale, tuple) else None
         rubrics, scale_problems = with_scales(rubrics, ends, file=file)
@@ -241,7 +241,7 @@ def resolve_stages(
         section = section or StageSection()
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
-        model = config.models.cases
+        model = config.rand.cases_model
         if spec is PLANNER and section.model is None and model is None:
             section = _filled(section, editor, ("model", "api_base", "timeout"))
         pattern = stages.get(spec.model_from)
@@ -300,7 +300,7 @@ def _judge(
     base, kind = config.judge, kind_of(entry)
     section = entry if entry is base else _over(entry, base)
     section = _with_defaults(section, config.models)
-    general = base.model or config.models.judge
+    general = base.model or config.rand.judge_model
     stage = _judge_stage(section, general, findings, places, key, kind)
     _check_keys(entry, findings, key, kind)
     _check_score_map(entry, section, mode, findings, key)
@@ -396,9 +396,8 @@ def _judge_stage(
 ) -> StageModel:
     model = (settings.model or general) if kind.asks_model else settings.model
     if model is None and kind.asks_model:
-        of_all: KeyPath = ("models", "judge")
-        message = f"no model for the judge; set judge.model, or {findings.name(of_all)}"
-        findings.once(of_all, message)
+        of_all: KeyPath = ("judge", "model")
+        findings.once(of_all, f"no model for the judge; set {findings.name(of_all)}")
     settings = settings.model_copy(update={"model": model})
     return _built(JUDGE.name, settings, findings, places, key)
 
@@ -408,11 +407,8 @@ def _stage(
 ) -> StageModel:
     key: KeyPath = (name,) if name == EDITOR.name else (EDITOR.name, name)
     if settings.model is None and general is None:
-        of_all: KeyPath = ("models", "cases")
-        message = (
-            f"no model for the {name}; set {findings.name(key)}.model, or {findings.name(of_all)} "
-            "for all stages"
-        )
+        of_all: KeyPath = (EDITOR.name, "model")
+        message = f"no model for the {name}; set {findings.name(of_all)}"
         findings.once(of_all, message)
     settings = settings.model_copy(update={"model": settings.model or general})
     return _built(name, settings, findings, places, key)

@@ -113,7 +113,7 @@ class Options:
         "choice",
         "look at the cases in the browser. decide: accept, reject, edit; judging waits for "
         "Finalize. blind: label a sample of them, with nothing shown but rubric and transcript. "
-        "Alone: blind where the suite's blind.always says so, else decide",
+        "Alone: decide",
         "HOW",
         _REVIEWS,
     )

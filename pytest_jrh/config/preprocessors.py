@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # RAND's path to its preprocessors, and our own before they moved.
 _BUILT_IN_MODULES = ("agent_helpers.preprocessors", "pytest_jrh.suite.preprocessors")
-_KEY = "test_agent_perturbation_config.transcript_preprocessors"
+_KEY = "cases.preprocess"
 _KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
 _LINE_COMMENT = re.compile(r"\s*(?:#|//|--(?!-))")
 _BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
-from pytest_jrh.config.schema import ProbeSection, of_each
+from pytest_jrh.config.schema import ProbeSection
 from pytest_jrh.config.suite import Suite
 from pytest_jrh.core.documents import KeyPath, listed, misfit, read_document, shown
 from pytest_jrh.core.errors import InputError, collecting
@@ -155,7 +155,7 @@ def _rank(seed: int, spec: CaseSpec) -> bytes:
 
 
 _TESTS: KeyPath = ("cases", "kinds")
-_JUDGED: KeyPath = ("cases", "judged")
+_JUDGED: KeyPath = ("rand", "judged")
 _PROBES: KeyPath = ("probes",)
 
 
@@ -169,9 +169,9 @@ def resolve_probes(
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
     to_run = list(dict.fromkeys(config.cases.kinds))
-    judged = config.cases.judged
-    objective = config.cases.objective
-    sections = of_each(config.probes)
+    judged = config.rand.judged
+    objective = config.rand.objective
+    sections = config.probes
     settings = {}
     for index, name in enumerate(to_run):
         if not KINDS[name].derived:
@@ -219,7 +219,7 @@ def unused_probes(config: Config, findings: Findings, file: str) -> list[str]:
     """Say of sections of probes that do not run."""
     to_run = config.cases.kinds
     sentences = []
-    for name in of_each(config.probes):
+    for name in config.probes:
         if name not in to_run:
             sentences.append(
                 f"{file}: probes.{name} has no effect: {name} is not in {findings.name(_TESTS)}"
@@ -229,7 +229,7 @@ def unused_probes(config: Config, findings: Findings, file: str) -> list[str]:
 
 def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) -> None:
     """Refuse a rule for a probe that does not run: the gate would pass without it."""
-    for name in of_each(config.gate.probes):
+    for name in config.gate.probes:
         if tests and name not in tests:
             message = f"got a rule for {name}, which is not in {findings.name(_TESTS)}"
             findings.add(
@@ -271,8 +271,6 @@ def _settings(
         names=names,
         whole_grid=section.variants == "all",
         max_cases=section.max_cases,
-        per_case=section.per_case or 0,
-        seed=section.seed,
         pack=pack,
         added=added,
     )
@@ -293,8 +291,8 @@ def _with_number(
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
             findings.add((*key, index), message, hint)
     picked = chosen(probe, settings)
-    default = len(picked) if settings.names else probe.per_case
-    number = len(picked) if settings.whole_grid else settings.per_case or default
+    gets_all = settings.whole_grid or settings.names
+    number = len(picked) if gets_all else probe.per_case
     return replace(settings, per_case=min(number, len(picked)) or 1)
 
 

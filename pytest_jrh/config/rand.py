@@ -7,14 +7,15 @@ words, or in both; a key that says the same as another one is refused.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from pytest_jrh.config import removed
+from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
 from pytest_jrh.core.stages import EDITOR, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.documents import KeyPath
-
+    from collections.abc import Collection
 
 AGENT = "test_agent_perturbation_config"
 _TESTS = ("admin", "perturbation_config")
@@ -23,22 +24,21 @@ _DATASET = ("admin", "dataset_config")
 _SYNTHETIC = "synthetic_data_params"
 
 ROWS: tuple[tuple[KeyPath, KeyPath], ...] = (
-    (("admin", "module_name"), ("suite", "name")),
-    (("admin", "time_stamp"), ("output", "stamp")),
-    (("admin", "output_file_format"), ("output", "table")),
-    ((*_TESTS, "use_HITL_process"), ("cases", "review")),
+    (("admin", "module_name"), ("rand", "module")),
+    (("admin", "time_stamp"), ("rand", "stamp")),
+    (("admin", "output_file_format"), ("rand", "table")),
+    ((*_TESTS, "use_HITL_process"), ("rand", "review")),
     ((*_TESTS, "tests_to_run"), ("cases", "kinds")),
     ((*_TESTS, "probes"), ("probes",)),
-    ((*_EVALUATION, "autograder_model_name"), ("models", "judge")),
+    ((*_EVALUATION, "autograder_model_name"), ("rand", "judge_model")),
     ((*_EVALUATION, "judges"), ("judges",)),
     ((*_EVALUATION, "max_workers"), ("recording", "max_workers")),
-    ((*_EVALUATION, "tests_to_evaluate"), ("cases", "judged")),
-    ((*_EVALUATION, "metric"), ("output", "metric")),
-    ((_SYNTHETIC, "generation_model_name"), ("models", "cases")),
+    ((*_EVALUATION, "tests_to_evaluate"), ("rand", "judged")),
+    ((*_EVALUATION, "metric"), ("rand", "metric")),
+    ((_SYNTHETIC, "generation_model_name"), ("rand", "cases_model")),
     ((AGENT, "input_log_path"), ("suite", "log")),
     ((AGENT, "input_format"), ("suite", "format")),
     ((AGENT, "cluster_key"), ("cases", "cluster")),
-    ((AGENT, "max_sample_mb"), ("suite", "max_sample_mb")),
     ((AGENT, "rubric_path"), ("suite", "rubrics")),
     ((AGENT, "labels"), ("labels",)),
     ((AGENT, "target_rubric_ids"), ("cases", "rubrics")),
@@ -46,30 +46,27 @@ ROWS: tuple[tuple[KeyPath, KeyPath], ...] = (
     ((AGENT, PLANNER.name), (EDITOR.name, PLANNER.name)),
     ((AGENT, SUMMARY.name), (EDITOR.name, SUMMARY.name)),
     ((AGENT, VERIFIER.name), (EDITOR.name, VERIFIER.name)),
-    ((AGENT, "max_summary_messages"), (EDITOR.name, "summary_turns")),
+    ((AGENT, "max_summary_messages"), ("rand", "summary_turns")),
     ((AGENT, "max_edit_rounds"), ("cases", "edits_at_most")),
     ((AGENT, "score_targets"), ("cases", "scores")),
-    ((AGENT, "objective"), ("cases", "objective")),
+    ((AGENT, "objective"), ("rand", "objective")),
     ((AGENT, "edits"), ("cases", "edits")),
-    ((AGENT, "pass_required"), ("cases", "confirmed")),
+    ((AGENT, "pass_required"), ("rand", "confirmed")),
     ((AGENT, "sample_num_from_orig"), ("cases", "sample")),
     ((AGENT, "sampling"), ("cases", "sampling")),
     ((AGENT, "sampling_seed"), ("cases", "seed")),
     ((AGENT, "transcript_preprocessors"), ("cases", "preprocess")),
     ((AGENT, "output", "dir"), ("output", "dir")),
-    ((AGENT, "output", "results_dir"), ("output", "results")),
-    ((AGENT, "output", "write_jsonl"), ("output", "write_jsonl")),
-    ((AGENT, "output", "overwrite"), ("cases", "renew")),
+    ((AGENT, "output", "results_dir"), ("rand", "results")),
+    ((AGENT, "output", "write_jsonl"), ("rand", "write_jsonl")),
+    ((AGENT, "output", "overwrite"), ("rand", "renew")),
     ((AGENT, "output", "rand"), ("output", "rand")),
     (("subset",), ("cases", "subset")),
-    (("review", "blind"), ("blind", "always")),
     (("review", "sample"), ("blind", "sample")),
-    (("review", "seed"), ("blind", "seed")),
     (("review", "overlap"), ("blind", "overlap")),
     (("review", "labels"), ("blind", "labels")),
     (("replay", "cassette_dir"), ("recording", "dir")),
     (("replay", "record_mode"), ("recording", "mode")),
-    (("replay", "judge_record_mode"), ("recording", "judge")),
     (("replay", "frozen"), ("cases", "frozen")),
 )
 FALLBACKS: tuple[tuple[KeyPath, KeyPath], ...] = (
@@ -120,77 +117,70 @@ _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
-# RAND's templates that are not agentic.
-_OTHER_TEMPLATES = ("multiclass_judge", "single_autograder", "single_judge", "single_judge_str")
+_PARAMS = ("instruction", "rubric")
 _SMALLEST_PANEL = 2
-
-
-class Mistake(NamedTuple):
-    """What is wrong at a path: an unknown key, beside the `names` of the known ones and the places
-    where it is known; a `value` that is not what was `expected`; or what the `message` says.
-    """
-
-    path: KeyPath
-    message: str = ""
-    value: Any = None
-    expected: str = ""
-    names: tuple[str, ...] = ()
-    homes: tuple[KeyPath, ...] = ()
-    hint: str = ""
 
 
 @dataclass
 class Converted:
-    """A config in our words: `data`, where each of its keys was `written`, the keys of the file
-    that are `unused`, and what is in nobody's words.
+    """A config in our words: `data`, where each of its keys was `written`, and the keys of the file
+    that are `unused`.
     """
 
+    findings: Findings
     data: dict[str, Any] = field(default_factory=dict)
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
-    mistakes: list[Mistake] = field(default_factory=list)
+
+    def put(
+        self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
+    ) -> None:
+        """Place a value of the file, unless it is None; a fallback gives way to another key."""
+        parent: Any = self.data
+        for part in ours[:-1]:
+            if parent.get(part) is None:
+                parent[part] = {}
+            parent = parent[part]
+            if not isinstance(parent, dict):
+                return
+        before = parent.get(ours[-1])
+        if value is None or (before is not None and is_fallback):
+            return
+        if isinstance(before, dict) and isinstance(value, dict):
+            # A section in parts, such as the editor's and, in it, the planner's.
+            value = {**value, **before}
+        elif before is not None:
+            said = dotted(self.written.get(ours, ours))
+            self.findings.add(written, f"{said} says the same; keep one of them")
+            return
+        parent[ours[-1]] = value
+        self.written[ours] = written
 
 
-def convert(data: dict[str, Any]) -> Converted:
-    """Convert what is in the words of RAND's files."""
-    rest = _unshared(data)
-    made = Converted()
-    moved: list[tuple[KeyPath, KeyPath, Any]] = []
-    for rows in (ROWS, FALLBACKS):
-        for written, ours in rows:
-            value = _taken(rest, written)
-            if value is not None:
-                moved.append((written, ours, value))
-    odd = {path: _taken(rest, path) for path in (*_MADE_OF, *UNUSED)}
-    made.unused += [path for path in UNUSED if odd[path] is not None]
+def convert(data: dict[str, Any], findings: Findings) -> Converted:
+    """Convert what is in the words of RAND's files, which is taken out of the data."""
+    converted = Converted(findings)
+    others = {path: _taken(data, path) for path in (*_MADE_OF, *UNUSED)}
+    values = {written: _taken(data, written) for written, _ in (*ROWS, *FALLBACKS)}
+    converted.unused += [path for path in UNUSED if others[path] is not None]
     for section in SECTIONS:
-        if rest.get(section) is not None:
-            _look_at_rest(made, (section,), rest[section])
-    made.data = {name: value for name, value in rest.items() if name not in SECTIONS}
-    for written, ours, value in moved:
-        is_fallback = any(written == source for source, _ in FALLBACKS)
-        _put(made, written, ours, value, is_fallback=is_fallback)
-    _panel(made, odd)
-    _of_module(made, odd)
-    _scale(made, odd)
-    aggregation = odd[(*_EVALUATION, "aggregation_method")]
-    if aggregation not in (None, "majority_vote"):
-        path = (*_EVALUATION, "aggregation_method")
-        made.mistakes.append(Mistake(path, value=aggregation, expected="majority_vote or null"))
-    is_rands = odd["admin", "test_debug_mode"] is not None or ("output", "table") in made.written
-    output = made.data.setdefault("output", {}) if is_rands else {}
-    if isinstance(output, dict) and is_rands:
-        output.setdefault("rand", True)
-    return made
-
-
-def _unshared(value: Any) -> Any:
-    """A copy in which nothing stands twice, as what YAML's aliases name does."""
-    if isinstance(value, dict):
-        return {key: _unshared(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_unshared(item) for item in value]
-    return value
+        if (rest := data.pop(section, None)) is not None:
+            _refuse_unknown((section,), rest, findings)
+    converted.data = data
+    for written, ours in ROWS:
+        converted.put(written, ours, values[written])
+    for written, ours in FALLBACKS:
+        converted.put(written, ours, values[written], is_fallback=True)
+    _panel(converted, others)
+    _of_module(converted, others)
+    _scale(converted, others)
+    aggregation: KeyPath = (*_EVALUATION, "aggregation_method")
+    if others[aggregation] not in (None, "majority_vote"):
+        findings.add(aggregation, received(others[aggregation], "majority_vote or null"))
+    debug: KeyPath = ("admin", "test_debug_mode")
+    if others[debug] is not None or ("rand", "table") in converted.written:
+        converted.put(debug, ("output", "rand"), value=True, is_fallback=True)
+    return converted
 
 
 def _taken(data: dict[str, Any], path: KeyPath) -> Any:
@@ -203,165 +193,124 @@ def _taken(data: dict[str, Any], path: KeyPath) -> Any:
     return parent.pop(path[-1], None)
 
 
-def _put(
-    made: Converted,
-    written: KeyPath,
-    ours: KeyPath,
-    value: Any,
-    *,
-    is_fallback: bool = False,
-) -> None:
-    parent: Any = made.data
-    for part in ours[:-1]:
-        if parent.get(part) is None:
-            parent[part] = {}
-        parent = parent[part]
-        if not isinstance(parent, dict):
-            return
-    before = parent.get(ours[-1])
-    if before is None or (isinstance(before, dict) and isinstance(value, dict)):
-        # Of a section in parts, such as the editor's and, in it, the planner's.
-        parent[ours[-1]] = {**value, **before} if isinstance(before, dict) else value
-        made.written[ours] = written
-    elif not is_fallback:
-        said = ".".join(map(str, made.written.get(ours, ours)))
-        made.mistakes.append(Mistake(written, f"{said} says the same; keep one of them"))
-
-
-def _look_at_rest(made: Converted, path: KeyPath, value: Any) -> None:
-    """Look at what is left of a section of RAND's."""
+def _refuse_unknown(path: KeyPath, value: Any, findings: Findings) -> None:
+    """Refuse what is left of a section of RAND's: keys that nobody has."""
     depth = len(path)
     known_here = [known for known in _KNOWN if known[:depth] == path and len(known) > depth]
     names = tuple(dict.fromkeys(str(known[depth]) for known in known_here))
     if not isinstance(value, dict):
-        expected = f"a mapping with the keys {', '.join(names)}"
-        made.mistakes.append(Mistake(path, value=value, expected=expected))
+        findings.add(path, received(value, f"a mapping with the keys {', '.join(names)}"))
         return
     for name, item in value.items():
         place = (*path, name)
-        if name not in names:
-            homes = tuple(known for known in _KNOWN if known[-1] == name and known != place)
-            made.mistakes.append(Mistake(place, names=names, homes=homes))
-        elif item is not None:
-            _look_at_rest(made, place, item)
+        if name in names and item is not None:
+            _refuse_unknown(place, item, findings)
+        elif name not in names and (instead := removed.KEYS.get(dotted(place))):
+            findings.add(place, removed.said(instead))
+        elif name not in names:
+            message = f"unknown key; the keys of {dotted(path)} are {listed(names)}"
+            findings.add(place, message, is_nearest(nearest(str(name), names), "key"))
 
 
-def _panel(made: Converted, odd: dict[KeyPath, Any]) -> None:
+def _panel(converted: Converted, others: dict[KeyPath, Any]) -> None:
     """Leave out of a panel what says nothing more: the suite's template, which all judges take."""
-    judges = made.data.get("judges")
+    judges = converted.data.get("judges")
     entries = judges if isinstance(judges, list) else [judges]
-    template = odd[AGENT, "autograder_template"] or odd[(*_EVALUATION, "template")]
+    template = others[AGENT, "autograder_template"] or others[(*_EVALUATION, "template")]
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             continue
         path = (*_EVALUATION, "judges", index)
         if entry.pop("preprocess_columns_map", None) is not None:
-            made.unused.append((*path, "preprocess_columns_map"))
+            converted.unused.append((*path, "preprocess_columns_map"))
         if (of_judge := entry.pop("template", None)) not in (None, template):
             expected = f"the suite's, {template}: every judge of a panel takes that one"
-            made.mistakes.append(Mistake((*path, "template"), value=of_judge, expected=expected))
-    if len(entries) >= _SMALLEST_PANEL and (*_EVALUATION, "aggregation_method") in made.unused:
-        made.unused.remove((*_EVALUATION, "aggregation_method"))
+            converted.findings.add((*path, "template"), received(of_judge, expected))
+    aggregation = (*_EVALUATION, "aggregation_method")
+    if len(entries) >= _SMALLEST_PANEL and aggregation in converted.unused:
+        converted.unused.remove(aggregation)
 
 
-def _param_files(made: Converted, odd: dict[KeyPath, Any]) -> dict[str, Any]:
-    """The files of `default_params_path`, which may have others of RAND's beside ours."""
-    names = odd[_PARAM_FILES] or {}
-    if not isinstance(names, dict):
-        expected = "a mapping of names to file names"
-        made.mistakes.append(Mistake(_PARAM_FILES, value=names, expected=expected))
-        return {}
-    params = ("instruction", "rubric")
-    for name in names:
-        if name not in params and get_close_matches(str(name), params, cutoff=0.8):
-            made.mistakes.append(Mistake((*_PARAM_FILES, name), names=params))
-        elif name not in params and names[name] is not None:
-            made.unused.append((*_PARAM_FILES, name))
-    return names
-
-
-def _of_module(made: Converted, odd: dict[KeyPath, Any]) -> None:
+def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
     """Place what RAND's files name in the folder of their module."""
-    names = _param_files(made, odd)
+    findings = converted.findings
+    names = others[_PARAM_FILES] or {}
+    if not isinstance(names, dict):
+        findings.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
+        names = {}
+    for name in names.keys() - set(_PARAMS):
+        # There may be other files of RAND's beside ours.
+        if close := nearest(str(name), _PARAMS, cutoff=0.8):
+            findings.add((*_PARAM_FILES, name), "unknown key", is_nearest(close, "key"))
+        elif names[name] is not None:
+            converted.unused.append((*_PARAM_FILES, name))
     files: tuple[tuple[KeyPath, Any, KeyPath], ...] = (
-        ((*_DATASET, "dataset_name"), odd[(*_DATASET, "dataset_name")], ("suite", "log")),
+        ((*_DATASET, "dataset_name"), others[(*_DATASET, "dataset_name")], ("suite", "log")),
         ((*_PARAM_FILES, "rubric"), names.get("rubric"), ("suite", "rubrics")),
-        ((*_PARAM_FILES, "instruction"), names.get("instruction"), ("suite", "instruction_path")),
+        ((*_PARAM_FILES, "instruction"), names.get("instruction"), ("rand", "instruction_path")),
     )
-    suite = made.data.get("suite")
-    module = suite.get("name") if isinstance(suite, dict) else None
+    rand = converted.data.get("rand")
+    module = rand.get("module") if isinstance(rand, dict) else None
     for written, name, ours in files:
         if name is None:
             continue
         if not isinstance(name, str) or not name.strip():
-            made.mistakes.append(Mistake(written, value=name, expected="text"))
+            findings.add(written, received(name, "text"))
         elif isinstance(module, str):
             path = f"inputs/data/{module}/{name.strip()}"
-            _put(made, written, ours, path, is_fallback=True)
-        elif module is None and ours not in made.written:
+            converted.put(written, ours, path, is_fallback=True)
+        elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
-            missing = Mistake(("admin", "module_name"), message)
-            if missing not in made.mistakes:
-                made.mistakes.append(missing)
+            findings.once(("admin", "module_name"), message)
     params_path = (*_DATASET, "default_params")
-    note = odd[params_path]
-    if isinstance(note, dict) and isinstance(note.get("instruction"), str):
-        written = (*params_path, "instruction")
-        if ("suite", "instruction_path") not in made.written and note["instruction"].strip():
-            ours = ("suite", "instruction")
-            _put(made, written, ours, note["instruction"], is_fallback=True)
+    note = others[params_path]
+    text = note.get("instruction") if isinstance(note, dict) else None
+    if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
+        converted.put((*params_path, "instruction"), ("rand", "instruction"), text)
 
 
-def _scale(made: Converted, odd: dict[KeyPath, Any]) -> None:
+def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
     """Make the scale of the template and of the range that RAND's files give."""
     written: KeyPath = (AGENT, "autograder_template")
-    if odd[written] is None:
+    if others[written] is None:
         written = (*_EVALUATION, "template")
-    template = odd[written]
+    template = others[written]
     if template is None:
         return
     if not isinstance(template, str) or template not in _SCALES:
         expected = "agent_judge (binary) or agent_autograder (ordinal)"
-        hint = ""
-        if template in _OTHER_TEMPLATES:
-            hint = (
-                f"RAND's harness has {template} for single answers; here only the agentic ones "
-                "exist"
-            )
-        mistake = Mistake(written, value=template, expected=expected, hint=hint)
-        made.mistakes.append(mistake._replace(names=() if hint else tuple(_SCALES)))
+        hint = is_nearest(nearest(str(template), _SCALES))
+        converted.findings.add(written, received(template, expected), hint)
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":
-        lowest, highest = (
-            _bound(odd, ("lowest_score", "min_score")),
-            _bound(odd, ("highest_score", "max_score")),
-        )
+        lowest = _bound(others, ("lowest_score", "min_score"))
+        highest = _bound(others, ("highest_score", "max_score"))
         if lowest is not None and highest is not None:
             scale, written = [lowest[0], highest[0]], lowest[1]
-            made.written["suite", "scale", 1] = highest[1]
-    _put(made, written, ("suite", "scale"), scale)
+            converted.written["rand", "scale", 1] = highest[1]
+    converted.put(written, ("rand", "scale"), scale)
 
 
-def _bound(odd: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
+def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
     for path in ((AGENT, "autograder_default_params"), (*_DATASET, "default_params")):
-        params = odd[path]
+        params = others[path]
         for name in names:
             if isinstance(params, dict) and params.get(name) is not None:
                 return params[name], (*path, name)
     return None
 
 
-def written_key(ours: KeyPath, written: dict[KeyPath, KeyPath], *, is_rands: bool) -> KeyPath:
-    """Where a key of ours is, or would be, in a file; of one `is_rands` that has no such key, what
-    RAND calls it.
+def written_key(
+    ours: KeyPath, written: dict[KeyPath, KeyPath], sections: Collection[str]
+) -> KeyPath:
+    """Where a key of ours is, or would be, in a file with these sections: of RAND's file, what RAND
+    calls it.
     """
-    for end in range(len(ours), 0, -1):
-        if ours[:end] in written:
-            return (*written[ours[:end]], *ours[end:])
-    if is_rands:
+    is_rands = ours[:1] and ours[0] not in sections and not set(SECTIONS).isdisjoint(sections)
+    of_rands = {target: source for source, target in ROWS} if is_rands else {}
+    for sources in (written, of_rands):
         for end in range(len(ours), 0, -1):
-            for source, target in ROWS:
-                if target == ours[:end]:
-                    return (*source, *ours[end:])
+            if ours[:end] in sources:
+                return (*sources[ours[:end]], *ours[end:])
     return ours

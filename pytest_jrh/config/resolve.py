@@ -46,13 +46,13 @@ def check_name(name: str) -> str | None:
 def module_name(config: Config, findings: Findings, default: str) -> str:
     """Return the suite's name, checked because folders are named after it."""
     named: tuple[tuple[KeyPath, str | None], ...] = (
-        (("suite", "name"), config.suite.name),
-        (("output", "stamp"), config.output.stamp),
+        (("rand", "module"), config.rand.module),
+        (("rand", "stamp"), config.rand.stamp),
     )
     for key, value in named:
         if value is not None:
             refuse_name(key, value, findings)
-    return config.suite.name or default
+    return config.rand.module or default
 
 
 def refuse_name(key: KeyPath, name: str, findings: Findings) -> None:
@@ -66,24 +66,23 @@ def refuse_name(key: KeyPath, name: str, findings: Findings) -> None:
 
 
 def mode_of(config: Config, rubrics: Sequence[Rubric]) -> Mode:
-    """Return the mode that the suite's scale stands for, or that of all its rubrics."""
-    if config.suite.scale is None:
-        scaled = bool(rubrics) and all(rubric.score_levels for rubric in rubrics)
-        return "ordinal" if scaled else "binary"
-    return "binary" if config.suite.scale == "binary" else "ordinal"
+    """Return the mode that RAND's template stands for, else that of the rubrics."""
+    if config.rand.scale is None:
+        return "ordinal" if any(rubric.score_levels for rubric in rubrics) else "binary"
+    return "binary" if config.rand.scale == "binary" else "ordinal"
 
 
 def resolve_format(config: Config) -> Literal["csv", "xlsx"]:
     """Return the tables' format: CSV where XLSX cannot be written."""
-    return "csv" if find_spec("openpyxl") is None else config.output.table
+    return "csv" if find_spec("openpyxl") is None else config.rand.table
 
 
 def resolve_instruction(config: Config, findings: Findings, places: Places) -> str:
     """Return the note to the judge."""
-    if config.suite.instruction_path is None:
-        return (config.suite.instruction or "").strip()
-    key = ("suite", "instruction_path")
-    path = places.require(config.suite.instruction_path, findings, key, role="the instruction file")
+    if config.rand.instruction_path is None:
+        return (config.rand.instruction or "").strip()
+    key = ("rand", "instruction_path")
+    path = places.require(config.rand.instruction_path, findings, key, role="the instruction file")
     if path is None:
         return ""
     try:
@@ -147,7 +146,7 @@ def notices(
     if mode == "binary" and (scaled := [rubric.id for rubric in rubrics if rubric.score_levels]):
         sentences.append(
             f"{file}: score_levels of the rubrics {listed(scaled, 5)} have no effect: "
-            f"{findings.name(('suite', 'scale'))} says that the suite is binary"
+            f"{findings.name(('rand', 'scale'))} says that the suite is binary"
         )
     for repeats in dict.fromkeys(judge.repeats for judge in judges):
         if repeats % 2 == 0:
@@ -155,13 +154,13 @@ def notices(
                 f"{file}: repeats is {repeats}: an even number of verdicts ties more often, and a "
                 "tie counts as wrong; an odd number is better"
             )
-    if resolve_format(config) != config.output.table:
-        table = findings.name(("output", "table"))
+    if resolve_format(config) != config.rand.table:
+        table = findings.name(("rand", "table"))
         sentences.append(
             f"{file}: {table} is xlsx, but openpyxl is not installed, so tables are "
             "written as CSV (pip install 'pytest-jrh[xlsx]')"
         )
-    metric = config.output.metric
+    metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(
             f"{file}: metric is {metric}, but scikit-learn is not installed, so it is not computed "

@@ -14,17 +14,17 @@ from pydantic import (
     Field,
     PlainValidator,
     WithJsonSchema,
-    create_model,
 )
+from pydantic.config import JsonDict
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.cases.probes import PROBES
-from pytest_jrh.cases.probes.probe import MOST_BASES, PROBE_SEED
+from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
-from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.values import InputFormat
 from pytest_jrh.core.documents import shown
-from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
+from pytest_jrh.core.model import EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
     OUR_ERROR,
     ConfigSection,
@@ -85,15 +85,10 @@ class ProbeSection(ConfigSection):
     """The tests whose cases are changed. Empty: all of the suite."""
     variants: Variants = None
     """all: every case is changed in every way that the probe has. A list: in each of these ways, of
-    which a name may also be a part, such as an attack. Left out: in per_case ways, drawn so that
-    all come equally often."""
+    which a name may also be a part, such as an attack. Left out: in 4 ways for prompt_injection,
+    else in one, drawn so that all come equally often."""
     max_cases: Count = MOST_BASES
     """How many cases are changed at most: a draw over all of the suite."""
-    per_case: Count | None = None
-    """In how many ways each of them is changed. Left out: 4 for prompt_injection, else 1, or as
-    many as variants lists."""
-    seed: Whole = PROBE_SEED
-    """What is drawn: the same for the same seed."""
     pack: PathText | None = None
     """A YAML or JSON file that adds to the probe's own variants, of a probe that takes one."""
 
@@ -104,34 +99,14 @@ class GateProbe(ConfigSection):
     max_rate: Annotated[
         float, Field(ge=0, lt=1), Takes("a number from 0 and below 1 (0.05: 5 of 100)")
     ] = 0.0
-    """The share of changed cases whose verdict may turn. FAIL where more turn, and more than
-    flicker explains; PASS else. With gate.proof, PASS only where a higher share is excluded."""
-
-
-def _by_probe(name: str, doc: str, section: type[ConfigSection]) -> type[ConfigSection]:
-    fields: dict[str, Any] = {
-        probe.name: (section | None, Field(None, description=f"{probe.label}: {probe.marker}."))
-        for probe in PROBES.values()
-    }
-    return create_model(name, __base__=ConfigSection, __doc__=doc, __module__=__name__, **fields)
+    """The share of changed cases whose verdict may turn."""
 
 
 if TYPE_CHECKING:
-
-    class ProbesSection(ConfigSection):
-        """The probes of a suite, by name."""
-
-    class GateProbes(ConfigSection):
-        """The rules for probes, by name."""
+    ProbeName: TypeAlias = str
 else:
-    ProbesSection = _by_probe("ProbesSection", "The probes of a suite, by name.", ProbeSection)
-    GateProbes = _by_probe("GateProbes", "The rules for probes, by name.", GateProbe)
-
-
-def of_each(section: ConfigSection) -> dict[str, Any]:
-    """What the section says of each probe that it names."""
-    sections = ((name, getattr(section, name)) for name in PROBES)
-    return {name: probe for name, probe in sections if probe is not None}
+    # What pydantic checks: the probes that are registered.
+    ProbeName = Annotated[Literal[tuple(PROBES)], Takes(f"a probe ({', '.join(PROBES)})")]
 
 
 _TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
@@ -164,21 +139,9 @@ class PanelJudge(JudgeSection):
     """The name of this judge in node ids, recordings and reports."""
 
 
-class DefaultModels(ModelDefaults):
-    """What every stage and judge takes over where it does not set it itself."""
-
-    judge: Text | None = None
-    """The model of the judge, or of each judge of a panel, that names none and is not code."""
-    cases: Text | None = None
-    """The model of every stage that makes cases and names none."""
-
-
 class SuiteSection(ConfigSection):
     """What is judged, by which rubrics."""
 
-    name: Text | None = None
-    """The name of the project's own prompts (inputs/custom_prompts/NAME) and of RAND's folders.
-    Left out: the file's name."""
     log: Annotated[
         tuple[str, ...] | None, PlainValidator(values.paths), values.NAMES_JSON, Takes(values.PATHS)
     ] = None
@@ -186,20 +149,14 @@ class SuiteSection(ConfigSection):
     list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
     these."""
     rubrics: PathText | None = None
-    """The rubric file, YAML or JSON."""
-    scale: Scale = None
-    """binary: each rubric is violated or satisfied. ordinal: each has a scale of scores, its
-    score_levels. Two scores, lowest and highest: that is the scale of rubrics without score_levels.
-    Left out: ordinal where all rubrics have score_levels, else binary."""
-    instruction: Annotated[str | None, Takes("text")] = None
-    """A note to the judge, in its prompt."""
-    instruction_path: PathText | None = None
-    """A file with that note."""
-    format: InputFormat = InputFormat.model_construct()
-    """Where the parts of a conversation are, where it is not {id, messages, ...}."""
-    max_sample_mb: Count = MAX_SAMPLE_MB
-    """How much one sample of the log may be when unpacked, in MB, as may its header, its
-    summaries, and the whole of a .json log."""
+    """The rubric file, YAML or JSON. Where rubrics have score_levels, the suite is ordinal: each
+    has a scale of scores. Else it is binary: each is violated or satisfied."""
+    format: Annotated[
+        InputFormat,
+        Takes("a mapping of parts to JSON pointers, such as {messages: /log, id: [/task, /trial]}"),
+    ] = InputFormat.model_construct()
+    """Where the parts of a conversation are, where it is not {id, messages, ...}: messages, answer,
+    system, id, epoch, cluster, metadata, input, target."""
 
 
 class CasesSection(ConfigSection):
@@ -210,8 +167,6 @@ class CasesSection(ConfigSection):
     runs that satisfy
     it. agent_labels: runs as they are, with the labels that `labels` names. A probe: cases of the
     other tests, changed in a way that must not change the verdict."""
-    judged: Tests = ()
-    """The tests that are judged; the others are only made. Empty: all of kinds."""
     rubrics: Annotated[tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
     sample: Runs | None = None
@@ -225,12 +180,8 @@ class CasesSection(ConfigSection):
     edits: Annotated[EditsOf, Takes("text or acts")] = "text"
     """What an edit may change. text: the words of the agent's turns. acts: its calls and their
     results, too: one is changed, put in or left out, and what follows is made to agree."""
-    objective: Annotated[Objective, Takes("fail or pass")] = "fail"
-    """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
     edits_at_most: Count = 3
     """At most this many turns of a run are edited."""
-    confirmed: Flag = True
-    """Whether a case with objective pass needs the verifier's PASS."""
     scores: Annotated[
         tuple[int, ...],
         PlainValidator(values.score_targets),
@@ -238,10 +189,6 @@ class CasesSection(ConfigSection):
         Takes(values.SCORES),
     ] = ()
     """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
-    renew: Flag = True
-    """true: the selected cases are made again. false: existing cases are reused, and missing ones
-    are added.
-    """
     frozen: Annotated[
         str | bool,
         PlainValidator(values.frozen),
@@ -262,9 +209,6 @@ class CasesSection(ConfigSection):
     ] = Field(default_factory=dict)
     """Parts of the suite by name, and how many cases each has: --jrh-subset=NAME runs these alone.
     They are chosen evenly over expected answers, rubrics and tests, and are the same each time."""
-    review: Flag = False
-    """Look at every made case in the browser before any is judged, in a recording mode on a
-    terminal."""
 
 
 class EditorSection(StageSection):
@@ -274,15 +218,23 @@ class EditorSection(StageSection):
     """Plans which turns to edit, and to what end."""
     summary: StageSection = StageSection.model_construct()
     """Summarizes long runs where a prompt names `summary`. Left out: the editor's model."""
-    verifier: VerifierSection | None = None
+    verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
-    summary_turns: Count = 20
-    """How many of the last turns a summary covers."""
 
 
 def _one_is_a_list(value: object) -> object:
     return [value] if isinstance(value, dict) else value
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Say of the schema of a list that one of its items may stand there alone."""
+    items = schema.pop("items")
+    schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
+
+
+def _or_false(schema: dict[str, Any]) -> None:
+    schema["anyOf"].append({"const": False})
 
 
 class LabelSection(ConfigSection):
@@ -316,9 +268,6 @@ class Recording(ConfigSection):
     """none: answer from recordings alone. once: record cases that are not complete. new_episodes:
     record what is missing. all: record everything again.
     """
-    judge: RecordModeName | None = None
-    """The record mode of the judge's calls alone, so that a changed judge can be recorded over the
-    same cases."""
     dir: PathText | None = None
     """Where recordings are. Left out: inputs/cassettes/{suite}."""
     max_workers: Count = 10
@@ -329,7 +278,7 @@ class Recording(ConfigSection):
     ) -> tuple[RecordMode, RecordMode]:
         """The record modes of generation and of judging, with the command line's two over these."""
         generation: RecordMode = every_call or self.mode or "none"
-        return generation, judge or every_call or self.judge or generation
+        return generation, judge or generation
 
 
 class Output(ConfigSection):
@@ -338,21 +287,8 @@ class Output(ConfigSection):
     dir: PathText | None = None
     """The folder of agent_perturbations.jsonl: inputs/suites/{suite} for a suite to be
     committed."""
-    results: PathText | None = None
-    """The folder of results.jsonl and of the report: outputs/NAME for inputs/configs/NAME.yml, and
-    for a config elsewhere a folder below outputs that mirrors where it is. Two configs share one
-    only where both name it."""
-    stamp: Text | None = None
-    """Added to the name of the suite's outputs folder."""
-    write_jsonl: Flag = True
-    """Whether made cases are written to agent_perturbations.jsonl."""
     rand: Flag = False
-    """Whether RAND's tables, JSON reports and debug files are written, too."""
-    table: Annotated[Literal["csv", "xlsx"], Takes("csv or xlsx")] = "csv"
-    """The format of RAND's tables; xlsx needs openpyxl."""
-    metric: Text = "accuracy_score"
-    """The metric of RAND's report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
-    f1_score; the others where scikit-learn is installed."""
+    """Whether tables, JSON reports and debug files are written as RAND's harness has them."""
 
 
 class GateRules(ConfigSection):
@@ -377,13 +313,18 @@ class GateRules(ConfigSection):
     proof: Flag = False
     """PASS only where limits hold and a drop of max_drop is excluded on other runs, too. That takes
     many runs; else it is UNCLEAR."""
-    probes: GateProbes = GateProbes.model_construct()
-    """How often the verdict may turn when a probe changes what must not matter."""
+    probes: Annotated[
+        dict[ProbeName, GateProbe],
+        Takes("a mapping of probes to shares, such as {prompt_injection: {max_rate: 0.05}}"),
+    ] = Field(default_factory=dict)
+    """The share of changed cases whose verdict may turn, though what was changed must not matter.
+    FAIL where more turn, and more than flicker explains. With proof, PASS only where a higher share
+    is excluded."""
 
     @property
     def probe_limits(self) -> dict[str, float]:
         """By probe the share of changed cases whose verdict may turn."""
-        return {name: rule.max_rate for name, rule in of_each(self.probes).items()}
+        return {name: rule.max_rate for name, rule in self.probes.items()}
 
     @property
     def has_limits(self) -> bool:
@@ -393,21 +334,60 @@ class GateRules(ConfigSection):
 
 
 class BlindSection(ConfigSection):
-    """Blind labelling in the browser: what the page of --jrh-review shows."""
+    """Blind labelling in the browser, on the page of --jrh-review=blind."""
 
-    always: Flag = False
-    """Whether --jrh-review, and cases.review, open the page of blind labelling: rubric and
-    transcript alone, until the case is labelled. --jrh-review=blind does so for any suite."""
     sample: Count = 60
     """How many judged cases are labelled, drawn at random. The same share of the rejected ones is
     drawn beside them: no judge is held against these."""
-    seed: Whole = DEFAULT_SEED
-    """Which cases are drawn, and in which order each reviewer sees them."""
     overlap: Share = 0.3
     """The share of the sample that every reviewer is shown; of the rest each case goes to one."""
     labels: PathText | None = None
     """A file of blind labels that is committed: read before review/labels.jsonl in output.dir,
     which the page writes."""
+
+
+class RandSection(ConfigSection):
+    """What only files of RAND's harness say, so that they run as they are."""
+
+    module: Text | None = None
+    """The name of the folders of the project's own prompts and of RAND's inputs and outputs. Left
+    out: the file's name."""
+    scale: Scale = None
+    """binary or ordinal. Two scores, lowest and highest: that is the scale of rubrics without
+    score_levels."""
+    instruction: Annotated[str | None, Takes("text")] = None
+    """A note to the judge, in its prompt."""
+    instruction_path: PathText | None = None
+    """A file with that note."""
+    judge_model: Text | None = None
+    """The model of the judge, or of each judge of a panel, that names none and is not code."""
+    cases_model: Text | None = None
+    """The model of every stage that makes cases and names none."""
+    summary_turns: Count = 20
+    """How many of the last turns a summary covers."""
+    judged: Tests = ()
+    """The tests that are judged; the others are only made. Empty: all of cases.kinds."""
+    objective: Annotated[Objective, Takes("fail or pass")] = "fail"
+    """What agent_perturbation aims at: fail violates the rubric, pass satisfies it."""
+    confirmed: Flag = True
+    """Whether a case with objective pass needs the verifier's PASS."""
+    renew: Flag = True
+    """true: the selected cases are made again. false: existing cases are reused, and missing ones
+    are added."""
+    write_jsonl: Flag = True
+    """Whether made cases are written to agent_perturbations.jsonl."""
+    review: Flag = False
+    """Look at every made case in the browser before any is judged, in a recording mode on a
+    terminal."""
+    results: PathText | None = None
+    """The folder of results.jsonl, the report and the tables."""
+    stamp: Text | None = None
+    """Added to the name of the suite's outputs folder."""
+    table: Annotated[Literal["csv", "xlsx"], Takes("csv or xlsx")] = "csv"
+    """The format of the tables; xlsx needs openpyxl."""
+    metric: Text = "accuracy_score"
+    """The metric of the report: accuracy_score, balanced_accuracy_score, cohen_kappa_score or
+    f1_score; the others where scikit-learn is installed."""
 
 
 class Config(ConfigSection):
@@ -417,16 +397,16 @@ class Config(ConfigSection):
     """What is judged, by which rubrics."""
     cases: CasesSection = CasesSection.model_construct()
     """Which cases are made, and how."""
-    probes: ProbesSection = ProbesSection.model_construct()
-    """How many cases each probe of cases.kinds has, and of which others."""
-    models: DefaultModels = DefaultModels.model_construct()
+    probes: dict[ProbeName, ProbeSection] = Field(default_factory=dict)
+    """By its name, how many cases each probe of cases.kinds has, and of which others."""
+    models: ModelDefaults = ModelDefaults.model_construct()
     """What every stage and judge takes over where it does not set it itself."""
     judge: JudgeSection = JudgeSection.model_construct()
     """The judge under test: its model, prompt and settings."""
     judges: Annotated[
         tuple[PanelJudge, ...],
         BeforeValidator(_one_is_a_list),
-        Field(strict=False),
+        Field(strict=False, json_schema_extra=_or_one),
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
     """A panel: every case is put to each of these judges, with one item per judge."""
@@ -435,7 +415,7 @@ class Config(ConfigSection):
     labels: Annotated[
         tuple[LabelSection, ...],
         BeforeValidator(_one_is_a_list),
-        Field(strict=False),
+        Field(strict=False, json_schema_extra=_or_one),
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
     """The labels of agent_labels: runs as they are, each with its known verdict."""
@@ -447,3 +427,47 @@ class Config(ConfigSection):
     """Where recordings are and how they are used."""
     output: Output = Output.model_construct()
     """Where cases and results are kept."""
+    rand: RandSection = RandSection.model_construct()
+    """What only RAND's files say."""
+
+
+_UNBLANK = Annotated[str, Field(pattern=r"\S"), Takes("text")]
+
+
+class LevelEntry(ConfigSection, extra="ignore"):
+    """One score of the scale."""
+
+    score: Whole
+    """An integer."""
+    label: _UNBLANK
+    """When this score is due."""
+
+
+class RubricProbes(ConfigSection):
+    """What probes do with a rubric."""
+
+    skip: Annotated[tuple[ProbeName, ...], Field(strict=False), Takes("a list of probes")] = ()
+    """The probes that change no case of this rubric, because what they change is what it is
+    about."""
+
+
+_ONE_TEXT: JsonDict = {"oneOf": [{"required": ["instructions"]}, {"required": ["instruction"]}]}
+
+
+class RubricEntry(ConfigSection, extra="ignore", json_schema_extra=_ONE_TEXT):
+    """One criterion."""
+
+    id: Text
+    """A short unique name, used in node ids, recordings and reports."""
+    instructions: _UNBLANK | None = None
+    """The criterion in full; the judge sees nothing else of it: what counts, and what does not."""
+    instruction: _UNBLANK | None = None
+    """Another name of instructions."""
+    score_levels: Annotated[
+        tuple[LevelEntry, ...],
+        Field(strict=False),
+        Takes('a list of levels such as {score: 0, label: "..."}'),
+    ] = ()
+    """Ordinal suites: the scale, as integers without gaps."""
+    probes: RubricProbes | None = None
+    """What probes do with this rubric, such as {skip: [verdict_pressure]}."""

@@ -38,21 +38,21 @@ def resolve_tests(
 ) -> tuple[SuiteTest, ...]:
     """Return the tests with their target scores and output folders (see `output_dir`)."""
     to_run = tuple(dict.fromkeys(config.cases.kinds))
-    to_evaluate = config.cases.judged
+    to_evaluate = config.rand.judged
     if not to_run:
         findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
     for index, name in enumerate(to_evaluate):
         if to_run and name not in to_run:
             kinds = findings.name(_KINDS)
             message = f"got {shown(name)}, which is not in {kinds} ({listed(to_run) or 'empty'})"
-            findings.add(("cases", "judged", index), message, f"add {name} to {kinds}")
+            findings.add(("rand", "judged", index), message, f"add {name} to {kinds}")
     if mode == "ordinal":
         _check_targets(config, rubrics, findings)
     tests = []
     for name in to_run:
         test = SuiteTest(
             name=name,
-            objective=KINDS[name].objective(config.cases.objective),
+            objective=KINDS[name].objective(config.rand.objective),
             output_dir=places.find_or_new(output_dir(config, _maker(name, to_run), folder, module)),
             evaluate=not to_evaluate or name in to_evaluate,
             targets={rubric.id: _targets(config, mode, name, rubric) for rubric in rubrics},

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from pytest_jrh.config.rubrics import LONGEST_SCALE
 from pytest_jrh.core.documents import shown
+from pytest_jrh.core.model import LONGEST_SCALE
 from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, Takes
 
 NAMES = "the dotted name of a function, or a list of them"

@@ -329,6 +329,10 @@ class AgentRun:
     tools: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
 
 
+LONGEST_SCALE = 1000
+"""How many scores a scale has at most."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScoreLevel:
     """One anchor of an ordinal scale."""

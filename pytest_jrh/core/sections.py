@@ -117,7 +117,10 @@ class ModelDefaults(ConfigSection):
         Takes("a URL that starts with http:// or https://"),
     ] = None
     """An OpenAI-compatible server to ask instead of the provider's own."""
-    rate_limit: RateLimitSection | None = None
+    rate_limit: Annotated[
+        RateLimitSection | None,
+        Takes("a mapping of calls in a period of seconds, such as {calls: 10, period: 60}"),
+    ] = None
     """A rate limit, in addition to the server's own."""
 
 

@@ -15,7 +15,6 @@ from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
-from pytest_jrh.config.options import ALONE
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import evenly, expand
 from pytest_jrh.core.documents import KeyPath, dotted, listed, printable, read_document
@@ -208,8 +207,8 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
         mode=suite.mode,
         objective=test.objective,
         max_edit_rounds=suite.config.cases.edits_at_most,
-        max_summary_messages=suite.config.editor.summary_turns,
-        pass_required=suite.config.cases.confirmed,
+        max_summary_messages=suite.config.rand.summary_turns,
+        pass_required=suite.config.rand.confirmed,
         edits=edits,
     )
 
@@ -545,7 +544,7 @@ def _refused_import(judge: SuiteJudge, tried: Iterable[str]) -> str:
     )
     if isinstance(judge, OwnCodeJudge) and judge.answers_from_head:
         return f"{message}."
-    hint = "let it ask while it judges, or set `replay: verdict` on the judge"
+    hint = "let it ask while it judges, or set `version` on the judge"
     raise InputError(Problem(message, key="judge", hint=hint))
 
 
@@ -619,7 +618,6 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     with collecting(problems):
         source = open_sources(
             suite.source.paths,
-            max_sample_mb=suite.config.suite.max_sample_mb,
             input_format=suite.config.suite.format,
         )
     return replace(ready, source=source, preprocessors=tuple(preprocessors))
@@ -694,11 +692,6 @@ class LoadedSuites:
         """The loaded suite of this name."""
         return next(ready for ready in self if ready.suite.name == name)
 
-    def labels_blind(self, suite: Suite) -> bool:
-        """Whether the page of this session is that of blind labelling for a suite."""
-        pages = self._options.review
-        return pages == "blind" if pages not in (None, ALONE) else suite.config.blind.always
-
     def read_people_again(self) -> None:
         """Take in what people said of cases meanwhile, for what is reported at the end."""
         for path, ready in self._ready.items():
@@ -745,7 +738,7 @@ class LoadedSuites:
             results, other_results = ready.suite.results_dir, earlier.suite.results_dir
             cassettes, other_cassettes = ready.suite.cassette_dir, earlier.suite.cassette_dir
             if results == other_results:
-                shared, key = f"results folder {results}", "output.results"
+                shared, key = f"results folder {results}", "rand.results"
             elif cassettes == other_cassettes:
                 shared, key = f"cassette folder {cassettes}", "recording.dir"
             else:

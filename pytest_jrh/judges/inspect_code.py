@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pytest_jrh.core.sections import FreeMapping, Takes, Text
 from pytest_jrh.core.text import shortened
@@ -59,11 +59,6 @@ class ScorerKeys(OwnCodeKeys):
         Takes("a mapping of roles to models, such as {grader: openai/gpt-4.1}"),
     ] = None
     """The models of its roles, as Inspect names them; `model` is that of all others."""
-    value_key: Text | None = None
-    """Which value counts of a scorer that gives several."""
-    target: Annotated[Literal["rubric", "sample"] | None, Takes("rubric or sample")] = None
-    """What it gets as its target: the rubric's text, or the target of the log's sample. Left out:
-    rubric."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +85,9 @@ class ScorerJudge(OwnCodeJudge):
             "scorer": self.path,
             "args": section.args,
             "model_roles": section.model_roles,
-            "value_key": section.value_key,
-            "target": section.target,
+            # Of keys that there were: the digests of recordings have them.
+            "value_key": None,
+            "target": None,
         }
 
     async def __call__(self, case: Case, repeat: int, calls: JudgeCalls) -> Verdict:
@@ -99,16 +95,15 @@ class ScorerJudge(OwnCodeJudge):
         del repeat  # `calls` records each repeat by itself
         judged = judged_case(case, show_reasoning=self.settings.show_reasoning)
         scale = self.scale(None if judged.levels else _BINARY_MAP)
-        target = case.run.target if self.section.target == "sample" else judged.rubric.text
         code = self.own_code(
             judged,
-            lambda _submit: self._score(judged, case, target),
+            lambda _submit: self._score(judged, case),
             lambda value: self._said(value, scale),
             scale,
         )
         return await calls.run(code)
 
-    async def _score(self, judged: JudgedCase, case: Case, target: str) -> object:
+    async def _score(self, judged: JudgedCase, case: Case) -> object:
         """What the scorer gives for a case, asking the models that the config names."""
         from inspect_ai.model import GenerateConfig
         from inspect_ai.model._model import init_active_model, init_model_roles
@@ -121,8 +116,8 @@ class ScorerJudge(OwnCodeJudge):
             role: _model(name, stage) for role, name in (self.section.model_roles or {}).items()
         }
         init_model_roles({**roles})
-        state = task_state(judged, case, target, stage.model or "none/none")
-        return await self.scorer(state, Target(target))
+        state = task_state(judged, case, judged.rubric.text, stage.model or "none/none")
+        return await self.scorer(state, Target(judged.rubric.text))
 
     def _said(self, answer: object, scale: Scale) -> Said:
         from inspect_ai.scorer import Score
@@ -133,15 +128,9 @@ class ScorerJudge(OwnCodeJudge):
         # Inspect's graders before 0.3.245, and scorers that were copied from them, give an answer
         # without a grade the value of an incorrect one.
         value: object = None if reasoning.startswith(_NO_GRADE) else answer.value
-        key = self.section.value_key
         if isinstance(value, Mapping):
-            if key is None or key not in value:
-                keys = ", ".join(map(str, value))
-                key_text = "none of them" if key is None else repr(key)
-                raise scale.invalid(
-                    f"gave several values ({keys}), and `value_key` names {key_text}"
-                )
-            value = value[key]
+            keys = ", ".join(map(str, value))
+            raise scale.invalid(f"gave several values ({keys}), and a judge has to give one")
         if value is None or (isinstance(value, float) and math.isnan(value)):
             explanation = shortened(" ".join(reasoning.split()), _LONGEST)
             raise scale.invalid(f"left the case unscored: {explanation or '(no explanation)'}")

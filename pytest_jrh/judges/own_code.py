@@ -24,11 +24,11 @@ from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import Verdict
-from pytest_jrh.core.sections import ConfigSection, Takes, Text
+from pytest_jrh.core.sections import ConfigSection, Text
 from pytest_jrh.core.stages import JUDGE, Bounds
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import (
@@ -57,11 +57,8 @@ class OwnCodeKeys(ConfigSection):
 
     version: Text | None = None
     """The version of the judge. While it is the same, recorded verdicts are replayed without
-    running the judge; a new version judges anew."""
-    replay: Annotated[Literal["run", "verdict"] | None, Takes("run or verdict")] = None
-    """run: the judge runs on replay, and its requests are answered from the recording. verdict: its
-    recorded verdict is replayed without running it. Left out: verdict where version is set, else
-    run."""
+    running the judge; a new version judges anew. Left out: the judge runs on replay, and its
+    requests are answered from the recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +202,7 @@ class OwnCodeJudge(SuiteJudge):
     @property
     def answers_from_head(self) -> bool:
         """Whether its recorded verdicts are replayed without running it."""
-        section = self._keys
-        replay = "verdict" if section.version is not None else "run"
-        return (section.replay or replay) == "verdict"
+        return self._keys.version is not None
 
     @property
     def timeout(self) -> float:

@@ -74,7 +74,7 @@ class Reviewing:
         refusal = self._refusal()
         if refusal is None and not is_asked and not terminal.isatty:
             refusal = (
-                "cases.review opens the review page only on a terminal; --jrh-review opens it "
+                "rand.review opens the review page only on a terminal; --jrh-review opens it "
                 "anywhere"
             )
         if refusal is not None:
@@ -96,21 +96,14 @@ class Reviewing:
 
     def _open_page(self, suites: list[Suite]) -> Page[Any]:
         """The page that these suites want: that of blind labelling, or that of decisions."""
-        blind = [suite.name for suite in suites if self._suites.labels_blind(suite)]
-        if blind and self._options.subset is not None:
+        is_blind = self._options.review == "blind"
+        if is_blind and self._options.subset is not None:
             raise pytest.UsageError(
                 "--jrh-review: what is labelled blind is drawn by chance from all cases, so that "
                 "it stands for them; run it without --jrh-subset"
             )
-        deciding = [suite.name for suite in suites if suite.name not in blind]
-        if blind and deciding:
-            raise pytest.UsageError(
-                f"--jrh-review: {', '.join(blind)} {_is(blind)} to be labelled blind "
-                f"(blind.always), {', '.join(deciding)} {_is(deciding)} not: "
-                "say --jrh-review=blind or --jrh-review=decide"
-            )
         self._on_page = frozenset(suite.name for suite in suites)
-        page = self._blind_page(suites) if blind else self._deciding_page(suites)
+        page = self._blind_page(suites) if is_blind else self._deciding_page(suites)
         for suite in suites:
             if suite.frozen is not None:
                 # The cases that the verifier rejected, which this session does not make again.
@@ -186,7 +179,7 @@ class Reviewing:
 
     def _is_wanted(self, ready: ReadySuite) -> bool:
         """Whether the suite asks for the page itself: only where cases are made anew."""
-        if not ready.suite.config.cases.review or ready.suite.frozen is not None:
+        if not ready.suite.config.rand.review or ready.suite.frozen is not None:
             return False
         return self._suites.modes(ready)[0] != "none"
 
@@ -200,7 +193,3 @@ class Reviewing:
         if os.environ.get("CI"):
             return "no review page where CI is set; recorded decisions apply"
         return None
-
-
-def _is(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"

@@ -27,7 +27,7 @@ _MOST_LINES = 24
 # About two lines of a terminal.
 _LONGEST_LINE = 160
 VERDICT_ADVICE = (
-    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `replay: verdict` on the "
+    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `version` on the "
     "judge, which then answers from its recorded verdict."
 )
 

@@ -92,7 +92,7 @@ class Assembler:
         if made_id in self.made:
             return True
         outcomes = outcomes_of(items)
-        reused = self._suite.frozen is not None or not self._suite.config.cases.renew
+        reused = self._suite.frozen is not None or not self._suite.config.rand.renew
         return bool(outcomes) and (reused or not outcomes.isdisjoint(MADE))
 
     def entry(self, made_id: str, items: Sequence[Item]) -> RecordEntry | None:
@@ -104,7 +104,7 @@ class Assembler:
     def _folder(self, folder: Path, spools: Sequence[Path], items: Sequence[Item]) -> RecordIndex:
         made, rejected = self._spooled(spools, items)
         ran = {item.made_id: item.result for item in items if item.result is not None}
-        is_written = self._suite.config.output.write_jsonl and self._suite.frozen is None
+        is_written = self._suite.config.rand.write_jsonl and self._suite.frozen is None
         refused = {name for name, result in ran.items() if result.extra.rejected is not None}
         entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
         if is_written:
@@ -141,7 +141,7 @@ class Assembler:
         rejected: bool = False,
     ) -> RecordIndex | None:
         """The records of a file, with those that were made; None where they cannot be read."""
-        overwrite = rejected or self._suite.config.cases.renew
+        overwrite = rejected or self._suite.config.rand.renew
         try:
             records = self._frozen or read_jsonl(target)
             before = self._without_gone(records, target)
@@ -169,7 +169,7 @@ class Assembler:
         suite = self._suite
         if self._cases is None or not self._is_whole:
             return before
-        if suite.frozen is not None or not suite.config.cases.renew:
+        if suite.frozen is not None or not suite.config.rand.renew:
             return before
         remaining = without_gone(suite, self._cases, before)
         if gone := len(before.entries) - len(remaining.entries):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id
+from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.core.text import counted, name_problem
 from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
@@ -302,8 +303,8 @@ class LabelBoard(Board):
         for suite, cases in by_suite.items():
             settings = self._settings[suite]
             labelled = frozenset(filter(self._book.has_blind, cases))
-            drawn = draw_judged(cases, settings.sample, settings.seed, labelled)
-            self._shared |= shown_to_all(drawn, settings.overlap, settings.seed)
+            drawn = draw_judged(cases, settings.sample, DEFAULT_SEED, labelled)
+            self._shared |= shown_to_all(drawn, settings.overlap, DEFAULT_SEED)
             drawn_digests |= drawn
         self._drawn = frozenset(drawn_digests)
 
@@ -313,7 +314,7 @@ class LabelBoard(Board):
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
-        seed = sum(settings.seed for settings in self._settings.values())
+        seed = DEFAULT_SEED * len(self._settings)
         digests = in_order(self._drawn or (), seed, name)
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         has_finished = name in self._finished

@@ -49,7 +49,7 @@ def refused(path: Path, message: str, hint: str | None = None) -> InputError:
 
 def too_big(most_bytes: int) -> str:
     """Say what is too much, and which key of the config allows more."""
-    return f"more than {most_bytes // 1_000_000:,} MB when unpacked (suite.max_sample_mb)"
+    return f"more than {most_bytes // 1_000_000:,} MB when unpacked"
 
 
 def bytes_of(path: Path, most_bytes: int) -> bytes:

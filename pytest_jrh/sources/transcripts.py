@@ -221,10 +221,10 @@ class Transcripts(Source):
         place, run = self._place(first.item), row.summary
         if not row.named and not first.named:
             message = f"is the same conversation as {place}, and neither has an id"
-            how = "give each an `id`, or name what makes one with input_format: {id: /pointer}"
+            how = "give each an `id`, or name what makes one with suite.format: {id: /pointer}"
             return DamagedError(message, how)
         message = f"has the id {printable(run.run_id)!r} (epoch {run.epoch}), as {place} has"
-        how = "give each its own id or epoch; input_format: {id: [/task, /trial]} puts one together"
+        how = "give each its own id or epoch; suite.format: {id: [/task, /trial]} puts one together"
         return DamagedError(message, how)
 
     @property

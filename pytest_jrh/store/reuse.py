@@ -118,11 +118,11 @@ def rejected_cases(suite: Suite) -> Iterator[Case]:
 
 def made_before(suite: Suite) -> dict[str, RecordIndex]:
     """The cases by test that a suite takes from the disk: all of a frozen one, and those that one
-    without `cases.renew` keeps.
+    without `rand.renew` keeps.
 
     Raises `InputError` for a line that cannot be used.
     """
-    if suite.frozen is None and suite.config.cases.renew:
+    if suite.frozen is None and suite.config.rand.renew:
         return {}
     frozen = suite.frozen
     paths = {test.name: frozen or test.output_dir / CASES_FILE for test in suite.tests}

@@ -116,8 +116,8 @@ def test_the_reports_of_a_session_know_the_labels_that_were_given_in_it(
 ) -> None:
     suite = recorded.scale
     text = suite.config.read_text("utf-8")
-    suite.config.write_text(f"{text}\nreview: {{blind: true, sample: 2}}\n", "utf-8")
-    asked = (suite.option, "--jrh-review", "--jrh-reviewer=ann")
+    suite.config.write_text(f"{text}\nblind: {{sample: 2}}\n", "utf-8")
+    asked = (suite.option, "--jrh-review=blind", "--jrh-reviewer=ann")
     with labelling_session(suite.folder, *asked) as (process, url), let_in(url) as ann:
         assert len(ann.rows) == 2
         for row in ann.rows:
@@ -131,20 +131,7 @@ def test_the_reports_of_a_session_know_the_labels_that_were_given_in_it(
 
 
 def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) -> None:
-    blind = write_suite(
-        pytester.path,
-        runs=1,
-        overrides={"review": {"blind": True}},
-    )
-    other = write_suite(pytester.path, runs=1, name="other")
-    both = pytester.run(*python(), "-m", "pytest", blind.option, other.option, "--jrh-review")
-    assert both.ret == pytest.ExitCode.USAGE_ERROR
-    both.stderr.fnmatch_lines(
-        [
-            "ERROR: --jrh-review: tiny is to be labelled blind (blind.always), other is not: say "
-            "--jrh-review=blind or --jrh-review=decide"
-        ]
-    )
+    blind = write_suite(pytester.path, runs=1)
     nobody = pytester.run(*python(), "-m", "pytest", blind.option, "--jrh-reviewer= ")
     assert nobody.ret == pytest.ExitCode.USAGE_ERROR
     nobody.stderr.fnmatch_lines(["ERROR: --jrh-reviewer=: must be a name*"])

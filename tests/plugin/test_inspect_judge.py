@@ -19,13 +19,21 @@ def graded() -> Scorer:
 
 
 @scorer(metrics=[accuracy()])
-def several() -> Scorer:
+def one() -> Scorer:
     async def score(state, target) -> Score:
         text = " ".join(message.text for message in state.messages)
         assert target.text.startswith("Demand 1"), target.text
         assert state.output.completion == state.messages[-1].text
         bad = "ok-marker-violation" in text
-        return Score(value={"bad": bad, "length": len(text)}, explanation="Read it.")
+        return Score(value=bad, explanation="Read it.")
+
+    return score
+
+
+@scorer(metrics=[accuracy()])
+def several() -> Scorer:
+    async def score(state, target) -> Score:
+        return Score(value={"bad": True, "length": 7}, explanation="Read it.")
 
     return score
 
@@ -59,7 +67,7 @@ def scored(judged: MakeJudged, scorer: str, **section: Any) -> Judged:
 
 
 def test_values_of_a_scorer_become_scores(judged: MakeJudged) -> None:
-    suite = scored(judged, "several", value_key="bad", score_map={"true": 1, "false": 0}).suite
+    suite = scored(judged, "one", score_map={"true": 1, "false": 0}).suite
     done = run_pytest(suite.folder, suite.option, "-k", "run-1")
     assert summary(done).startswith("2 passed, 6 deselected"), done.stdout
 
@@ -67,12 +75,12 @@ def test_values_of_a_scorer_become_scores(judged: MakeJudged) -> None:
 @pytest.mark.parametrize(
     ("scorer", "section", "said"),
     [
-        ("several", {}, "gave several values (bad, length), and `value_key` names none"),
+        ("several", {}, "gave several values (bad, length), and a judge has to give one"),
         ("silent", {}, "left the case unscored: Too long to read."),
         ("older", {}, "left the case unscored: Grade not found in model output: Hm, I cannot"),
         (
             "older",
-            {"value_key": "grade", "args": {"values": True}},
+            {"args": {"values": True}},
             "left the case unscored: Grade not found in model output: Hm, I cannot",
         ),
     ],

@@ -68,8 +68,9 @@ def test_a_removed_key_is_a_mistake_of_the_config(
     monkeypatch.setitem(removed.KEYS, "judge.juggled", "do it by hand")
     folder = Folder(tmp_path)
     for key in removed.KEYS:
-        problem = folder.problem(changed(key, {"any": "thing"}))
-        assert (problem.key or "").replace("[0]", "").endswith(key)
+        of_a_probe = key.replace("probes.", "probes.position.")
+        problem = folder.problem(changed(of_a_probe, {"any": "thing"}))
+        assert (problem.key or "").replace("[0]", "").endswith(of_a_probe)
         assert problem.message == f"was removed: {removed.KEYS[key]}"
         assert problem.line is not None
 

@@ -76,7 +76,7 @@ test_agent_perturbation_config:
   sampling_seed: 87
 judge: {temperature: 0, show_reasoning: true}
 gate: {max_drop: 0.1, min_accuracy: 0.8, max_error: 0.5, unclear: fail, proof: true}
-replay: {cassette_dir: tapes, record_mode: none, judge_record_mode: all, frozen: false}
+replay: {cassette_dir: tapes, record_mode: none, frozen: false}
 """
 """Every key that a config may have."""
 

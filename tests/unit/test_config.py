@@ -35,13 +35,13 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     assert suite.rubric_file == folder.data / "rubric.json"
     assert [rubric.id for rubric in suite.rubrics] == ["kind", "safe"]
     assert (
-        suite.config.editor.summary_turns,
+        suite.config.rand.summary_turns,
         suite.config.cases.edits_at_most,
-        suite.config.cases.confirmed,
+        suite.config.rand.confirmed,
     ) == (20, 3, True)
     assert (
-        suite.config.output.write_jsonl,
-        suite.config.cases.renew,
+        suite.config.rand.write_jsonl,
+        suite.config.rand.renew,
         suite.config.recording.max_workers,
     ) == (
         True,
@@ -49,15 +49,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         10,
     )
     assert (suite.source.sample_num, suite.source.sampling_seed) == (None, 8234)
-    assert (
-        suite.config.recording.mode,
-        suite.config.recording.judge,
-        suite.frozen,
-    ) == (
-        None,
-        None,
-        None,
-    )
+    assert (suite.config.recording.mode, suite.frozen) == (None, None)
     assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.results_dir == root / "outputs/demo"
@@ -66,7 +58,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         suite.instruction,
         suite.source.preprocessors,
         suite.notices,
-        suite.config.cases.review,
+        suite.config.rand.review,
     ) == (
         "",
         (),
@@ -206,17 +198,9 @@ def test_null_is_the_same_as_no_key(folder: Folder) -> None:
 
 def test_replay_and_existing_folders_follow_the_path_rule(folder: Folder, tmp_path: Path) -> None:
     data = minimal()
-    data["replay"] = {"cassette_dir": "tapes", "record_mode": "once", "judge_record_mode": "all"}
+    data["replay"] = {"cassette_dir": "tapes", "record_mode": "once"}
     suite = folder.load(data)
-    assert (
-        suite.cassette_dir,
-        suite.config.recording.mode,
-        suite.config.recording.judge,
-    ) == (
-        folder.root / "tapes",
-        "once",
-        "all",
-    )
+    assert (suite.cassette_dir, suite.config.recording.mode) == (folder.root / "tapes", "once")
     (folder.root / "inputs/configs/tapes").mkdir()
     assert folder.load(data).cassette_dir == folder.root / "inputs/configs/tapes"
 

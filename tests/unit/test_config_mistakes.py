@@ -18,26 +18,12 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", ["label_flip", "format_invariance_2", "verbosity_bias_long", "stochastic_stability"]
-)
-def test_rands_tests_of_single_answers_are_said_not_to_exist_here(
-    folder: Folder, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["label_flip", "verbosity_bias_long", "stochastic_stability"])
+def test_rands_tests_of_single_answers_do_not_exist_here(folder: Folder, name: str) -> None:
     problem = folder.problem(
         changed("admin.perturbation_config.tests_to_run", ["agent_perturbation", name])
     )
     assert problem.message == f'got "{name}"; must be {" or ".join(TESTS)}'
-    assert (
-        problem.hint
-        == f"RAND's harness has {name} for single answers; here only the agentic ones exist"
-    )
-
-
-def test_rands_templates_for_single_answers_are_said_not_to_exist_here(folder: Folder) -> None:
-    problem = folder.problem(changed("admin.evaluation_config.template", "single_judge"))
-    assert problem.hint is not None
-    assert "only the agentic ones exist" in problem.hint
 
 
 def test_score_levels_in_a_binary_suite_are_said_to_have_no_effect(folder: Folder) -> None:
@@ -62,8 +48,9 @@ def test_unknown_key_names_the_nearest_match_and_its_line(folder: Folder) -> Non
 
 
 def test_a_key_in_the_wrong_section_is_told_where_it_belongs(folder: Folder) -> None:
-    problem = folder.problem(changed("admin.tests_to_run", ["agent_positives"]))
-    assert problem.hint == "it belongs to admin.perturbation_config.tests_to_run"
+    problem = folder.problem(minimal() | {"judge": {"max_workers": 5}, "recording": {}})
+    assert problem.key == "judge.max_workers"
+    assert problem.hint == "it belongs to recording.max_workers"
 
 
 def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> None:
@@ -183,6 +170,12 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.max_drop", 5, "got 5; must be a number from 0 and below 1 (0.05: 5 points)", None),
         ("gate.max_drop", -1, "got -1; must be a number from 0 and below 1", None),
         ("gate.max_error", -1, "got -1; must be a number from 0 on", None),
+        ("review.blind", True, "was removed: say --jrh-review=blind", None),
+        ("probes.position.per_case", 3, "was removed: list the `variants`", None),
+        ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
+        ("probes.position.max_cases", 0, "got 0; must be an integer >= 1", None),
+        ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),
+        ("judge.replay", "verdict", "was removed: set `version`", None),
         ("judge.show_reasoning", "yes", 'got "yes"; must be true or false', None),
         ("planer", {}, "unknown key; the sections of a config are suite, cases", None),
     ],
@@ -267,10 +260,10 @@ def test_a_section_that_is_missing_is_reported_once_per_thing_that_is_needed(
         "tests_to_run",
         "input_log_path",
         "rubric_path",
-        "autograder_model_name",
+        "judge.model",
     )
-    for name in (*needed, "generation_model_name"):
-        assert sum(f".{name}:" in message for message in messages) == 1
+    for name in (*needed, "editor.model"):
+        assert sum(f"{name}: " in message for message in messages) == 1
     assert len(messages) == len(needed) + 1
 
 

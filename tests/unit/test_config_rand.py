@@ -84,12 +84,12 @@ def test_what_two_keys_say_is_refused(folder: Folder) -> None:
 def test_the_scale_says_the_mode(folder: Folder, scale: Any, mode: str) -> None:
     data = minimal()
     del data["admin"]["evaluation_config"]["template"]
-    data["suite"] = {"scale": scale}
+    data["rand"] = {"scale": scale}
     if scale == "ordinal":
         levels = [{"score": score, "label": f"level {score}"} for score in (0, 1, 2)]
         folder.rubrics([{"id": "kind", "instructions": "?", "score_levels": levels}])
     suite = folder.load(data)
     assert suite.mode == mode
     if scale == "ordinal":
-        del data["suite"]
-        assert folder.load(data).mode == "ordinal", "all rubrics have levels"
+        del data["rand"]
+        assert folder.load(data).mode == "ordinal", "rubrics have levels"

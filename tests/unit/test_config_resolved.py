@@ -60,7 +60,7 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     assert suite.source.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
     assert (
         suite.config.recording.max_workers,
-        suite.config.cases.review,
+        suite.config.rand.review,
     ) == (5, True)
 
 

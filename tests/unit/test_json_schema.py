@@ -99,12 +99,11 @@ def test_rands_rubrics_fit(tmp_path: Path) -> None:
 
 GOOD: dict[str, dict[str, Any]] = {
     "a section without content": {"judge": None, "gate": None},
-    "null for a key": {"output": {"stamp": None, "metric": None}},
-    "a number for a time stamp": {"output": {"stamp": 20250101}},
+    "null for a key": {"rand": {"stamp": None, "metric": None}},
     "verifier off": {"editor": {"verifier": False}},
     "scores as text": {"cases": {"scores": "0, 2"}},
     "scores as a list": {"cases": {"scores": [0, "1"]}},
-    "a scale by its ends": {"suite": {"scale": [1, 5]}},
+    "a scale by its ends": {"rand": {"scale": [1, 5]}},
     "one preprocessor": {"cases": {"preprocess": "drop_tool_messages"}},
     "one judge for a panel": {"judges": {"name": "strict"}},
     "a panel": {"judges": [{"name": "strict", "temperature": 0.5}]},
@@ -113,7 +112,7 @@ GOOD: dict[str, dict[str, Any]] = {
 BAD: dict[str, dict[str, Any]] = {
     "a misspelled key": {"judge": {"modell": "openai/gpt-4.1-mini"}},
     "a misspelled section": {"case": {"sample": 3}},
-    "another scale": {"suite": {"scale": "binery"}},
+    "another scale": {"rand": {"scale": "binery"}},
     "true in quotes": {"gate": {"proof": "true"}},
     "a number in quotes": {"recording": {"max_workers": "8"}},
     "no workers": {"recording": {"max_workers": 0}},

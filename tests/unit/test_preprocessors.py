@@ -145,7 +145,7 @@ def test_a_name_that_finds_nothing_is_explained(name: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         resolve(name)
     assert said in str(caught.value)
-    assert caught.value.problems[0].key == "test_agent_perturbation_config.transcript_preprocessors"
+    assert caught.value.problems[0].key == "cases.preprocess"
 
 
 def test_a_module_that_raises_on_import_is_named(

@@ -168,8 +168,8 @@ def folder(tmp_path: Path) -> Folder:
         (
             {"format_invarience": {}},
             "format_invarience",
-            "unknown key; the keys of",
-            "format_invariance is the nearest key",
+            'got "format_invarience"; must be a probe (format_invariance, ',
+            "format_invariance is the nearest",
         ),
         (
             {LAYOUT: {"of": ["agent_labels"]}},
@@ -234,18 +234,18 @@ def test_a_rubric_opts_out_by_name(folder: Folder) -> None:
     folder.rubrics([{**rubric, "probes": {"skip": [[LAYOUT]]}}])
     assert "got a list; must be a probe" in folder.problem(config).message
     folder.rubrics([{**rubric, "probes": [LAYOUT]}])
-    assert "must be a mapping such as {skip: [NAME]}" in folder.problem(config).message
+    assert "got a list; must be a mapping with the keys skip" in folder.problem(config).message
 
 
 def test_settings_are_those_of_the_config(folder: Folder) -> None:
     config = changed(TESTS, ["agent_perturbation", "agent_positives", LAYOUT, INJECTION])
     config["admin"]["perturbation_config"]["probes"] = {
-        LAYOUT: {"variants": "all", "of": ["agent_positives"], "seed": 7},
+        LAYOUT: {"variants": "all", "of": ["agent_positives"]},
         INJECTION: {"variants": ["threat"]},
     }
     probes = folder.load(config).probes
     assert probes[LAYOUT].of == ("agent_positives",)
-    assert (probes[LAYOUT].per_case, probes[LAYOUT].seed) == (8, 7)
+    assert probes[LAYOUT].per_case == 8
     # An attack at each of its places.
     assert (probes[INJECTION].names, probes[INJECTION].per_case) == (("threat",), 3)
 

@@ -108,12 +108,12 @@ def test_json_escapes_that_yaml_does_not_know_are_read(tmp_path: Path) -> None:
     ("entry", "key", "line", "message"),
     [
         ("- {id: a, instructions: x}\n- just text\n", "[1]", 2, "must be a mapping"),
-        ("- instructions: x\n", "[0].id", 1, "has no id"),
-        ("- id: ''\n  instructions: x\n", "[0].id", 1, "is empty"),
-        ("- id: '  '\n  instructions: x\n", "[0].id", 1, "is empty"),
-        ("- id:\n  instructions: x\n", "[0].id", 1, "is empty"),
-        ("- id: a\n", "[0].instructions", 1, "has no instructions"),
-        ("- id: a\n  instructions:\n", "[0].instructions", 2, "is empty"),
+        ("- instructions: x\n", "[0].id", 1, "is missing; must be text"),
+        ("- id: ''\n  instructions: x\n", "[0].id", 1, 'got ""; must be text'),
+        ("- id: '  '\n  instructions: x\n", "[0].id", 1, 'got "  "; must be text'),
+        ("- id:\n  instructions: x\n", "[0].id", 1, "is missing; must be text"),
+        ("- id: a\n", "[0].instructions", 1, "is missing; must be the text of"),
+        ("- id: a\n  instructions:\n", "[0].instructions", 2, "is missing; must be the text of"),
         ("- id: a\n  instructions: [x]\n", "[0].instructions", 2, "got a list; must be text"),
         ("- id: a\n  instructions: x\n  instruction: y\n", "[0].instruction", 3, "both"),
         (
@@ -155,11 +155,11 @@ def test_the_placeholders_that_init_writes_are_refused(tmp_path: Path) -> None:
         ("{score: 0.5, label: x}", "score_levels[0].score", 3, "got 0.5; must be an integer"),
         ("{score: true, label: x}", "score_levels[0].score", 3, "got true; must be an integer"),
         ('{score: "1", label: x}', "score_levels[0].score", 3, 'got "1"; must be an integer'),
-        ("{label: x}", "score_levels[0].score", 3, "has no score"),
-        ("{score: 1}", "score_levels[0].label", 3, "has no label"),
-        ("{score: 1, label: ' '}", "score_levels[0].label", 3, "is empty"),
+        ("{label: x}", "score_levels[0].score", 3, "is missing; must be an integer"),
+        ("{score: 1}", "score_levels[0].label", 3, "is missing; must be text"),
+        ("{score: 1, label: ' '}", "score_levels[0].label", 3, 'got " "; must be text'),
         ("{score: 1, label: 3}", "score_levels[0].label", 3, "got 3; must be text"),
-        ("3", "score_levels[0]", 3, "must be a mapping with the keys score and label"),
+        ("3", "score_levels[0]", 3, "must be a mapping with the keys score, label"),
         (
             "{score: 0, label: x}, {score: 1000000000, label: x}",
             "score_levels",
@@ -211,7 +211,7 @@ def test_an_ordinal_rubric_without_levels_or_range_is_refused(tmp_path: Path) ->
     problem = only_problem(tmp_path, "\n- {id: a, instructions: x}\n", mode="ordinal")
     assert problem.line == 2
     assert "has no score_levels" in problem.message
-    assert "lowest_score" in (problem.hint or "")
+    assert "rand.scale" in (problem.hint or "")
 
 
 def test_a_scale_of_one_score_is_refused_in_ordinal_mode(tmp_path: Path) -> None:
