@@ -133,7 +133,8 @@ class _Misfit:
             case "literal_error" if instead := removed.KEYS.get(f"{dotted(path)}: {value}"):
                 self.add(f"{value} {removed.said(instead)}")
             case _:
-                expected = _expected(path, section, field)
+                is_key = self.detail["loc"][-1:] == (_OF_A_KEY,)
+                expected = _expected(path, section, field, is_key=is_key)
                 self.add(received(value, expected), _hint(value, field, expected))
 
     def _unknown_key(self) -> None:
@@ -175,14 +176,15 @@ def _removed(path: KeyPath, section: type[ConfigSection]) -> str | None:
     return removed.KEYS.get(".".join(names))
 
 
-def _expected(path: KeyPath, section: type[ConfigSection], field: FieldInfo | None) -> str:
+def _expected(
+    path: KeyPath, section: type[ConfigSection], field: FieldInfo | None, *, is_key: bool
+) -> str:
     """What may stand at a path: in a field, in a mapping or a list that it holds."""
     if isinstance(path[-1], int):
         return " or ".join(_choices(field)) or "text"
     if field is not None and _is_mapping(field) and path[-1] not in section.model_fields:
         key_type, value_type = get_args(field.annotation)
-        wanted = key_type if _section_of(value_type) else value_type
-        return takes(wanted) or "text"
+        return takes(key_type if is_key else value_type) or "text"
     return _says(field) or "another value"
 
 

@@ -174,8 +174,8 @@ def test_cases_recorded_anew_over_a_judge_that_is_not_take_the_place_of_the_old(
 def test_the_suites_own_modes_hold_where_the_command_line_says_nothing(
     make_bench: MakeBench, server: ModelServer
 ) -> None:
-    bench = make_bench(overrides={"replay": {"record_mode": "once", "judge_record_mode": "none"}})
-    session = bench.run(None)
+    bench = make_bench(overrides={"replay": {"record_mode": "once"}})
+    session = bench.run(None, judge_record_mode="none")
     assert session.only.outcome == "unrecorded"
     assert server.count("judge") == 0
     assert server.count() == 4

@@ -235,7 +235,7 @@ def test_what_is_missing_in_the_config_is_said(pytester: pytest.Pytester) -> Non
     assert done.ret == 4
     done.stderr.fnmatch_lines(["*labels[[]0[]]: says not where the labels are; must have one of *"])
     text = labelled.suite.config.read_text("utf-8")
-    text = text.replace("labels: {}", "max_sample_mb: 9")
+    text = text.replace("labels: {}", "max_edit_rounds: 9")
     labelled.suite.config.write_text(text, encoding="utf-8")
     done = pytester.runpytest(labelled.suite.option)
     done.stderr.fnmatch_lines(

@@ -62,11 +62,14 @@ class Probed:
         return replace(self, probed=moved[0], scale=moved[1], panel=moved[2])
 
 
+VARIANTS = ["fake_verdict-tool_result", "threat-tool_result"]
+
+
 @pytest.fixture(scope="session")
 def probed_once(tmp_path_factory: pytest.TempPathFactory) -> Probed:
     folder = tmp_path_factory.mktemp("probed")
     both = ("agent_perturbation", "agent_positives")
-    injection = {INJECTION: {"per_case": 2}}
+    injection = {INJECTION: {"variants": VARIANTS}}
     judges = [
         {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
         for name in ("strict", "kind one")
@@ -145,7 +148,7 @@ def test_a_replay_asks_nothing_and_all_figures_are_apart(
     assert data["all_metrics"].keys() == {"agent_perturbation", "agent_positives"}
     found = {each["probe"]: each for each in data["probes"]["probes"]}
     assert (found[PROBE]["all"]["n"], found[PROBE]["all"]["turned"]) == (6, 1)
-    assert len(found[INJECTION]["variants"]) >= 10
+    assert found[INJECTION]["variants"].keys() == set(VARIANTS)
     results = results_in(probed.probed.results)
     turned = [each for each in results if each.outcome == "disagree"]
     assert [(each.spec.base, each.spec.variant, each.base_scores) for each in turned] == [

@@ -173,7 +173,7 @@ def test_a_suite_that_asks_for_the_page_gets_it_nowhere_else_and_while_recording
     recording.assert_outcomes(passed=1)
     recording.stdout.fnmatch_lines(
         [
-            "jrh: cases.review opens the review page only on a terminal; --jrh-review opens "
+            "jrh: rand.review opens the review page only on a terminal; --jrh-review opens "
             "it anywhere"
         ]
     )

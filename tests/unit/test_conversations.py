@@ -118,7 +118,7 @@ def test_a_value_that_is_not_there_is_named_with_its_line_and_where_it_may_be(
     assert "runs.jsonl:2: has no messages at /messages; its keys are id, log" in said
     assert "suite.format: {messages: /log/turns} would find some" in said
     source = Conversations(tmp_path / "runs.jsonl", input_format=InputFormat(cluster=("/task",)))
-    assert "runs.jsonl:1: has nothing at /task (input_format.cluster)" in refusal(source)
+    assert "runs.jsonl:1: has nothing at /task (suite.format.cluster)" in refusal(source)
 
 
 def test_all_mistakes_are_said_at_once(tmp_path: Path) -> None:

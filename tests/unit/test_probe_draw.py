@@ -232,7 +232,7 @@ def test_a_rubric_opts_out_by_name(folder: Folder) -> None:
     problem = folder.problem(config)
     assert (problem.hint, problem.key) == ("position is the nearest", "[0].probes.skip[0]")
     folder.rubrics([{**rubric, "probes": {"skip": [[LAYOUT]]}}])
-    assert "got a list; must be a probe" in folder.problem(config).message
+    assert "got a list; must be format_invariance or" in folder.problem(config).message
     folder.rubrics([{**rubric, "probes": [LAYOUT]}])
     assert "got a list; must be a mapping with the keys skip" in folder.problem(config).message
 
