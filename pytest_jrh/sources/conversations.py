@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.documents import KeyPath
 
-KEY = "input_format"
+KEY = "suite.format"
 # By fields that they have at the top.
 _OTHER_FORMATS = {
     ("schema_version", "steps"): "an ATIF trajectory, which belongs in a .json file of its own",
