@@ -471,8 +471,8 @@ def test_what_is_missing_at_a_pointer_is_noted_and_the_run_is_read(tmp_path: Pat
     source = Conversations(path, input_format=places)
     assert [run.metadata for run in source.fields()] == [{"reward": 1}, {}]
     assert source.notices() == (
-        "runs.jsonl: some conversations have nothing at /cost (input_format.metadata)",
-        "runs.jsonl: some conversations have nothing at /reward (input_format.metadata)",
+        "runs.jsonl: some conversations have nothing at /cost (suite.format.metadata)",
+        "runs.jsonl: some conversations have nothing at /reward (suite.format.metadata)",
     )
 
 
