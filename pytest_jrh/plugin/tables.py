@@ -48,7 +48,7 @@ def register(config: pytest.Config) -> None:
         FORMS[:0] = tables.sources
         config.add_cleanup(lambda: FORMS.__delitem__(slice(len(tables.sources))))
     if tables.reports:
-        from pytest_jrh.reports.writing import REPORTS
+        from pytest_jrh.reports.ending import REPORTS
 
         # The answer in the terminal is the last that is printed.
         REPORTS[-1:-1] = tables.reports

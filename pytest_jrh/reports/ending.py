@@ -7,6 +7,7 @@ Nothing here knows pytest, so that what several machines ran ends as what one ra
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,26 +15,26 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.files import absolute, relative_path
-from pytest_jrh.core.ids import case_id, generation_id
+from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.html import HtmlReport
+from pytest_jrh.reports.json_values import JsonReport
+from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
+from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Extent, Session
-from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
-from pytest_jrh.reports.writing import PAGE, PAGE_HEAD, REPORTS, write_reports
+from pytest_jrh.reports.suite_files import write_suite_outputs
+from pytest_jrh.reports.terminal import Annotation, TerminalReport
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
-from pytest_jrh.store.ledger import ledger_line, ledger_path
-from pytest_jrh.store.outputs import Outputs, cause
-from pytest_jrh.store.reuse import earlier_results
+from pytest_jrh.store.outputs import cause
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
@@ -42,9 +43,25 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.reuse import SuiteCases
-    from pytest_jrh.store.spools import RecordEntry
 
+
+PAGE = "report.html"
+"""The HTML report in a results folder, of a session that was not told where to write one."""
+
+PAGE_HEAD = (
+    b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="'
+    b"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-"
+)
+"""What an HTML report begins with, and no page of another tool."""
+
+REPORTS: list[Report] = [
+    HtmlReport(),
+    MarkdownReport(),
+    JsonReport(),
+    Annotation(),
+    # Its answer is the last that is printed.
+    TerminalReport(),
+]
 
 _NOTHING_JUDGED = "No case reached a verdict, so this run is not green."
 _UNWRITTEN = (
@@ -116,16 +133,29 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         problems += end.problems
         if end.keep_spools:
             kept_spools.add(run.name)
-    session = replace(_session(runs, decisions, settings), records=_records(ends))
+    # Once all suites are written: one that was written later has moved the records of others in a
+    # file that both write to.
+    files: dict[Path, RecordIndex] = {}
+    for end in ends:
+        files |= end.record_files
+    entries = {}
+    for made_id, entry in RecordIndex.joined([end.records for end in ends]).entries.items():
+        file = files.get(entry.place.path, RecordIndex())
+        entries[made_id] = file.entries.get(made_id, entry)
+    session = replace(_session(runs, decisions, settings), records=RecordIndex(entries))
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
     page = None
     if session.results or settings.stopped:
         page, reports = named_page(settings.reports), settings.reports
         if page is None and NO_PAGE not in [path.name for path in reports]:
-            page = _own_page(runs, session)
-            reports = reports if page is None else [page, *reports]
-        remove_old_pages(page, runs, session)
+            # In the folder of the first suite that is not green.
+            for run in runs:
+                own = run.suite.results_dir / PAGE
+                if _is_red(run, session) and not _is_of_others(own):
+                    page, reports = own, [own, *reports]
+                    break
+        _remove_old_pages(page, runs, session)
         written, missing = write_reports(reports, session)
         problems += missing
         unwritten = unwritten or bool(missing)
@@ -195,107 +225,29 @@ def _plain(line: Styled) -> Styled:
     return line._replace(text=escape_commands(line.text))
 
 
-def write_suite_outputs(
-    run: SuiteRun,
-    redactor: Redactor,
-    decision: Decision | None = None,
-    *,
-    interrupted: bool = False,
-) -> Outputs:
-    """Write the cases and the results of one suite, and what RAND's harness writes where that is
-    asked for.
+def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:
+    """Write a report into each of the files, by the end of its name, and what environment variables
+    ask for; gives the files and what went wrong.
 
-    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
-    and the others are written; files of unchanged content are not written again.
+    A report that cannot be written is a sentence, and the others are written all the same.
     """
-    suite, cases = run.suite, run.cases
-    latest = {result.case_id: result for result in run.results}
-    items = []
-    for spec in run.specs:
-        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
-    outputs = Outputs(redactor)
-    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
-    assembled.assemble(items, run.spools)
-    if cases is not None:
-        items = _with_earlier(suite, cases, items, assembled, outputs)
-    entries = _entries(items, assembled, outputs)
-    if suite.config.output.rand:
-        from pytest_jrh.reports.rand_files import write_rand_files
-
-        write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
-    _write_results(suite, items, outputs)
-    outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
-    return outputs
-
-
-def _entries(
-    items: Sequence[Item], assembled: Assembler, outputs: Outputs
-) -> dict[str, RecordEntry]:
-    """Where the records of this session's cases lie."""
-    by_case: dict[str, list[Item]] = {}
-    for item in items:
-        by_case.setdefault(item.made_id, []).append(item)
-    entries = {}
-    for made_id, case_items in by_case.items():
-        entry = assembled.entry(made_id, case_items)
-        if entry is not None:
-            entries[made_id] = entry
-        elif not case_items[0].spec.variant and outcomes_of(case_items) & set(MADE):
-            # Its spool could not be written, and the session has said so.
-            outputs.failed = True
-    return entries
-
-
-def _with_earlier(
-    suite: Suite,
-    cases: SuiteCases,
-    items: Sequence[Item],
-    assembled: Assembler,
-    outputs: Outputs,
-) -> list[Item]:
-    """Add earlier results of cases that did not run, in the suite's order."""
-    items_by_case = {case_id(item.spec): item for item in items}
-    ran = {}
-    for case, item in items_by_case.items():
-        if item.result is not None:
-            ran[case] = item.result
-    earlier: Mapping[str, CaseResult] = {}
-    try:
-        earlier, notes = earlier_results(suite, cases, ran, assembled.read)
-        outputs.problems += notes
-    except OSError as error:
-        outputs.problem(
-            "The results of earlier sessions cannot be used, and could not be moved aside: "
-            f"{cause(error)}."
-        )
-    merged = dict(items_by_case)
-    for case, result in earlier.items():
-        spec = cases.specs[case]
-        merged[case] = Item(spec, generation_id(spec), result, kept=True)
-    return [merged[case] for case in cases.specs if case in merged]
-
-
-def _write_results(suite: Suite, items: Sequence[Item], outputs: Outputs) -> None:
-    lines = []
-    for item in items:
-        if item.result is not None:
-            extra = replace(item.result.extra, config=suite.key, kept=item.kept)
-            lines.append(ledger_line(replace(item.result, extra=extra), outputs.redactor))
-    outputs.write(ledger_path(suite), b"".join(lines))
-
-
-def _records(ends: Sequence[Outputs]) -> RecordIndex:
-    """Where the records of the cases lie, once all suites are written: one that was written later
-    has moved those of others in a file that both write to.
-    """
-    files: dict[Path, RecordIndex] = {}
-    for end in ends:
-        files |= end.record_files
-    entries = {}
-    for made_id, entry in RecordIndex.joined([end.records for end in ends]).entries.items():
-        file = files.get(entry.place.path, RecordIndex())
-        entries[made_id] = file.entries.get(made_id, entry)
-    return RecordIndex(entries)
+    written, problems = [], []
+    for report in REPORTS:
+        for path in paths:
+            if report.suffix and path.suffix.lower() == report.suffix:
+                try:
+                    report.write(path, session)
+                    written.append(path)
+                except (OSError, InputError) as error:
+                    problems.append(f"{path} was not written: {cause(error)}.")
+        if shared := os.environ.get(report.variable):
+            try:
+                # Appended, because the file is shared by all that runs in the step.
+                with Path(shared).open("ab") as file:
+                    file.write(encoded(report.text(session)))
+            except OSError as error:
+                problems.append(f"The step summary was not written: {cause(error)}.")
+    return written, problems
 
 
 def named_page(reports: Iterable[Path]) -> Path | None:
@@ -303,18 +255,7 @@ def named_page(reports: Iterable[Path]) -> Path | None:
     return next((path for path in reports if path.suffix.lower() == HtmlReport.suffix), None)
 
 
-def _own_page(runs: Iterable[SuiteRun], session: Session) -> Path | None:
-    """The HTML report in the folder of the first suite that is not green, where one is to be
-    written that nobody named.
-    """
-    for run in runs:
-        path = run.suite.results_dir / PAGE
-        if _is_red(run, session) and not _is_of_others(path):
-            return path
-    return None
-
-
-def remove_old_pages(page: Path | None, runs: Iterable[SuiteRun], session: Session) -> None:
+def _remove_old_pages(page: Path | None, runs: Iterable[SuiteRun], session: Session) -> None:
     """Remove what an earlier session left of suites that ran whole, wherever the `page` of this one
     is, or without one: it shows what is no longer so.
     """
@@ -470,20 +411,17 @@ def _accepted(
         return (), [f"The baseline {settings.baseline.name} was not written: {cause(error)}."]
     path = settings.baseline.path
     if is_first and not scope.deselected and path is not None and path.exists():
-        done = [*done, *_limits_to_add(runs)]
+        # The limits that a first baseline should have beside it: updates that each lose a little
+        # may lose much together.
+        done = list(done)
+        for run in runs:
+            limits = proposed_limits(run.results)
+            if limits and not run.suite.gate.has_limits:
+                whose = f"{run.name}'s" if len(runs) > 1 else "the"
+                keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
+                text = f"Add to {whose} config, two cases below these figures: gate: {{{keys}}}"
+                done.append(text)
     return done, ()
-
-
-def _limits_to_add(runs: Sequence[SuiteRun]) -> Iterator[str]:
-    """The limits that a first baseline should have beside it: updates that each lose a little may
-    lose much together.
-    """
-    for run in runs:
-        limits = proposed_limits(run.results)
-        if limits and not run.suite.gate.has_limits:
-            whose = f"{run.name}'s" if len(runs) > 1 else "the"
-            keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
-            yield f"Add to {whose} config, two cases below these figures: gate: {{{keys}}}"
 
 
 def _prompts(runs: Iterable[SuiteRun], settings: EndSettings) -> list[JudgePrompt]:

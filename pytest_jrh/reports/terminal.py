@@ -1,16 +1,18 @@
 """The `jrh` section of the terminal as styled lines: figures with their intervals in the width of
-the terminal, changes, the gate's decision, panels, and what `-q` leaves of them.
+the terminal, changes, the gate's decision, panels, and what `-q` leaves of them; and the one
+annotation for GitHub.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.model import SKIPS, score_counts
 from pytest_jrh.core.text import (
     GAP,
@@ -23,7 +25,13 @@ from pytest_jrh.core.text import (
     wrapped,
 )
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.answer import MOST_WORST, answer_blocks, cards_by_suite
+from pytest_jrh.reports.answer import (
+    MOST_WORST,
+    answer_blocks,
+    cards_by_suite,
+    session_title,
+    worst_cases,
+)
 from pytest_jrh.reports.blocks import (
     Cases,
     Cell,
@@ -47,7 +55,7 @@ from pytest_jrh.reports.gate import (
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import spending_lines
+from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
@@ -64,6 +72,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats import figures
+    from pytest_jrh.stats.wording import Word
 
 
 _STYLES: Mapping[Weight, str] = {
@@ -403,3 +412,60 @@ def _skips(session: Session, width: int) -> Iterator[Styled]:
         yield Styled(shortened(text, width))
     if more := sum(len(reasons_of_kind) for _, reasons_of_kind in counted_kinds[shown:]):
         yield Styled(f"{GAP}{more:,} without a case for other reasons (-rs lists all)")
+
+
+class Annotation(Report):
+    """What GitHub shows beside the changed prompt of a pull request; in its jobs alone."""
+
+    name = "annotation"
+    is_for_runner = True
+
+    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
+        if os.environ.get("GITHUB_ACTIONS") != "true":
+            return []
+        workspace = Path(os.environ.get("GITHUB_WORKSPACE") or display.workspace)
+        return map(Styled, annotation_lines(session, workspace))
+
+
+_KINDS: Mapping[Word, str] = {"FAIL": "error", "UNCLEAR": "warning"}
+
+
+def annotation_lines(session: Session, workspace: Path) -> Iterator[str]:
+    """Write `::error file=,line=,title=::message` with the decision and the cases to read first, at
+    the lines of the prompt that changed; a notice where a change is passed, and nothing where none
+    is and nothing fails.
+
+    A file outside of `workspace` is not named. No text of a model or a file can begin or change a
+    command.
+    """
+    properties = _changed_lines(session, absolute(workspace))
+    kind = _KINDS.get(session.word, "notice")
+    if kind == "notice" and not properties:
+        return
+    message = [subtitle(session)]
+    for worst in worst_cases(session):
+        message += [f"{case.title}: {case.why}" for case in worst.cases[:MOST_WORST]]
+    properties["title"] = session_title(session)
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    text = _message("\n".join(map(one_line, message)))
+    yield f"::{kind} {listed}::{text}"
+
+
+def _changed_lines(session: Session, workspace: Path) -> dict[str, str]:
+    """Where the first prompt that changed did so; empty where none did in the workspace."""
+    for change in session.prompt_changes:
+        path = absolute(workspace / change.now.file)
+        is_changed = change.now.file and change.before != change.now.text
+        if is_changed and path.is_relative_to(workspace):
+            first, last = change.lines
+            lines = {"file": path.relative_to(workspace).as_posix(), "line": str(first)}
+            return {**lines, "endLine": str(last)} if last > first else lines
+    return {}
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(one_line(text)).replace(":", "%3A").replace(",", "%2C")

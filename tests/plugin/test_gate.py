@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_jrh.reports.writing import PAGE_HEAD
+from pytest_jrh.reports.ending import PAGE_HEAD
 from tests.plugin.gated import (
     BASELINE,
     BROKEN,

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.reports.session import Session
-from pytest_jrh.reports.writing import annotation_lines
+from pytest_jrh.reports.terminal import annotation_lines
 from pytest_jrh.stats.baseline import JudgePrompt, short
 from tests.support.judged_sessions import (
     DIGEST,
