@@ -28,7 +28,7 @@ from pytest_jrh.config.json_schema import (
     rubrics_schema,
 )
 from pytest_jrh.config.values import InputFormat
-from pytest_jrh.core.documents import DamagedError, listed, pointer_to, shown
+from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
 from pytest_jrh.core.model import DEFAULT_SEED, Mode
@@ -38,7 +38,7 @@ from pytest_jrh.judges import JUDGES
 from pytest_jrh.llm.prompts import built_in_name
 from pytest_jrh.sources import files_in, guessed_format, is_conversations, open_sources
 from pytest_jrh.sources.labels import LabelRow, read_rows
-from pytest_jrh.sources.source import Source, refused
+from pytest_jrh.sources.source import Source, pointer_to, refused
 from pytest_jrh.sources.tables import WORDS, whole_number
 from pytest_jrh.sources.tables import as_text as as_label_text
 

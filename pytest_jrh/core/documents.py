@@ -13,7 +13,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
@@ -404,36 +404,3 @@ class Findings:
         """Report the value at `path`, where nothing is reported of it yet."""
         if all(problem.key != self.name(path) for problem in self.problems):
             self.add(path, message)
-
-
-MISSING: Any = object()
-"""What `at` gives where nothing is at the place."""
-
-
-def at(value: Any, pointer: str) -> Any:
-    """The value at a pointer, or `MISSING`; the empty pointer is the whole value."""
-    for name in names_in(pointer):
-        value = _below(value, name)
-        if value is MISSING:
-            break
-    return value
-
-
-def names_in(pointer: str) -> list[str]:
-    """The names in a pointer, outermost first; none in the empty one."""
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
-
-
-def pointer_to(*names: str) -> str:
-    """The pointer to a name below names."""
-    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)
-
-
-def _below(value: Any, name: str) -> Any:
-    if isinstance(value, Mapping):
-        return value.get(name, MISSING)
-    # An index has no sign and no leading zero.
-    is_index = isinstance(value, list | tuple) and name.isdecimal() and str(int(name)) == name
-    if is_index and int(name) < len(value):
-        return value[int(name)]
-    return MISSING

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import SchemaValidator, to_json
 from pydantic_core import core_schema as form
 
-from pytest_jrh.core.documents import DamagedError, at, printable, shown
+from pytest_jrh.core.documents import DamagedError, printable, shown
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.source import (
     Key,
     RunFields,
     Source,
+    at,
     bytes_of,
     changed_note,
     refused,

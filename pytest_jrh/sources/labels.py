@@ -11,19 +11,12 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.documents import (
-    MISSING,
-    DamagedError,
-    at,
-    listed,
-    pointer_to,
-    printable,
-    shown,
-)
+from pytest_jrh.core.documents import DamagedError, listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import Label, VoteSource
 from pytest_jrh.core.text import counted, nearest_hint
+from pytest_jrh.sources.source import MISSING, at, pointer_to
 from pytest_jrh.sources.tables import (
     NoLabelError,
     as_text,

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
-from pytest_jrh.core.documents import (
-    MISSING,
-    DamagedError,
-    at,
-    listed,
-    names_in,
-    pointer_to,
-    printable,
-    received,
-    shown,
-)
+from pytest_jrh.core.documents import DamagedError, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
@@ -40,6 +30,10 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
     from pytest_jrh.sources.heads import Head
+
+
+MISSING: Any = object()
+"""What `at` gives where nothing is at the place."""
 
 
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
@@ -363,3 +357,27 @@ def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:
     """The texts that an object has under the keys."""
     fields = value if isinstance(value, dict) else {}
     return {key: fields[key] for key in keys if isinstance(fields.get(key), str)}
+
+
+def at(value: Any, pointer: str) -> Any:
+    """The value at a pointer, or `MISSING`; the empty pointer is the whole value."""
+    for name in names_in(pointer):
+        # An index has no sign and no leading zero.
+        is_index = isinstance(value, list | tuple) and name.isdecimal() and str(int(name)) == name
+        if isinstance(value, Mapping):
+            value = value.get(name, MISSING)
+        elif is_index and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return MISSING
+    return value
+
+
+def names_in(pointer: str) -> list[str]:
+    """The names in a pointer, outermost first; none in the empty one."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def pointer_to(*names: str) -> str:
+    """The pointer to a name below names."""
+    return "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in names)

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.documents import MISSING, at, listed, pointer_to, printable, shown
+from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.sources.source import MISSING, at, pointer_to
 from pytest_jrh.sources.tables import (
     WORDS,
     NoLabelError,

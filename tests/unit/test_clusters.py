@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.core.documents import MISSING, at, pointer_to
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import CaseSpec
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.sources import open_source
-from pytest_jrh.sources.source import clusters_by, with_clusters
+from pytest_jrh.sources.source import MISSING, at, clusters_by, pointer_to, with_clusters
 from pytest_jrh.store.records import record_line, to_record
 from tests.support.logs import rewrite, sample, write_log
 from tests.support.made_cases import make_case
