@@ -307,6 +307,8 @@ def set_changes(
     `others` are the judges of which the baseline has the verdicts of another judge: whole runs are
     exchanged.
     """
+    if not pairs:
+        return ()
     sets = _sets(pairs)
     errors = [_errors(pair, widths) for pair in pairs]
     by_cases = compare_sets(errors, [*sets.values()])
