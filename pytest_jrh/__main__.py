@@ -199,41 +199,31 @@ def _schema(folder: Path, prefix: str) -> int:
 
 
 def _merge(arguments: argparse.Namespace) -> int:
-    from pytest_jrh.cli.merge import MergeSettings, merge
+    from pytest_jrh.cli.merge import merge
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.suite import make_ready, with_subset
     from pytest_jrh.judges import imported
-    from pytest_jrh.store.baseline import BaselineFile
+    from pytest_jrh.reports.report import Display
 
     folder = Path.cwd()
     options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})
     for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
-    settings = MergeSettings(
-        baseline=BaselineFile(
-            options.baseline,
-            folder,
-            update=options.update_baseline,
-        ),
-        folder=folder,
-        width=shutil.get_terminal_size().columns,
-        verbosity=arguments.verbose,
-        reports=options.reports,
-        judge=arguments.judge or "",
-    )
+    width = shutil.get_terminal_size().columns
+    display = Display(folder, workspace=folder, width=width, verbosity=arguments.verbose)
     try:
         config = (folder / arguments.jrh_config).resolve()
         judge = imported(arguments.judge, key="--judge") if arguments.judge else None
         ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
         if options.subset is not None:
             ready = with_subset(ready, options.subset)
-        merged = merge(ready, arguments.folders, settings)
+        lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return 4
-    sys.stdout.write("\n".join(merged.lines) + "\n")
-    return 0 if merged.passed else 1
+    sys.stdout.write("\n".join(lines) + "\n")
+    return 0 if passed else 1
 
 
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {

@@ -474,6 +474,11 @@ class Engine:
             if meanwhile is not None:
                 meanwhile()
 
+    def is_done(self, spec: CaseSpec) -> bool:
+        """Whether there is a result that has not been asked for."""
+        future = self._futures.get(spec)
+        return future is not None and future.done()
+
     def survey(self, specs: Iterable[CaseSpec]) -> Iterator[Survey]:
         """How far recordings reach, also of cases that probes change, without any call."""
         items = list(specs)

@@ -183,12 +183,11 @@ class _SuiteHooks:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Wait for the item's case before its time begins; a worker starts it and the next."""
-        with captured(self._session.config):
-            if self._session.is_worker:
-                self._session.start(_specs(filter(None, (item, nextitem))))
-            if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
-                self._session.wait(item.spec)
-                self._session.refuse()
+        if self._session.is_worker:
+            self._session.start(_specs(filter(None, (item, nextitem))))
+        if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
+            self._session.wait(item.spec)
+            self._session.refuse()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)

@@ -28,6 +28,7 @@ from pytest_jrh.engine.suite import LoadedSuites
 from pytest_jrh.plugin.options import session_token
 from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
+from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.store.baseline import BaselineFile
@@ -180,7 +181,10 @@ class SuiteSession:
 
     def wait(self, spec: CaseSpec) -> None:
         """Wait until a case has come to its end."""
-        self._running().wait(spec, self._say_progress)
+        engine = self._running()
+        if not engine.is_done(spec):
+            with captured(self.config):
+                engine.wait(spec, self._say_progress)
 
     def _say_progress(self) -> None:
         if self.progress_line is not None:
