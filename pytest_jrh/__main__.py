@@ -13,6 +13,7 @@ from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, declare_check
 from pytest_jrh.config import removed
 from pytest_jrh.config.options import OPTIONS, Options, mistakes
+from pytest_jrh.core.errors import InputError, Problem
 
 _OF_MERGE = tuple(option for option in OPTIONS if option.merged)
 """The options of a session that a merge has, too."""
@@ -60,9 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{words[0]} {removed.said(removed.COMMANDS[words[0]])}")
     options = parser.parse_args(words)
     options.words = words
-    if options.command == "schema":
-        return _schema(options.folder, options.prefix)
-    return _COMMANDS[options.command](options)
+    try:
+        return _COMMANDS[options.command](options)
+    except InputError as error:
+        sys.stderr.write(f"{error}\n")
+        return 4
 
 
 def _documentation() -> str:
@@ -152,22 +155,17 @@ def _declare_init(init: argparse.ArgumentParser) -> None:
 
 def _init(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import start_suite
-    from pytest_jrh.core.errors import InputError
 
-    try:
-        lines = start_suite(
-            options.name,
-            _local(options.log),
-            folder=options.folder,
-            rubric_ids=options.rubric_id,
-            ordinal=options.ordinal,
-            force=options.force,
-            labels=_local(options.labels) if options.labels else None,
-            judge=options.judge,
-        )
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 4
+    lines = start_suite(
+        options.name,
+        _local(options.log),
+        folder=options.folder,
+        rubric_ids=options.rubric_id,
+        ordinal=options.ordinal,
+        force=options.force,
+        labels=_local(options.labels) if options.labels else None,
+        judge=options.judge,
+    )
     sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
@@ -178,50 +176,38 @@ def _local(name: str) -> Path:
     Raises `InputError` for a URL, of which a path would keep one slash only.
     """
     from pytest_jrh.config.places import remote_hint
-    from pytest_jrh.core.errors import InputError, Problem
 
     if hint := remote_hint(name):
         raise InputError(Problem("is not a file on this machine", name, hint=hint))
     return Path(name)
 
 
-def _schema(folder: Path, prefix: str) -> int:
+def _schema(options: argparse.Namespace) -> int:
     from pytest_jrh.cli.init import write_schemas
-    from pytest_jrh.core.errors import InputError
 
-    try:
-        written = write_schemas(folder, prefix=prefix)
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 4
+    written = write_schemas(options.folder, prefix=options.prefix)
     sys.stdout.write("".join(f"{path}\n" for path in written))
     return 0
 
 
 def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
-    from pytest_jrh.core.errors import InputError
     from pytest_jrh.engine.suite import make_ready, with_subset
     from pytest_jrh.judges import imported
     from pytest_jrh.reports.report import Display
 
-    folder = Path.cwd()
+    folder, width = Path.cwd(), shutil.get_terminal_size().columns
     options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})
     for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4
-    width = shutil.get_terminal_size().columns
     display = Display(folder, workspace=folder, width=width, verbosity=arguments.verbose)
-    try:
-        config = (folder / arguments.jrh_config).resolve()
-        judge = imported(arguments.judge, key="--judge") if arguments.judge else None
-        ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
-        if options.subset is not None:
-            ready = with_subset(ready, options.subset)
-        lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")
-    except InputError as error:
-        sys.stderr.write(f"{error}\n")
-        return 4
+    config = (folder / arguments.jrh_config).resolve()
+    judge = imported(arguments.judge, key="--judge") if arguments.judge else None
+    ready = make_ready(config, cwd=folder, rootdir=folder, frozen=options.frozen, judge=judge)
+    if options.subset is not None:
+        ready = with_subset(ready, options.subset)
+    lines, passed = merge(ready, arguments.folders, options, display, arguments.judge or "")
     sys.stdout.write("\n".join(lines) + "\n")
     return 0 if passed else 1
 
@@ -230,6 +216,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "check": check_file,
     "init": _init,
     "merge": _merge,
+    "schema": _schema,
 }
 
 
