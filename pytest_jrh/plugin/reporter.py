@@ -56,12 +56,13 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import SuiteRun
+    from pytest_jrh.reports.session import Session, SuiteRun
 
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
 _WENT_WELL = ("agree", "no_case", "unlabelled")
 _FINISHED = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+_LAST_FAILED = "cache/lastfailed"
 
 
 class Reporter:
@@ -295,11 +296,23 @@ class Reporter:
             ),
         )
         self._concluded = concluded
+        self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
         for run in runs:
             if run.name in concluded.kept_spools:
                 self._kept_spools.add(self._handover.folder(run.suite))
         return concluded.passed
+
+    def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:
+        """Let `--lf` select the cases that a decision fails for, as their items are xfailed."""
+        failed: dict[str, bool] = {}
+        for decision in concluded.decisions.values():
+            for reason in decision.reasons:
+                if reason.word == "FAIL":
+                    failed |= {nodes[case]: True for case in reason.cases if case in nodes}
+        cache = getattr(self._config, "cache", None)
+        if failed and cache is not None:
+            cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **failed})
 
     def _has_page(self, results: Iterable[CaseResult]) -> bool:
         """Whether a report is asked for, or a page may be written because something has failed."""

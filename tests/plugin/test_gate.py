@@ -53,7 +53,7 @@ def test_what_was_wrong_in_the_baseline_is_xfailed_and_the_gate_is_green(
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
-            "XFAIL rubric-1: As planned (run-2) - wrong in the baseline too",
+            "XFAIL *::rubric-1::run-2?e1? - wrong in the baseline too",
             "PASS: the judge is as good as before on 8 cases",
         ]
     )
@@ -165,7 +165,7 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
     pytester: pytest.Pytester, project: Project, workers: list[str]
 ) -> None:
     project.prompt("Overlook whatever may be overlooked.")
-    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, "-v", *workers)
+    result = pytester.runpytest(f"--jrh-config={LAX}", BASELINE, *workers)
     result.assert_outcomes(errors=8)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
@@ -178,7 +178,7 @@ def test_a_changed_prompt_without_recordings_is_unrecorded_and_red(
             "  and 5 more",
         ]
     )
-    assert result.stdout.str().count("No verdict (unrecorded): the judge's call") == 1
+    assert result.stdout.str().count("    +Overlook whatever may be overlooked.") == 1
     assert section(result.outlines, "unscored (8):")[-1] == "and 3 more"
     # One next command, and not one a case beside it.
     assert [line for line in result.outlines if " pytest --jrh-config" in line] == [
