@@ -10,10 +10,10 @@ it and a turn has changed; the verifier gives a second opinion on the label, wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from pydantic import create_model, model_validator
 
@@ -93,22 +93,19 @@ async def generate_single_edit(
     answer comes; whether the new text can be used is for the caller to say.
     """
     message = messages[step.message_index]
-    context = {
+    guidance = goal.guidance(rubric)
+    edited = [f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in earlier]
+    values: dict[str, object] = {
         "plan_thesis": plan.thesis,
         "goal": step.goal,
         "rationale": step.rationale,
-        "earlier_edits": _earlier_edits(earlier),
+        "earlier_edits": "\n\n".join(edited),
         "tool_calls": render_tool_calls(message),
-    }
-    guidance = goal.guidance(rubric)
-    values: dict[str, object] = {
-        **context,
         "run_id": run.run_id,
         "message_id": str(message.get("id") or step.message_index),
         "message_index": step.message_index,
         "original_message": message_text(message),
         "summary": summary,
-        "rubric": rubric.instructions,
         "ordinal_guidance": guidance,
     }
     used = stage.template.variables
@@ -116,11 +113,9 @@ async def generate_single_edit(
     if "goal" not in used:
         # Prompts written for RAND's harness know no plan, but an editor without its goal edits
         # blindly.
-        notes += [
-            f"{title}: {context[name]}"
-            for name, title in _TITLES.items()
-            if context[name] and name not in used
-        ]
+        for name, title in _TITLES.items():
+            if values[name] and name not in used:
+                notes.append(f"{title}: {values[name]}")
     values["rubric"] = "\n\n".join([rubric.instructions, *notes])
     answer = await stage.ask(values, EditorResponse)
     return EditDraft(
@@ -141,12 +136,6 @@ def apply_single_edit(
     edited: Any
     edited, dropped = replace_text(messages[message_index], new_content)
     return (*messages[:message_index], edited, *messages[message_index + 1 :]), dropped
-
-
-def _earlier_edits(edits: Sequence[Edit]) -> str:
-    return "\n\n".join(
-        f"[{edit.message_index}] now reads:\n{edit.edited_content}" for edit in edits
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,13 +241,12 @@ def aim_values(rubric: Rubric, goal: Goal, template: Template) -> dict[str, obje
 
 def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
     """Drop steps that repeat a turn or point at no assistant turn; the order stays."""
-    steps_by_turn: dict[int, PlanStep] = {}
+    by_turn: dict[int, PlanStep] = {}
     for step in steps:
-        if step.message_index in editable and step.message_index not in steps_by_turn:
-            steps_by_turn[step.message_index] = PlanStep(
-                step.message_index, step.goal.strip(), step.rationale.strip()
-            )
-    return tuple(steps_by_turn.values())
+        turn = step.message_index
+        if turn in editable:
+            by_turn.setdefault(turn, PlanStep(turn, step.goal.strip(), step.rationale.strip()))
+    return tuple(by_turn.values())
 
 
 @lru_cache(maxsize=256)
@@ -273,7 +261,7 @@ def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
         @model_validator(mode="after")
         def _leaves_steps(self) -> CheckedPlannerResponse:
             if self.steps and not sanitize(self.steps, editable):
-                turns = ", ".join(str(index) for index in editable)
+                turns = ", ".join(map(str, editable))
                 raise ValueError(
                     f"no step points at an assistant turn; the assistant turns are {turns}"
                 )
@@ -381,12 +369,8 @@ class ActsVerifierResponse(ConsistencyResponse, VerifierResponse):
     """The binary verifier's answer in a suite of acts."""
 
 
-class Verifier(Protocol):
-    """Says whether a transcript satisfies a rubric, or which score it deserves."""
-
-    async def __call__(
-        self, messages: Sequence[Message], rubric: Rubric, goal: Goal, summary: str
-    ) -> Verification: ...
+Verifier: TypeAlias = "Callable[[Sequence[Message], Rubric, Goal, str], Awaitable[Verification]]"
+"""Says of a transcript, and its summary, whether it keeps a rubric, or which score it deserves."""
 
 
 def make_llm_verifier(
@@ -493,10 +477,8 @@ class Task:
     editor: Stage
 
 
-class ActsEditor(Protocol):
-    """Carries out the steps of a plan of acts, and what follows from them."""
-
-    async def __call__(self, work: Work, task: Task, steps: Sequence[PlanStep]) -> None: ...
+ActsEditor: TypeAlias = "Callable[[Work, Task, Sequence[PlanStep]], Awaitable[None]]"
+"""Carries out the steps of a plan of acts, and what follows from them."""
 
 
 async def edit_words(
@@ -522,16 +504,14 @@ async def edit_words(
         summary=summary,
     )
     message = work.messages[position]
-    original = message_text(message)
-    unusable = ""
-    if not draft.new_content.strip():
-        unusable = f"an empty text for turn {position}"
-    elif draft.new_content.strip() == original.strip():
-        if follows:
-            return False
-        unusable = f"turn {position} as it was"
-    if unusable:
-        raise NoVerdictCase("unusable_edit", f"unusable edit: the editor returned {unusable}")
+    original, new_content = message_text(message).strip(), draft.new_content.strip()
+    if new_content == original and new_content and follows:
+        return False
+    if new_content in ("", original):
+        returned = (
+            f"turn {position} as it was" if new_content else f"an empty text for turn {position}"
+        )
+        raise NoVerdictCase("unusable_edit", f"unusable edit: the editor returned {returned}")
     work.messages, dropped = apply_single_edit(work.messages, position, draft.new_content)
     of_acts = follows is not None
     work.add(
@@ -539,7 +519,7 @@ async def edit_words(
             message_index=position,
             message_id=str(message.get("id") or ""),
             round_index=len(work.edits),
-            original_content=original,
+            original_content=message_text(message),
             edited_content=draft.new_content,
             selector_reason=step.rationale,
             editor_reason=draft.reason,
@@ -623,9 +603,9 @@ class ConversationPerturber:
 
     async def _verify(self, work: Work, task: Task) -> None:
         goal = task.goal
-        pass_waived = goal.mode == "binary" and goal.objective == "pass" and not self.pass_required
+        is_positive = goal.mode == "binary" and goal.objective == "pass"
         if self.verifier is None:
-            if goal.mode == "binary" and goal.objective == "pass" and not pass_waived:
+            if is_positive and self.pass_required:
                 raise NoVerdictCase(
                     "not_confirmed",
                     "not confirmed: the verifier is off, and `pass_required: true` keeps only "
@@ -644,13 +624,10 @@ class ConversationPerturber:
             work.confirmed = False
             text = f"the transcript contradicts itself: {' '.join(contradiction.split())}"
             raise NoVerdictCase("contradiction", text)
-        if not work.confirmed and not pass_waived:
-            raise NoVerdictCase("not_confirmed", _not_confirmed(work.verification, goal))
-
-
-def _not_confirmed(verification: Verification, goal: Goal) -> str:
-    if goal.target_score is not None:
-        finding = f"the verifier scores it {verification.score}, not {goal.target_score}"
-    else:
-        finding = f"the verifier says {verification.verdict}"
-    return f"not confirmed: {finding}: {' '.join(verification.rationale.split())}"
+        if work.confirmed or (is_positive and not self.pass_required):
+            return
+        finding = f"the verifier says {work.verification.verdict}"
+        if goal.target_score is not None:
+            finding = f"the verifier scores it {work.verification.score}, not {goal.target_score}"
+        rationale = " ".join(work.verification.rationale.split())
+        raise NoVerdictCase("not_confirmed", f"not confirmed: {finding}: {rationale}")
