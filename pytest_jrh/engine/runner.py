@@ -22,7 +22,6 @@ from pytest_jrh.core.model import (
     most_frequent,
     scores_text,
 )
-from pytest_jrh.core.transcript import has_media
 from pytest_jrh.core.user_code import SessionEnd
 from pytest_jrh.engine.case import (
     Attempt,
@@ -318,9 +317,10 @@ class CaseRunner:
         assert case is not None
         judge = ready.judges[spec.judge]
         attempt.judge_fingerprint = ready.judge_fingerprints[spec.judge]
-        if judge.models and not judge.runs_code and has_media(case.messages):
-            for notice in about_media(case.messages, sends_images=ready.sends_images(spec.judge)):
-                self._say(spec, notice)
+        if judge.models and not judge.runs_code:
+            sends_images = ready.sends_images(spec.judge)
+            if said := about_media(case.messages, sends_images=sends_images):
+                self._say(spec, said)
         async with self.calls.tape(attempt, ready, judging=True) as tape:
             calls = partial(self.calls.judging, tape, ready, spec.judge)
             repeats = ready.suite.repeats_of(spec.judge)

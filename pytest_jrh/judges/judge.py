@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Case, Message, ScoreLevel
 from pytest_jrh.core.sections import ConfigSection, JudgeStage
-from pytest_jrh.core.stages import JUDGE, NO_CALL
-from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.core.stages import NO_CALL
+from pytest_jrh.core.transcript import has_media, render_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -30,10 +29,8 @@ DEFAULT_JUDGE = "prompt"
 """The kind of a judge whose section sets the key of no other: a model with a prompt."""
 
 
-class Submit(Protocol):
-    """Runs a coroutine of ours, such as a call of `complete`, for a judge's own code."""
-
-    def __call__(self, work: Coroutine[Any, Any, Any]) -> Future[Any]: ...
+Submit: TypeAlias = "Callable[[Coroutine[Any, Any, Any]], Future[Any]]"
+"""Runs a coroutine of ours, such as a call of `complete`, for a judge's own code."""
 
 
 class Said(NamedTuple):
@@ -177,8 +174,6 @@ class JudgeKind:
     notes: tuple[str, ...] = ()
 
 
-Value: TypeAlias = "str | int | bool"
-
 BINARY_SCORES = (0, 1)
 """Satisfied and violated."""
 
@@ -194,15 +189,12 @@ def key_of(value: object) -> str:
     return json.dumps(value) if isinstance(value, int | float) else f"a {type(value).__name__}"
 
 
-def value_of(key: str) -> Value:
+def value_of(key: str) -> str | int | bool:
     """The value that a model is to answer with for a key: true and false, whole numbers, text."""
     if key in ("true", "false"):
         return key == "true"
-    try:
-        number = int(key)
-    except ValueError:
-        return key
-    return number if str(number) == key else key
+    is_number = re.fullmatch("0|-?[1-9][0-9]*", key)
+    return int(key) if is_number else key
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +239,16 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
 
     The agent's reasoning is left out unless `show_reasoning`: edited turns have lost theirs.
     """
-    messages = tuple(copy.deepcopy(dict(message)) for message in case.messages)
-    if not show_reasoning:
-        messages = tuple(map(_without_reasoning, messages))
+    messages: list[Message] = []
+    for message in case.messages:
+        copied = copy.deepcopy(dict(message))
+        content = copied.get("content")
+        if isinstance(content, list) and not show_reasoning:
+            copied["content"] = [block for block in content if block.get("type") != "reasoning"]
+        messages.append(copied)
     return JudgedCase(
         JudgedRubric(case.rubric.id, case.rubric.instructions),
-        messages,
+        tuple(messages),
         case.levels,
         case.run.input,
         copy.deepcopy(dict(case.run.metadata)),
@@ -261,23 +257,9 @@ def judged_case(case: Case, *, show_reasoning: bool) -> JudgedCase:
     )
 
 
-def _without_reasoning(message: dict[str, Any]) -> dict[str, Any]:
-    content = message.get("content")
-    if isinstance(content, list):
-        message["content"] = [
-            block
-            for block in content
-            if not (isinstance(block, Mapping) and block.get("type") == "reasoning")
-        ]
-    return message
-
-
-MOST_IMAGES = 50
-MOST_BYTES = 20_000_000
 IMAGE_DATA = re.compile(r"data:image/(png|jpeg|gif|webp);base64,")
 _NO_MEDIA = frozenset({"text", "reasoning", "tool_use"})
 _NUMBER = "number"
-_DESCRIBE = "`images: describe` in the judge's section names the images instead of sending them."
 
 
 def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
@@ -285,69 +267,46 @@ def with_numbers(messages: Sequence[Message]) -> tuple[list[Message], list[str]]
     URLs.
 
     Those are PNG, JPEG, GIF and WebP images whose data are in the transcript; nothing is fetched.
-    Raises `Unscored` (input_error) for more than `MOST_IMAGES`, or `MOST_BYTES` of data.
     """
     urls: list[str] = []
-    numbered = [_numbered(message, urls) for message in messages]
-    size = sum(map(len, urls))
-    if len(urls) > MOST_IMAGES or size > MOST_BYTES:
-        raise Unscored(
-            "input_error",
-            stage=JUDGE.name,
-            cause=f"The transcript has {len(urls):,} images of {size / 1_000_000:,.1f} MB; at most "
-            f"{MOST_IMAGES} of {MOST_BYTES // 1_000_000} MB are sent.",
-            advice=_DESCRIBE,
-        )
+
+    def named(block: Any) -> Any:
+        url = block.get("image") if block.get("type") == "image" else None
+        kind = IMAGE_DATA.match(url) if isinstance(url, str) else None
+        if kind is None:
+            return block
+        urls.append(str(url))
+        # Shown as `[image: image 1 (image/png)]`.
+        name = f"image {len(urls)} (image/{kind[1]})"
+        return {"type": "image", "filename": name, _NUMBER: len(urls)}
+
+    numbered: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        if isinstance(content, list):
+            numbered.append({**message, "content": [named(block) for block in content]})
+        else:
+            numbered.append(message)
     return numbered, urls
 
 
-def about_media(messages: Sequence[Message], *, sends_images: bool) -> tuple[str, ...]:
-    """What to say of media that do not reach the judge; there are some in the messages."""
+def about_media(messages: Sequence[Message], *, sends_images: bool) -> str:
+    """What to say of media that do not reach the judge; nothing where all do, or there are none."""
+    if not has_media(messages):
+        return ""
     if not sends_images:
         return (
             "transcripts are judged as text, so their images and other media reach the judge as "
             "placeholders such as [image: image/png]. `images: send` in the judge's section sends "
-            "images.",
+            "images."
         )
-    numbered, _ = with_numbers(messages)
-    if not any(map(_has_unsent, numbered)):
-        return ()
-    return (
-        "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images whose data are "
-        "there; others, such as those named by a URL, reach it as placeholders.",
-    )
-
-
-def _has_unsent(message: Message) -> bool:
-    """Whether a message with numbered images has media that are not sent."""
-    content = message.get("content")
-    if not isinstance(content, list):
-        return False
-    return any(block.get("type") not in _NO_MEDIA and _NUMBER not in block for block in content)
-
-
-def advised(trouble: Unscored) -> Unscored:
-    """Name the key of the config where a call with images was not answered."""
-    if trouble.outcome == "model_error":
-        trouble.advice = f"The call held images, which not every model takes: {_DESCRIBE} " + (
-            trouble.advice or ""
-        )
-    return trouble
-
-
-def _numbered(message: Message, urls: list[str]) -> Message:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return message
-    return {**message, "content": [_named(block, urls) for block in content]}
-
-
-def _named(block: Any, urls: list[str]) -> Any:
-    url = block.get("image") if block.get("type") == "image" else None
-    kind = IMAGE_DATA.match(url) if isinstance(url, str) else None
-    if kind is None:
-        return block
-    urls.append(str(url))
-    # Shown as `[image: image 1 (image/png)]`.
-    number = len(urls)
-    return {"type": "image", "filename": f"image {number} (image/{kind[1]})", _NUMBER: number}
+    for message in with_numbers(messages)[0]:
+        content = message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if block.get("type") not in _NO_MEDIA and _NUMBER not in block:
+                return (
+                    "of the media in transcripts the judge gets PNG, JPEG, GIF and WebP images "
+                    "whose data are there; others, such as those named by a URL, reach it as "
+                    "placeholders."
+                )
+    return ""

@@ -266,25 +266,11 @@ PLACEHOLDER = "no-key-is-set"
 """What a judge's code gets on replay in place of a key that is not set."""
 
 # Read by the clients of models themselves, whatever the judge's code does.
-_MODEL_KEYS = frozenset(
-    {
-        "ANTHROPIC_API_KEY",
-        "AZURE_API_KEY",
-        "AZURE_OPENAI_API_KEY",
-        "COHERE_API_KEY",
-        "CO_API_KEY",
-        "DEEPSEEK_API_KEY",
-        "FIREWORKS_API_KEY",
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GROQ_API_KEY",
-        "MISTRAL_API_KEY",
-        "OPENAI_API_KEY",
-        "OPENROUTER_API_KEY",
-        "TOGETHER_API_KEY",
-        "XAI_API_KEY",
-    }
+_MODEL_PROVIDERS = (
+    *("ANTHROPIC", "AZURE", "AZURE_OPENAI", "COHERE", "CO", "DEEPSEEK", "FIREWORKS", "GEMINI"),
+    *("GOOGLE", "GROQ", "MISTRAL", "OPENAI", "OPENROUTER", "TOGETHER", "XAI"),
 )
+_MODEL_KEYS = frozenset(f"{provider}_API_KEY" for provider in _MODEL_PROVIDERS)
 _KEY_ENDINGS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 PLACEHOLDERS: ContextVar[dict[str, None] | None] = ContextVar("pytest_jrh_keys", default=None)

@@ -20,7 +20,6 @@ from pytest_jrh.judges.judge import (
     DEFAULT_JUDGE,
     JudgeKind,
     SuiteJudge,
-    advised,
     key_of,
     value_of,
     with_numbers,
@@ -46,6 +45,10 @@ if TYPE_CHECKING:
 
 _SYSTEM = "system_prompt"
 _NO_NUMBER = "score: must be a whole number"
+_NO_IMAGES = (
+    "The call held images, which not every model takes: `images: describe` in the judge's section "
+    "names the images instead of sending them."
+)
 _WORDS = "Where the prompt asks for words, `score_map` in the judge's section gives each its score."
 
 
@@ -138,9 +141,14 @@ class PromptJudge(SuiteJudge):
             response_model = judge_response(scores, _on_offer(score_map, scores))
             answer = (await stage.ask(values, response_model, images)).parsed
         except Unscored as trouble:
+            advice = ""
             if trouble.outcome == "invalid_response" and _NO_NUMBER in trouble.cause:
-                trouble.advice = f"{_WORDS} {trouble.advice or ''}".strip()
-            raise (advised(trouble) if images else trouble) from None
+                advice = _WORDS
+            elif trouble.outcome == "model_error" and images:
+                advice = _NO_IMAGES
+            if advice:
+                trouble.advice = f"{advice} {trouble.advice or ''}".strip()
+            raise
         score = answer.score if score_map is None else score_map[key_of(answer.score)]
         return Verdict(score, answer.reasoning.strip())
 

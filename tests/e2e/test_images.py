@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from pytest_jrh.engine.runner import Engine
-from pytest_jrh.judges import judge as pictures
 from tests.e2e.bench import Bench, is_complete
 from tests.support.logs import IMAGE
 from tests.support.model_server import Fault, ModelServer
@@ -98,16 +95,6 @@ def test_a_model_that_takes_no_images_is_an_error_that_names_the_key(
     assert result.outcome == "model_error"
     said = " ".join(result.why.text.split())
     assert "The call held images, which not every model takes: `images: describe`" in said
-
-
-def test_more_images_than_a_call_may_have_are_an_input_error(
-    make_bench: MakeBench, server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pictures, "MOST_IMAGES", 1)
-    result = bench_on(make_bench, tmp_path, IMAGE, IMAGE).run("once").only
-    assert result.outcome == "input_error"
-    assert "has 2 images" in " ".join(result.why.text.split())
-    assert not sent(server, "judge")
 
 
 def test_a_plan_says_that_images_are_not_in_its_costs(
