@@ -128,8 +128,11 @@ def files_in(log: Path) -> tuple[Path, ...]:
     """
     files: list[Path] = []
     for file in find_files([log], suffixes(), _has_transcripts)[0]:
-        parts = [file / name for name in FILES_OF_A_TRIAL] if file.is_dir() else [file]
-        files += [part for part in parts if part.is_file() or part is file]
+        if file.is_dir():
+            parts = (file / name for name in FILES_OF_A_TRIAL)
+            files += [part for part in parts if part.is_file()]
+        else:
+            files.append(file)
     return tuple(files)
 
 

@@ -24,7 +24,9 @@ def parts_of(turn: Json) -> list[Json] | None:
     if turn.get("role") == "assistant" and has_results(content):
         parts = content
     elif not parts and isinstance(turn.get("toolInvocations"), list):
-        parts = [{"type": "tool-invocation", "toolInvocation": x} for x in turn["toolInvocations"]]
+        parts = []
+        for invocation in turn["toolInvocations"]:
+            parts.append({"type": "tool-invocation", "toolInvocation": invocation})
     if not isinstance(parts, list) or not parts:
         return None
     for part in parts:

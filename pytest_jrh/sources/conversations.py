@@ -117,10 +117,12 @@ class _Reader:
         if not isinstance(messages, list):
             raise self._no_messages(messages, pointer)
         messages = with_items_read(messages, tuple(names_in(pointer)))
-        answer = self._answer()
+        answer, logged = self._answer(), at(value, _ANSWER)
+        if answer or isinstance(logged, dict):
+            # What is nested too deep cannot be compared.
+            check_depth(value)
         if answer and [*map(_said, messages[-len(answer) :])] != [*map(_said, answer)]:
             messages = [*messages, *answer]
-        logged = at(value, _ANSWER)
         if isinstance(logged, dict) and logged not in messages:
             self.notices[_UNREAD_ANSWER] = None
         return messages

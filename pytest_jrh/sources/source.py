@@ -286,7 +286,12 @@ def clusters_by(
     for key, metadata in runs:
         value = at(metadata, pointer)
         if isinstance(value, dict | list):
-            raise _not_one_value(cluster_key, key, value)
+            message = (
+                f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(key[0])} "
+                f"(epoch {key[1]}); must be text, a number, true or false there"
+            )
+            how = "name one value in it by a pointer"
+            raise InputError(Problem(message, key=_PLACE, hint=how))
         clusters[key] = None if value is MISSING or value is None else _text(value) or None
         # What may be named: fields, and pointers to those one level down.
         for name, entry in metadata.items():
@@ -296,8 +301,13 @@ def clusters_by(
             names.update(dict.fromkeys(pointer_to(name, inner) for inner in below))
             if not isinstance(entry, dict):
                 names[name] = None
-    if clusters and all(cluster is None for cluster in clusters.values()):
-        raise _in_no_run(cluster_key, names)
+    if clusters and not any(clusters.values()):
+        message = f"got {shown(cluster_key)}, but no run has metadata"
+        if names:
+            fields = listed(sorted(names))
+            message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are "
+            message += fields
+        raise InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
     return clusters
 
 
@@ -326,23 +336,6 @@ def _text(value: str | float) -> str:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
     return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
-
-
-def _in_no_run(cluster_key: str, names: Iterable[str]) -> InputError:
-    fields = listed(sorted(names))
-    message = f"got {shown(cluster_key)}, which no run has in its metadata; the fields are {fields}"
-    if not fields:
-        message = f"got {shown(cluster_key)}, but no run has metadata"
-    return InputError(Problem(message, key=_PLACE, hint=_LEAVE_OUT))
-
-
-def _not_one_value(cluster_key: str, key: Key, value: Any) -> InputError:
-    run_id, epoch = key
-    message = (
-        f"got {shown(cluster_key)}, which is {shown(value)} in the run {printable(run_id)} "
-        f"(epoch {epoch}); must be text, a number, true or false there"
-    )
-    return InputError(Problem(message, key=_PLACE, hint="name one value in it by a pointer"))
 
 
 def text_in(value: Mapping[str, Any], key: str) -> str | None:

@@ -106,7 +106,7 @@ def table_of(rows: Iterable[tuple[int, Mapping[str, Any]]], file: str) -> Table:
     names = dict.fromkeys(chain.from_iterable(row for _, row in numbered))
     columns = {}
     for name in names:
-        cells = [storable(row[name])[0] if name in row else None for _, row in numbered]
+        cells = [storable(row.get(name))[0] for _, row in numbered]
         columns[storable(name)[0].strip()] = cells
     return Table(file, [line for line, _ in numbered], columns)
 

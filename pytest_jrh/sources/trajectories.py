@@ -127,7 +127,9 @@ def _name(reference: Json) -> str:
 
 
 def _chat_content(content: str | list[Json]) -> str | list[Json]:
-    return content if isinstance(content, str) else [_chat_part(part) for part in content]
+    if isinstance(content, str):
+        return content
+    return [_chat_part(part) for part in content]
 
 
 def _chat_part(part: Json) -> Json:
