@@ -41,9 +41,8 @@ from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Answer, Stage, Stopped, make_complete
 from pytest_jrh.llm.client import LiteLLMExchange
-from pytest_jrh.llm.locks import Slots
+from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
 from pytest_jrh.llm.prompts import built_in
-from pytest_jrh.llm.transport import Pace, RetryPolicy
 from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
 from pytest_jrh.recording.recorder import HttpRecorder
@@ -75,8 +74,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.templates import Template
     from pytest_jrh.engine.suite import Pipeline, ReadySuite
     from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
-    from pytest_jrh.llm.budget import Ledger
     from pytest_jrh.llm.calls import CallRequest, Exchange
+    from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.store.decisions import Decision
 
@@ -743,7 +742,7 @@ class Calls:
     def _live(self) -> Exchange:
         """The way to the models, made when needed: importing litellm takes seconds."""
         from pytest_jrh.llm.client import LiteLLMExchange
-        from pytest_jrh.llm.transport import RetryPolicy
+        from pytest_jrh.llm.limits import RetryPolicy
 
         complete = self._settings.complete
         if complete is not None:

@@ -29,7 +29,7 @@ from pytest_jrh.core.stages import (
 from pytest_jrh.core.text import GAP, aligned, all_wrapped, columns, counted, one_line
 from pytest_jrh.core.transcript import has_media, render_transcript
 from pytest_jrh.engine.case import Attempt
-from pytest_jrh.llm.budget import price_for
+from pytest_jrh.llm.limits import price_for
 from pytest_jrh.reports.grounds import kin_sentence
 
 if TYPE_CHECKING:

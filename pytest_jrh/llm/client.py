@@ -21,38 +21,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.user_code import is_ours
-from pytest_jrh.llm.budget import Ledger, is_loopback, price_of
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, with_text
-from pytest_jrh.llm.failures import (
+from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_of
+from pytest_jrh.llm.transport import (
+    DEFAULT_TIMEOUT,
     Failure,
+    UnusableAnswer,
     failure_of,
+    guarded,
     http_status,
     is_too_long,
-    lacks_connection,
-    reported_status,
-    timed_out,
-    unforeseen,
-    was_sent,
-)
-from pytest_jrh.llm.locks import Slots
-from pytest_jrh.llm.transport import (
-    Pace,
-    RetryPolicy,
-    UnusableAnswer,
-    guarded,
     litellm,
     missing_keys,
+    reported_status,
+    timed_out,
+    was_sent,
 )
 
 _MOST_TOKENS = 10**12
 _MOST_COST = 10**12
 # In characters.
 _SURELY_A_TOKEN = 8
+_NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
+_BUDGET_POLL = 0.1
 
 
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
@@ -65,79 +61,36 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     if number != 1:
         return Failure(f"no usable answer: it has {number or 'no'} choices", retry=True)
     choice = response.choices[0]
-    text = _text(choice.message)
-    if text is None:
+    text = choice.message.content
+    if not isinstance(text, str | None):
         return Failure("no usable answer: its content is not text", retry=True)
     provider_fields = getattr(choice.message, "provider_specific_fields", None) or {}
-    usage, doubt = _usage(response)
+    refusal = provider_fields.get("refusal")
+    usage = _usage(response)
     return Answer(
-        text=text,
+        text=text or "",
         finish_reason=choice.finish_reason or "stop",
-        refusal=_refusal(provider_fields.get("refusal")),
-        usage=usage,
-        # A price computed from no count, or from an implausible one, is not a price.
-        cost=None if doubt else _cost(response._hidden_params.get("response_cost")),
+        refusal=str(refusal) if refusal else None,
+        usage=usage or Usage(),
+        # A price computed from no count, or from an impossible one, is not a price.
+        cost=None if usage is None else _cost(response._hidden_params.get("response_cost")),
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
     )
 
 
-def _refusal(refusal: object) -> str | None:
-    """The provider's text of a refusal, as a cassette keeps it; None without a text."""
-    if isinstance(refusal, str | None):
-        return refusal
-    return json.dumps(refusal, default=str) if refusal else None
-
-
-def _text(message: Any) -> str | None:
-    """All text of the message; None where its content is not text.
-
-    Tool calls that differ from the content are appended to it, in a form that no parser reads as
-    one object.
-    """
-    content = message.content
-    if not isinstance(content, str | None):
-        return None
-    text = content or ""
-    for name, arguments_text in _tool_calls(message):
-        if text.strip() and not _same(text, arguments_text):
-            text += f"\n[tool call {name}] {arguments_text}"
-    return text
-
-
-def _tool_calls(message: Any) -> list[tuple[str, str]]:
-    calls = []
-    for call in getattr(message, "tool_calls", None) or ():
-        if getattr(call, "function", None):
-            calls.append(call.function)
-    older = getattr(message, "function_call", None)
-    if older is not None:
-        calls.append(older)
-    return [(str(call.name), str(call.arguments)) for call in calls]
-
-
-def _same(text: str, second: str) -> bool:
-    try:
-        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(
-            json.loads(second), sort_keys=True
-        )
-    except (ValueError, RecursionError):
-        return False
-
-
-def _usage(response: Any) -> tuple[Usage, str]:
-    """The tokens of a call, and what is wrong with their numbers: such count as 0."""
+def _usage(response: Any) -> Usage | None:
+    """The tokens of a call; None where its server gives no count, or one that cannot be."""
     usage = getattr(response, "usage", None)
-    counts = (getattr(usage, "prompt_tokens", 0) or 0, getattr(usage, "completion_tokens", 0) or 0)
-    plausible = [
-        count if type(count) is int and 0 <= count <= _MOST_TOKENS else 0 for count in counts
-    ]
-    if plausible != list(counts):
-        return Usage(*plausible), "implausible token counts (negative or too large)"
+    read, written = getattr(usage, "prompt_tokens", 0), getattr(usage, "completion_tokens", 0)
+    for count in (read, written):
+        if type(count) is not int or not 0 <= count <= _MOST_TOKENS:
+            return None
     # litellm gives zeros for what the server left out, and a call reads and writes something.
-    written = sum(len(_text(choice.message) or "") for choice in response.choices or ())
-    missing = not counts[0] or (written >= _SURELY_A_TOKEN and not counts[1])
-    return Usage(*plausible), "no token counts" if missing else ""
+    texts = [choice.message.content or "" for choice in response.choices or ()]
+    if not read or (sum(map(len, texts)) >= _SURELY_A_TOKEN and not written):
+        return None
+    return Usage(read, written)
 
 
 def _cost(cost: Any) -> float | None:
@@ -145,35 +98,6 @@ def _cost(cost: Any) -> float | None:
     if not isinstance(cost, int | float) or not 0 <= cost <= _MOST_COST:
         return None
     return float(cost)
-
-
-DEFAULT_TIMEOUT = 120.0
-_NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
-_BUDGET_POLL = 0.1
-
-
-class UnforeseenError(Exception):
-    """litellm raised an `error` that is not one of its documented exceptions."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-        super().__init__(type(error).__name__)
-
-
-async def _completion(call_arguments: Mapping[str, Any]) -> Any:
-    """Call litellm. Raises `UnforeseenError` for undocumented exceptions; errors in our own code
-    propagate.
-    """
-    from openai import OpenAIError
-
-    try:
-        return await litellm().acompletion(**call_arguments)
-    except (OpenAIError, TimeoutError):
-        raise
-    except Exception as error:
-        if is_ours(error) and not isinstance(error, UnusableAnswer):
-            raise
-        raise UnforeseenError(error) from error
 
 
 class LiteLLMExchange:
@@ -235,7 +159,9 @@ class LiteLLMExchange:
             if isinstance(failure, Answer):
                 return failure
             if failure.ends:
-                self._end(request, failure)
+                # No more calls to the model: those in flight that fail the same way say so briefly.
+                self._ended.setdefault(server_of(request), (failure, request.case))
+                self._raise_ended(request)
             late += failure.timed_out
             if not failure.retry or self._retry.gives_up(attempt, late):
                 raise failure.unscored(request, attempt)
@@ -261,30 +187,19 @@ class LiteLLMExchange:
         """Send a call where it may be sent now; else the seconds until it is tried again."""
         if self._stopping.is_set():
             raise Stopped
-        self._raise_if_ended(request)
+        if server_of(request) in self._ended:
+            self._raise_ended(request)
         if wait := self._pace.wait(request.stage):
             return wait
         most = self._enter(request)
         return _BUDGET_POLL if most is None else await self._send(request, most)
 
-    def _raise_if_ended(self, request: CallRequest) -> None:
-        ended = self._ended.get(server_of(request))
-        if ended is not None:
-            failure, first = ended
-            # A case that is rerun gets its own failure again.
-            if first in ("", request.case):
-                raise failure.unscored(request, 1)
-            raise failure.unasked(request, first)
-
-    def _end(self, request: CallRequest, failure: Failure) -> None:
-        """Send no more calls to the model in this session.
-
-        Calls in flight that fail the same way report it briefly.
-        """
-        server = server_of(request)
-        if server in self._ended and self._ended[server][1] != request.case:
-            self._raise_if_ended(request)
-        self._ended[server] = failure, request.case
+    def _raise_ended(self, request: CallRequest) -> NoReturn:
+        """Raise the failure that has ended a model; a case that is rerun gets its own again."""
+        failure, first = self._ended[server_of(request)]
+        if first in ("", request.case):
+            raise failure.unscored(request, 1)
+        raise failure.unasked(request, first)
 
     def _enter(self, request: CallRequest) -> float | None:
         """Enter the call in the budget and return its maximum cost; None means to wait.
@@ -306,50 +221,46 @@ class LiteLLMExchange:
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
     async def _send(self, request: CallRequest, most: float) -> Answer | Failure:
-        from openai import OpenAIError
-
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
         actual = most
-        request.attempts.sent += 1
+        attempts = request.attempts
+        attempts.sent += 1
         self._in_flight += 1
         try:
+            sending = self._negotiation.sending(request)
             # The provider's own timeout restarts with every chunk; the outer one bounds the whole
             # call.
             async with asyncio.timeout(timeout + 1):
-                sending = self._negotiation.sending(request)
-                call_arguments = arguments(request, sending)
                 with guarded():
-                    response = await _completion({**call_arguments, "timeout": timeout})
-            answer = self._read(request, response, sending)
-            if isinstance(answer, Answer):
-                self._negotiation.answered(request, sending)
-                actual = answer.cost if answer.cost is not None else most
-            else:
-                request.attempts.lost += 1
+                    response = await litellm().acompletion(
+                        **arguments(request, sending), timeout=timeout
+                    )
+            answer = answer_of(response, sending)
+            if isinstance(answer, Failure):
+                attempts.lost += 1
+                return answer
+            self._negotiation.answered(request, sending)
+            if answer.cost is not None:
+                actual = answer.cost
+            self._note_usage(request, response)
         except TimeoutError:
-            request.attempts.lost += 1
-            return timed_out(request, timeout)
-        except UnforeseenError as unknown:
-            sent = not lacks_connection(unknown.error)
-            request.attempts.sent -= not sent
-            request.attempts.lost += sent
-            actual = most if sent else 0.0
-            return unforeseen(unknown.error, timed_out(request, timeout), self._redact)
-        except OpenAIError as error:
-            request.attempts.sent -= not was_sent(error)
-            if reported_status(error) in _NEVER_PAID_STATUS or lacks_connection(error):
+            attempts.lost += 1
+            return timed_out(request)
+        except Exception as error:
+            if is_ours(error) and not isinstance(error, UnusableAnswer):
+                raise
+            status = http_status(error)
+            words = str(error)
+            if sending and self._negotiation.repaired(request, sending, status, words):
                 actual = 0.0
-            missing = missing_keys(request.stage.model)
-            status, words = http_status(error), str(error)
-            sent_less = sending is not None and self._negotiation.repaired(
-                request, sending, status, words
-            )
-            if sent_less:
+                attempts.sent -= status is None
                 return Failure("", repaired=True)
-            failure = failure_of(error, timed_out(request, timeout), self._redact, missing)
-            request.attempts.lost += status is None and was_sent(error)
-            if failure.keyless:
+            failure = failure_of(error, request, self._redact)
+            sent = was_sent(error) and not failure.keyless
+            attempts.sent -= not sent
+            attempts.lost += sent and status is None
+            if not sent or reported_status(error) in _NEVER_PAID_STATUS:
                 actual = 0.0
             return failure
         finally:
@@ -358,14 +269,13 @@ class LiteLLMExchange:
                 self._ledger.correct(most, actual)
         return answer
 
-    def _read(self, request: CallRequest, response: Any, sending: Sending) -> Answer | Failure:
-        if doubt := _usage(response)[1]:
+    def _note_usage(self, request: CallRequest, response: Any) -> None:
+        if _usage(response) is None:
             notice = (
-                f"{request.stage.model} reported {doubt}: its calls count as unpriced, and for "
-                "--jrh-max-cost as the most that they may cost."
+                f"{request.stage.model} reported no token counts that can be: its calls count as "
+                "unpriced, and for --jrh-max-cost as the most that they may cost."
             )
             self._notices[notice] = None
-        return answer_of(response, sending)
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -1,11 +1,15 @@
-"""What lies below a call: litellm (imported here alone, for it takes seconds to import), when a
-call may be sent, and what is accepted from a server.
+"""What lies below a call: litellm (imported here alone, for it takes seconds to import), what is
+accepted from a server, and what its failures mean.
 
-Rate limits, a shared slow-down and retries say when. Answers are of bounded size, and those of a
-model's server have status 200 and come from the requested origin. The guard for this sits in
-httpcore's connection pools, which every httpx client of litellm and the provider SDKs goes through,
-and below vcrpy, which reads answers whole. (litellm's other transport, aiohttp, is switched off.)
-It applies to requests made for a suite only, not to other users of httpx in the process.
+Answers of a model's server are of bounded size, have status 200, and come from where they were
+asked. The guard for this sits in httpcore's connection pools, which every httpx client of litellm
+and the provider SDKs goes through, and below vcrpy, which reads answers whole. (litellm's other
+transport, aiohttp, is switched off.) It applies to requests made for a suite only, not to other
+users of httpx in the process.
+
+An exhausted quota, a rejected API key and an unknown model are permanent: the same call fails
+again. Where a provider's message leaves open whether every call to the model fails, only the one
+call does: an error about one request must not leave all other cases without a verdict.
 """
 
 from __future__ import annotations
@@ -13,20 +17,19 @@ from __future__ import annotations
 import contextlib
 import email.utils
 import os
-import random
+import re
 import time
-from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from typing import Any, TypeVar
 
-from pytest_jrh.core.model import RateLimit, StageModel
-from pytest_jrh.core.user_code import holding
+from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.user_code import error_text, holding
+from pytest_jrh.llm.calls import CallRequest
 
 _PRICES = "LITELLM_LOCAL_MODEL_COST_MAP"
 _TOKENIZERS = "TIKTOKEN_CACHE_DIR"
@@ -73,101 +76,8 @@ def missing_keys(model: str) -> list[str]:
     return [name for name in environment["missing_keys"] if "KEY" in name]
 
 
-_RETRIED_STATUS = frozenset({408, 409, 425, 429})
-_FIRST_OF_SERVER = 500
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often a call is tried, and the jittered exponential wait between tries, in seconds.
-
-    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
-    the number of time-outs after which a call fails: each costs its whole time, and a runaway
-    answer is likely to run away again.
-    """
-
-    attempts: int = 5
-    timeouts: int = 2
-    first_wait: float = 0.5
-    longest_wait: float = 60.0
-
-    def gives_up(self, attempts: int, late: int) -> bool:
-        """Whether a call has failed after so many attempts, `late` of which timed out."""
-        return attempts >= self.attempts or late >= self.timeouts
-
-    def wait(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after the given failed attempt, counted from 1."""
-        if retry_after is not None:
-            return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
-        ceiling = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
-        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
-
-
-def is_retried(status: int) -> bool:
-    """Whether a request that was answered with this HTTP status may succeed when it is repeated."""
-    return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
-
-
-def seconds_asked_for(retry_after: str | None) -> float | None:
-    """How long a header Retry-After, of seconds or a date, asks to wait; None where it says
-    nothing.
-    """
-    if retry_after is None:
-        return None
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        until = email.utils.parsedate_to_datetime(retry_after).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, until - time.time())
-
-
-class Pace:
-    """Keeps the times at which calls were sent, per model.
-
-    Each limit is divided by `processes`, none of which sees the others' calls. `now` gives
-    monotonic seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float], *, processes: int = 1) -> None:
-        self._now = clock
-        self._processes = processes
-        self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
-        self._resume: dict[str, float] = {}
-
-    def wait(self, stage: StageModel) -> float:
-        """Seconds until the model may be called; at 0.0 the call counts as sent.
-
-        At most `calls` calls go out in any window of `period` seconds.
-        """
-        time_now = self._now()
-        pause = self._resume.get(stage.model, time_now) - time_now
-        limit = stage.rate_limit
-        if limit is None:
-            return max(pause, 0.0)
-        sent = self._sent[stage.model, limit]
-        window = limit.period * self._processes
-        while sent and sent[0] + window <= time_now:
-            sent.popleft()
-        if len(sent) >= limit.calls:
-            pause = max(pause, sent[0] + window - time_now)
-        if pause > 0:
-            return pause
-        sent.append(time_now)
-        return 0.0
-
-    def slow_down(self, model: str, seconds: float) -> None:
-        """Delay all calls to a model that has just answered with a rate-limit error."""
-        self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
-
-
 LONGEST_ANSWER = 32 * 2**20
 _OK, _ERROR = 200, 400
-_REDIRECTS_WITH_BODY = frozenset({307, 308})
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class UnusableAnswer(Exception):
@@ -191,50 +101,26 @@ def _install_guard() -> None:
     async def handle(pool: Any, request: Any) -> Any:
         response = await plain(pool, request)
         if _GUARDED.get():
-            try:
-                _check_redirect(request, response)
-            except UnusableAnswer:
+            if _OK < response.status < _ERROR:
                 await response.aclose()
-                raise
+                raise UnusableAnswer(_not_read(response))
             response.stream = _Bounded(response.stream)
         return response
 
     vars(httpcore)["AsyncConnectionPool"].handle_async_request = handle
 
 
-def _check_redirect(request: Any, response: Any) -> None:
-    """Raise `UnusableAnswer` for a redirect to another origin, or without the request's body."""
-    status = response.status
-    if not _OK < status < _ERROR:
-        return
+def _not_read(response: Any) -> str:
+    """Why an answer that is neither 200 nor an error is not read."""
     headers = {name.lower(): value for name, value in response.headers}
     location = headers.get(b"location", b"").decode("latin-1")
     if not location:
-        raise UnusableAnswer(f"unexpected HTTP status {status}")
-    origin_url = _url(request)
-    target = urljoin(origin_url, location)
-    if status not in _REDIRECTS_WITH_BODY or _origin(target) != _origin(origin_url):
-        raise UnusableAnswer(
-            f"the server redirects (HTTP {status}) to "
-            f"{urlsplit(target).scheme}://{urlsplit(target).hostname}; redirects are not "
-            "followed, because they would send the API key and the transcript there"
-        )
-
-
-def _url(request: Any) -> str:
-    url = request.url
-    host = url.host.decode()
-    server = f"[{host}]" if ":" in host else host
-    port = f":{url.port}" if url.port is not None else ""
-    return f"{url.scheme.decode()}://{server}{port}{url.target.decode('latin-1')}"
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS.get(parts.scheme)
-    except ValueError as error:
-        raise UnusableAnswer(f"the server redirects to an invalid address: {error}") from error
+        return f"unexpected HTTP status {response.status}"
+    origin = "/".join(location.split("/")[:3]) if "://" in location else "another path"
+    return (
+        f"the server redirects (HTTP {response.status}) to {origin}; redirects are not followed, "
+        "because they would send the API key and the transcript there"
+    )
 
 
 class _Bounded:
@@ -256,3 +142,285 @@ class _Bounded:
         """Give the connection back."""
         if hasattr(self._stream, "aclose"):
             await self._stream.aclose()
+
+
+_BAD_REQUEST, _UNAUTHORIZED, _PAYMENT, _FORBIDDEN, _NOT_FOUND = 400, 401, 402, 403, 404
+_TOO_LARGE, _UNPROCESSABLE, _TOO_MANY = 413, 422, 429
+_RETRIED_STATUS = frozenset({408, 409, 425, _TOO_MANY})
+_FIRST_OF_SERVER = 500
+# Anthropic and litellm's proxy answer 400 where there is no credit, OpenAI 429, xAI 403.
+_NO_CREDIT = re.compile(
+    r"insufficient.(?:quota|balance|credits?)|credit balance is too low|any credits"
+    r"|exceeded your current quota|billing.(?:hard.limit|not.active)|spending limit"
+    r"|specified (?:workspace )?api usage limits|budget has been exceeded! current",
+    re.IGNORECASE,
+)
+# Gemini reports its limits per minute as an exhausted quota, too, but with a time to retry after.
+_PASSES = re.compile(
+    r"retry.?(?:in|after|delay)|try again in|per.?(?:minute|second)", re.IGNORECASE
+)
+_BAD_KEY = re.compile(r"api.?key not valid|(?:invalid|incorrect) api.?key", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context.?(?:length|size|window)|maximum (?:context|prompt)|too long|reduce the length"
+    r"|input token count|too many (?:input )?tokens|range of input length",
+    re.IGNORECASE,
+)
+
+KEY_ADVICE = (
+    "Set the provider's key in the environment (for openai/... models: OPENAI_API_KEY), then run "
+    "again: only the missing calls are made."
+)
+_CREDIT_ADVICE = (
+    "Add credit or raise the limit in the provider's account, or give the stage another model; "
+    "then run again: only the missing calls are made."
+)
+_MODEL_ADVICE = (
+    "Check the name of the model and the base URL (the stage's `api_base`, or the provider's "
+    "environment variable such as OPENAI_BASE_URL), then run again."
+)
+_PROVIDER_ADVICE = (
+    "Name the provider before the model, as in openai/gpt-4.1-mini; "
+    "https://docs.litellm.ai/docs/providers lists them."
+)
+_LENGTH_ADVICE = (
+    "Shorten what is sent (a transcript preprocessor such as drop_tool_messages, a smaller "
+    "`max_tokens`), or give the stage a model with a longer context."
+)
+_AGAIN_ADVICE = "Run again: recorded calls are kept, and only the missing ones are made."
+_CHANGE_ADVICE = (
+    "Change what the provider rejects (the stage's model, its settings or its prompt), then run "
+    "again: recorded calls are kept."
+)
+_SERVER_ADVICE = (
+    "Check the network and the base URL (the stage's `api_base`, or the provider's environment "
+    "variable such as OPENAI_BASE_URL): it must be the address of the API itself. Then run again: "
+    "only the missing calls are made."
+)
+_INSIDE_ADVICE = (
+    "The error is inside litellm: another version of it, or what the server answers, may be the "
+    "cause. Then run again: recorded calls are kept, and only the missing ones are made."
+)
+DEFAULT_TIMEOUT = 120.0
+_LONGEST_WORDS = 400
+_Cause = TypeVar("_Cause", bound=BaseException)
+# litellm puts the names of its classes before the provider's message, and a traceback after it.
+_CLASS_NAMES = re.compile(
+    r"^(?:(?:litellm\.)?\w+(?:Error|Exception): )*(?:\w+(?:Error|Exception) - )?"
+)
+_TRACEBACK = "Traceback (most recent call last)"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt: how to go on, and `cause` and `advice` for the user.
+
+    `throttled` holds back every call to the model; `repaired` means that the next attempt leaves
+    out what the model does not accept, and does not count. `keyless` means that no API key is set,
+    `timed_out` that no answer came in time, and `ends` that no call to the model can succeed.
+    """
+
+    cause: str
+    retry: bool = False
+    retry_after: float | None = None
+    refused: bool = False
+    throttled: bool = False
+    repaired: bool = False
+    keyless: bool = False
+    timed_out: bool = False
+    ends: bool = False
+    advice: str = ""
+
+    def unscored(self, request: CallRequest, attempts: int) -> Unscored:
+        """The failure of the whole call, after its last attempt."""
+        times = "" if attempts == 1 else f" ({attempts} attempts)"
+        return Unscored(
+            "refused" if self.refused else "model_error",
+            stage=request.stage.stage,
+            cause=f"{request.stage.model}: {self.cause.rstrip('.')}{times}.",
+            advice=self.advice or (_AGAIN_ADVICE if self.retry else _CHANGE_ADVICE),
+            keyless=self.keyless,
+        )
+
+    def unasked(self, request: CallRequest, first: str) -> Unscored:
+        """The same failure for a call that is not made, because the case `first` failed with it."""
+        return Unscored(
+            "model_error",
+            stage=request.stage.stage,
+            cause=f"{request.stage.model}: {self.cause.rstrip('.')}.",
+            same_as=first,
+        )
+
+
+def permanent_failure(status: int | None, words: str) -> Failure | None:
+    """Classify an answer's status (None: litellm itself rejected the call) and message.
+
+    None where a retry may succeed.
+    """
+    if is_too_long(status, words):
+        return Failure("the request is too long for the model", advice=_LENGTH_ADVICE)
+    if status is None and "llm provider not provided" in words.lower():
+        cause = "litellm does not know this provider"
+        return Failure(cause, ends=True, advice=_PROVIDER_ADVICE)
+    says_no_credit = _NO_CREDIT.search(words) is not None and not _PASSES.search(words)
+    if status == _PAYMENT or (status in {_BAD_REQUEST, _FORBIDDEN, _TOO_MANY} and says_no_credit):
+        cause = "the account's quota or credit is exhausted"
+        return Failure(cause, ends=True, advice=_CREDIT_ADVICE)
+    if status == _UNAUTHORIZED or (status == _BAD_REQUEST and _BAD_KEY.search(words)):
+        return Failure("the provider rejected the API key", ends=True, advice=KEY_ADVICE)
+    if status == _FORBIDDEN:
+        # It may be about one prompt, as of a guardrail.
+        return Failure("the provider rejected the request", advice=KEY_ADVICE)
+    if status == _NOT_FOUND:
+        return Failure("model or URL not found", ends=True, advice=_MODEL_ADVICE)
+    return None
+
+
+def is_too_long(status: int | None, words: str) -> bool:
+    """Whether the provider reports that this one request is too long for the model."""
+    if status == _TOO_LARGE:
+        return True
+    return status in {_BAD_REQUEST, _UNPROCESSABLE} and _TOO_LONG.search(words) is not None
+
+
+def timed_out(request: CallRequest) -> Failure:
+    """No answer came in time."""
+    stage = request.stage
+    timeout = stage.timeout or DEFAULT_TIMEOUT
+    limit = "no `max_tokens` is set"
+    if stage.max_tokens is not None:
+        limit = f"`max_tokens` is {stage.max_tokens:,}"
+    default = " (the default)" if stage.timeout is None else ""
+    return Failure(
+        f"no answer within {timeout:g} s; `timeout` is {timeout:g}{default} and {limit}",
+        retry=True,
+        timed_out=True,
+        advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
+        "stage or for all of them under `models`; then run again: only the missing calls are "
+        "made.",
+    )
+
+
+def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], str]) -> Failure:
+    """Classify an error of litellm; `redact` removes secrets from the provider's message."""
+    import httpx
+    from openai import OpenAIError
+
+    litellm_errors = litellm().exceptions
+    message = _provider_message(error, redact)
+    words = _shortened(message)
+    if isinstance(error, litellm_errors.ContentPolicyViolationError):
+        return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
+    if isinstance(error, litellm_errors.Timeout):
+        return timed_out(request)
+    if unusable := _cause_of(error, UnusableAnswer):
+        return Failure(f"no usable answer: {redact(str(unusable))}", advice=_SERVER_ADVICE)
+    if broken := _cause_of(error, httpx.TransportError):
+        reason = redact(str(broken)) or words
+        return Failure(f"no connection: {reason}", retry=True, advice=_SERVER_ADVICE)
+    if not isinstance(error, OpenAIError):
+        # Not one of its documented exceptions.
+        raised = _shortened(redact(error_text(error)))
+        return Failure(f"litellm raised {raised}", advice=_INSIDE_ADVICE)
+    status = http_status(error)
+    missing = missing_keys(request.stage.model) if status is None else []
+    if missing:
+        unset = f"no API key ({' or '.join(missing)} is not set)"
+        return Failure(unset, keyless=True, advice=KEY_ADVICE)
+    if permanent := permanent_failure(status, message):
+        answered = "" if status is None else f" (HTTP {status})"
+        return replace(permanent, cause=f"{permanent.cause}{answered}: {words}")
+    if status is not None:
+        return Failure(
+            f"HTTP {status}: {words}",
+            retry=_is_retried(status),
+            retry_after=_retry_after(error),
+            throttled=status == _TOO_MANY,
+        )
+    if isinstance(error, litellm_errors.AuthenticationError):
+        return Failure(f"the provider rejected the API key: {words}", advice=KEY_ADVICE)
+    # litellm gives a status to its own failures, too: an unreadable answer becomes a 500.
+    reported = reported_status(error)
+    retry = reported is None or _is_retried(reported)
+    return Failure(f"no usable answer: {words}" if retry else words, retry=retry)
+
+
+def _provider_message(error: Exception, redact: Callable[[str], str]) -> str:
+    """The provider's message on one line, without class names of the SDK and its traceback."""
+    message = redact(str(getattr(error, "message", error)))
+    line = " ".join(_CLASS_NAMES.sub("", message).split())
+    return line.partition(_TRACEBACK)[0].rstrip()
+
+
+def _shortened(words: str) -> str:
+    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
+
+
+def _is_retried(status: int) -> bool:
+    """Whether a request that was answered with this HTTP status may succeed when it is repeated."""
+    return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
+
+
+def _retry_after(error: Exception) -> float | None:
+    """The seconds that a header Retry-After, of seconds or a date, asks to wait; None without."""
+    headers = getattr(error, "litellm_response_headers", None) or {}
+    retry_after = headers.get("retry-after")
+    if retry_after is None:
+        return None
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(retry_after))
+    try:
+        until = email.utils.parsedate_to_datetime(retry_after).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, until - time.time())
+
+
+def reported_status(error: BaseException) -> int | None:
+    """The status that litellm gives an error.
+
+    None where it is not a number but text of the answer's body.
+    """
+    status = getattr(error, "status_code", None)
+    return status if type(status) is int else None
+
+
+def http_status(error: BaseException) -> int | None:
+    """The status of the server's answer; None where the error did not come from an answer."""
+    import httpx
+
+    answers = (
+        cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)
+    )
+    return next((answer.status_code for answer in answers), None)
+
+
+def was_sent(error: BaseException) -> bool:
+    """Whether the request left this machine: not where litellm itself rejected it, or there was no
+    connection.
+    """
+    litellm_errors = litellm().exceptions
+    if http_status(error) is not None:
+        return True
+    own = litellm_errors.BadRequestError | litellm_errors.AuthenticationError
+    return not lacks_connection(error) and not isinstance(error, own)
+
+
+def lacks_connection(error: BaseException) -> bool:
+    """Whether there was no connection, so that nothing was sent."""
+    import httpx
+
+    return any(
+        isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
+    """The error itself, or what it was raised from, of this kind."""
+    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.llm.budget import Ledger
+    from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.store.decisions import Decision
 
 
@@ -231,7 +231,7 @@ class SuiteSession:
         for ready in filter(self.suites.asks, self.suites):
             stages += ready.suite.stages.values()
             stages += ready.judge_models
-        from pytest_jrh.llm.budget import unpriced_reason
+        from pytest_jrh.llm.limits import unpriced_reason
 
         reason = unpriced_reason(limit, stages)
         if reason is not None:
@@ -308,7 +308,7 @@ class SuiteSession:
         options = self.options
         if options.max_calls is None and options.max_cost is None:
             return None
-        from pytest_jrh.llm.budget import Ledger
+        from pytest_jrh.llm.limits import Ledger
 
         return Ledger(self._ledger_file(), calls=options.max_calls, cost=options.max_cost)
 

@@ -22,7 +22,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
-from pytest_jrh.llm.locks import held
+from pytest_jrh.llm.limits import held
 from pytest_jrh.recording.cassettes import (
     Cassette,
     RecordedCall,

@@ -17,7 +17,7 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import ReadySuite, make_ready
-from pytest_jrh.llm.transport import RetryPolicy
+from pytest_jrh.llm.limits import RetryPolicy
 from tests.support.suites import SuiteFiles
 from tests.support.whole_way import played_the_whole_way
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.llm.calls import Stopped
-from pytest_jrh.llm.transport import RetryPolicy
+from pytest_jrh.llm.limits import RetryPolicy
 from tests.e2e.bench import Bench, answers_in
 from tests.support.exchange import error_body
 from tests.support.model_server import Fault, ModelServer

@@ -16,7 +16,7 @@ import pytest
 
 from pytest_jrh.core.model import RecordMode
 from pytest_jrh.core.stages import JUDGE, MAKING
-from pytest_jrh.llm.transport import RetryPolicy
+from pytest_jrh.llm.limits import RetryPolicy
 from tests.e2e.bench import Bench, answered_twice
 from tests.support.model_server import Fault, ModelServer
 

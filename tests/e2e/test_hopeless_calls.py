@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.llm.failures import permanent_failure
+from pytest_jrh.llm.transport import permanent_failure
 from tests.support.model_server import Fault, ModelServer
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_a_server_on_this_machine_needs_no_key(
         (429, "insufficient_quota", True),
         (402, "Insufficient Balance", True),
         (400, "Your credit balance is too low to access the Anthropic API.", True),
-        (403, "Project `x` does not have access to model `y`.", True),
+        (403, "Project `x` does not have access to model `y`.", False),
         (400, TOO_LONG, False),
         (429, "Rate limit reached for requests", None),
         (429, GEMINI, None),
@@ -148,7 +148,7 @@ def test_a_server_on_this_machine_needs_no_key(
             "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
             False,
         ),
-        (403, "Country, region, or territory not supported", True),
+        (403, "Country, region, or territory not supported", False),
         (400, "prompt is too long: 210000 tokens > 200000 maximum", False),
         (413, "Request too large for model", False),
         (500, TOO_LONG, None),

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_jrh.core.transcript import storable
-from pytest_jrh.llm.budget import Ledger
 from pytest_jrh.llm.calls import Answer
+from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
 from tests.e2e.bench import Bench, answers_in, cassette_files, is_complete, read_cassette
 from tests.support.model_server import Fault, ModelServer, Obedient, Reply, Request, override

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import Completion
-from pytest_jrh.llm.budget import Ledger
+from pytest_jrh.llm.limits import Ledger
 from pytest_jrh.reports.session import total_spending
 from tests.e2e.bench import Bench
 from tests.e2e.test_replay import ANSWERS

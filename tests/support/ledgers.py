@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pytest_jrh.llm.budget import Spent
+from pytest_jrh.llm.limits import Spent
 
 
 def spent(path: Path) -> Spent:

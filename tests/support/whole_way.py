@@ -5,8 +5,9 @@ recording holds is what the client reads.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,9 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.case import Calls
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent
 from pytest_jrh.llm.client import Sending, _is_known, answer_of, arguments
-from pytest_jrh.llm.failures import Failure
-from pytest_jrh.llm.transport import litellm
+from pytest_jrh.llm.transport import Failure, litellm
 from pytest_jrh.recording.cassettes import RecordedCall
-from pytest_jrh.recording.exchanges import Exchanges, Halted
+from pytest_jrh.recording.exchanges import Exchanges, Halted, HttpRequest
 from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Tape
 
@@ -74,14 +74,27 @@ async def _played(
     answer = entry.answer
     sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
     asked = {**arguments(request, sending), "api_key": "replayed"}
-    exchanges = Exchanges(entry.interactions, live=False, redactor=redactor)
+    exchanges = _Played(entry.interactions, live=False, redactor=redactor)
     with recorder.judging(exchanges):
         try:
             return answer_of(await litellm().acompletion(**asked), sending)
-        except (Exception, Halted):
-            if exchanges.halt is None:
+        except Exception:
+            if not exchanges.missed:
                 raise
-            return f"the request {exchanges.halt.what}, which is not recorded"
+            return f"the request {exchanges.missed}, which is not recorded"
+
+
+class _Played(Exchanges):
+    """Exchanges whose client may go on where a request is not recorded, as litellm's may."""
+
+    missed = ""
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any] | None:
+        try:
+            return super().answer(request)
+        except Halted as halted:
+            self.missed, self.halt = str(request), None
+            raise LookupError(self.missed) from halted
 
 
 def _sent_before(request: CallRequest, answer: Answer) -> SchemaSent:

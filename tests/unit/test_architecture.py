@@ -41,8 +41,8 @@ ROOMS = (
 # Each is imported in these modules only, and only where it is needed: inside a function.
 HEAVY: dict[str, tuple[str, ...]] = {
     "litellm": ("llm.transport",),
-    "openai": ("llm.client",),
-    "httpx": ("llm.failures",),
+    "openai": ("llm.transport",),
+    "httpx": ("llm.transport",),
     "httpcore": ("llm.transport",),
     "inspect_ai": (
         "judges.inspect_code",
@@ -60,7 +60,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
     ),
     "openpyxl": ("store.tables",),
     "sklearn": ("stats.metrics",),
-    "filelock": ("llm.locks",),
+    "filelock": ("llm.limits",),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),
 }

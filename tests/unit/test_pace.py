@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_jrh.core.model import RateLimit, StageModel
-from pytest_jrh.llm.transport import Pace
+from pytest_jrh.llm.limits import Pace
 
 
 class Clock:

@@ -14,7 +14,7 @@ from pytest_jrh.core.redact import (
     Redactor,
     secrets_of,
 )
-from pytest_jrh.llm.transport import seconds_asked_for
+from pytest_jrh.llm.transport import _retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +161,9 @@ def test_no_secret_is_in_a_repr() -> None:
     "value", ["Mon, 01 Jan 999999999999999999999 00:00:00 GMT", "never", "", "1e999"]
 )
 def test_a_wait_that_no_clock_can_show_is_no_traceback(value: str) -> None:
-    assert seconds_asked_for(value) in (None, float("inf"))
+    error = Exception()
+    vars(error)["litellm_response_headers"] = {"retry-after": value}
+    assert _retry_after(error) in (None, float("inf"))
 
 
 @pytest.mark.parametrize("alphabet", [base64.b64encode, base64.urlsafe_b64encode])

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Completion, StageModel
-from pytest_jrh.llm.budget import Ledger
+from pytest_jrh.llm.limits import Ledger
 from tests.e2e.bench import Bench
 from tests.support.ledgers import spent
 from tests.support.suites import write_suite

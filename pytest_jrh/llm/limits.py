@@ -1,0 +1,315 @@
+"""When a call may be sent: slots between processes, a pace, retries, and a budget with its prices.
+
+Locks are freed by the operating system when a process dies, however it dies. The budget's ledger is
+one small file under a lock: a call is entered with its maximum cost before it is sent, and
+corrected once its price is known; a process that dies leaves its entry, so the limit always holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import json
+import random
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.model import RateLimit, StageModel
+from pytest_jrh.core.stages import STAGES
+from pytest_jrh.core.text import dollars
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.llm.calls import CallRequest, Stopped, image_sizes
+from pytest_jrh.llm.transport import litellm
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+
+_POLL = 0.05
+"""Seconds between two looks for a free lock."""
+
+
+@contextlib.asynccontextmanager
+async def held(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
+    """Hold the first free one of lock files, waiting for it without blocking the loop: there are as
+    many holders as files.
+
+    Raises `Stopped` where `stopping` says so.
+    """
+    from filelock import FileLock
+
+    _prepare(paths[0].parent)
+    locks = [FileLock(path, thread_local=False) for path in paths]
+    while not (taken := next((lock for lock in locks if _taken(lock)), None)):
+        if stopping():
+            raise Stopped
+        await asyncio.sleep(_POLL)
+    try:
+        yield
+    finally:
+        taken.release()
+
+
+class Slots:
+    """Slots for calls in flight: `limit` in this process, and one lock file each where processes
+    share them. `in_flight` counts those of this process that are taken, for each stage.
+    """
+
+    def __init__(self, limit: int, shared: Sequence[Path], stopping: Callable[[], bool]) -> None:
+        self._own = asyncio.Semaphore(limit)
+        self._shared = shared
+        self._stopping = stopping
+        # With all stages from the start: another thread may read it at any time.
+        self.in_flight: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
+
+    @contextlib.asynccontextmanager
+    async def one(self, stage: str) -> AsyncIterator[None]:
+        """Take a slot for a call of a stage, waiting for it.
+
+        Raises `Stopped` where the session ends before there is one.
+        """
+        async with self._own, contextlib.AsyncExitStack() as shared_slot:
+            if self._shared:
+                await shared_slot.enter_async_context(held(self._shared, self._stopping))
+            self.in_flight[stage] += 1
+            try:
+                yield
+            finally:
+                self.in_flight[stage] -= 1
+
+
+@contextlib.contextmanager
+def held_briefly(path: Path) -> Iterator[None]:
+    """Hold a lock file for a few file operations, blocking until it is free."""
+    from filelock import FileLock
+
+    _prepare(path.parent)
+    with FileLock(path, thread_local=False):
+        yield
+
+
+def _taken(lock: FileLock) -> bool:
+    from filelock import Timeout
+
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    return True
+
+
+def _prepare(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        atomic_write(ignore, "*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often a call is tried, and the jittered exponential wait between tries, in seconds.
+
+    A provider's Retry-After is obeyed; a longer one than `longest_wait` is cut to it. `timeouts` is
+    the number of time-outs after which a call fails: each costs its whole time, and a runaway
+    answer is likely to run away again.
+    """
+
+    attempts: int = 5
+    timeouts: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+
+    def gives_up(self, attempts: int, late: int) -> bool:
+        """Whether a call has failed after so many attempts, `late` of which timed out."""
+        return attempts >= self.attempts or late >= self.timeouts
+
+    def wait(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after the given failed attempt, counted from 1."""
+        if retry_after is not None:
+            return min(retry_after, self.longest_wait) + random.uniform(0, 0.1)  # noqa: S311 - jitter
+        ceiling = min(self.first_wait * 2 ** (attempt - 1), self.longest_wait)
+        return random.uniform(ceiling / 2, ceiling)  # noqa: S311 - jitter
+
+
+class Pace:
+    """Keeps the times at which calls were sent, per model.
+
+    Each limit is divided by `processes`, none of which sees the others' calls. `now` gives
+    monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float], *, processes: int = 1) -> None:
+        self._now = clock
+        self._processes = processes
+        self._sent: defaultdict[tuple[str, RateLimit], deque[float]] = defaultdict(deque)
+        self._resume: dict[str, float] = {}
+
+    def wait(self, stage: StageModel) -> float:
+        """Seconds until the model may be called; at 0.0 the call counts as sent.
+
+        At most `calls` calls go out in any window of `period` seconds.
+        """
+        time_now = self._now()
+        pause = self._resume.get(stage.model, time_now) - time_now
+        limit = stage.rate_limit
+        if limit is None:
+            return max(pause, 0.0)
+        sent = self._sent[stage.model, limit]
+        window = limit.period * self._processes
+        while sent and sent[0] + window <= time_now:
+            sent.popleft()
+        if len(sent) >= limit.calls:
+            pause = max(pause, sent[0] + window - time_now)
+        if pause > 0:
+            return pause
+        sent.append(time_now)
+        return 0.0
+
+    def slow_down(self, model: str, seconds: float) -> None:
+        """Delay all calls to a model that has just answered with a rate-limit error."""
+        self._resume[model] = max(self._resume.get(model, 0.0), self._now() + seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a session has spent or reserved: calls sent, and the maximum of dollars."""
+
+    calls: int = 0
+    cost: float = 0.0
+
+
+class Ledger:
+    """The session's budget: the most `calls`, and the most US dollars as their `cost`, that it may
+    spend; None is no limit. `path` is the same for every process that shares it.
+    """
+
+    def __init__(self, path: Path, *, calls: int | None = None, cost: float | None = None) -> None:
+        self.most_calls = calls
+        self.most_cost = cost
+        self._path = path
+        self._lock = path.with_suffix(".lock")
+
+    def enter(self, most: float) -> str | None:
+        """Enter a call that costs at most `most` dollars; None if it is allowed, else the reason
+        why not.
+
+        Where the ledger cannot be written, as on a full disk, no call is allowed.
+        """
+        try:
+            return self._enter(most)
+        except OSError as error:
+            return f"the calls cannot be counted in {self._path}: {error.strerror or error}"
+
+    def _enter(self, most: float) -> str | None:
+        with held_briefly(self._lock):
+            spent = self._read()
+            after = Spent(spent.calls + 1, spent.cost + most)
+            if self.most_calls is not None and after.calls > self.most_calls:
+                return f"{spent.calls} of {self.most_calls} calls are spent"
+            if self.most_cost is not None and most > self.most_cost:
+                return (
+                    f"this call may cost up to {dollars(most)}, more than the whole limit of "
+                    f"{dollars(self.most_cost)}; a lower `max_tokens` of its stage lowers that"
+                )
+            if self.most_cost is not None and after.cost > self.most_cost:
+                return (
+                    f"{dollars(spent.cost)} of {dollars(self.most_cost)} are spent or reserved, "
+                    f"and this call may cost up to {dollars(most)}"
+                )
+            self._write(after)
+        return None
+
+    def correct(self, most: float, actual: float) -> None:
+        """Replace a call's maximum cost by its actual cost."""
+        if most != actual:
+            # If the write fails, the maximum stays entered: the limit holds, and no answer is lost.
+            with contextlib.suppress(OSError), held_briefly(self._lock):
+                spent = self._read()
+                self._write(Spent(spent.calls, spent.cost - most + actual))
+
+    def _read(self) -> Spent:
+        try:
+            data = json.loads(self._path.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return Spent()
+        return Spent(data["calls"], data["cost"])
+
+    def _write(self, spent: Spent) -> None:
+        atomic_write(self._path, json.dumps({"calls": spent.calls, "cost": spent.cost}))
+
+
+_LONGEST_ANSWER = 16_384
+# In tokens: more than what any provider was seen to count for one in high detail.
+_IMAGE = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per token read and written, and the longest answer of the model in tokens."""
+
+    read: float
+    written: float
+    longest: int = _LONGEST_ANSWER
+
+    def most(self, request: CallRequest) -> float:
+        """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
+        texts = [{**message, "content": message_text(message)} for message in request.messages]
+        images = sum(len(image_sizes(message)) for message in request.messages)
+        texts_json = json.dumps(texts, ensure_ascii=False)
+        schema = json.dumps(request.schema)
+        # Providers wrap messages in a few tokens of their own.
+        tokens = (
+            len(texts_json.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
+        )
+        tokens += _IMAGE * images
+        return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
+
+
+@functools.cache
+def price_of(model: str) -> Price | None:
+    """A model's price according to litellm; None if unknown."""
+    try:
+        info = litellm().get_model_info(model)
+    except Exception:  # noqa: BLE001 - litellm raises a plain Exception for an unknown model
+        return None
+    read, written = info.get("input_cost_per_token"), info.get("output_cost_per_token")
+    if not read and not written:
+        return None
+    return Price(read or 0.0, written or 0.0, info.get("max_output_tokens") or _LONGEST_ANSWER)
+
+
+def price_for(stage: StageModel) -> Price | None:
+    """What a stage's model costs; None if unknown. One that this machine serves is free, unless it
+    has a price, as behind a proxy.
+    """
+    price = price_of(stage.model)
+    if price is None and stage.api_base is not None and is_loopback(stage.api_base):
+        return Price(0.0, 0.0)
+    return price
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL is of a server on this machine."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def unpriced_reason(limit: float, stages: Iterable[StageModel]) -> str | None:
+    """Why a limit in US dollars cannot be enforced for these models; None where it can."""
+    unpriced = sorted({stage.model for stage in stages if price_for(stage) is None})
+    if not unpriced:
+        return None
+    return (
+        f"--jrh-max-cost={limit:g}: no known price for {', '.join(unpriced)}, so the limit cannot "
+        "be enforced; limit the calls with --jrh-max-calls"
+    )
