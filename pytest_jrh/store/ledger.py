@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_jrh.core.documents import misfit
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile, lines_of
 from pytest_jrh.core.ids import LEDGER_FILE, case_id
 from pytest_jrh.core.model import (
@@ -93,21 +93,18 @@ def read_ledger(path: Path) -> dict[str, StoredResult]:
     """Read the results of a ledger by case id, of several of a case the last; what a killed session
     left of its last line is none.
 
-    Raises `InputError` with file and line for each line that holds no result.
+    Raises `InputError` with file and line for the first line that holds no result.
     """
     results: dict[str, StoredResult] = {}
-    problems: list[Problem] = []
-    for file_line in lines_of(path, hint=_AGAIN, blank=True):
+    for line in lines_of(path, hint=_AGAIN, blank=True):
         try:
-            result = result_from(file_line.data)
+            result = result_from(line.data)
         except ValidationError as error:
-            if file_line.is_ended:
-                problem = misfit(error, "not a case result", str(path), file_line.number, _AGAIN)
-                problems.append(problem)
-            continue
-        results[result.case_id] = StoredResult(result, file_line.number)
-    if problems:
-        raise InputError(problems[:MOST_PROBLEMS])
+            if not line.is_ended:
+                break
+            problem = misfit(error, "not a case result", str(path), line.number, _AGAIN)
+            raise InputError(problem) from None
+        results[result.case_id] = StoredResult(result, line.number)
     return results
 
 

@@ -70,22 +70,17 @@ def read_record(
         return Record.model_validate_json(line)
     except ValidationError as error:
         problem = misfit(error, "no made case", file, number, _REPAIR)
-    values = _object(line, file, number)
-    if "format" not in values and "case_id" not in values:
+    if _is_rands(line):
         return None
     raise InputError(problem)
 
 
-def _object(line: bytes, file: str | None, number: int | None) -> dict[str, Any]:
+def _is_rands(line: bytes) -> bool:
     try:
-        value = json.loads(line.decode())
-    except (ValueError, RecursionError) as error:
-        message = f"this line is not a JSON object ({error}); it may be truncated"
-    else:
-        if isinstance(value, dict):
-            return value
-        message = f"this line holds a JSON {type(value).__name__}, not an object"
-    raise InputError(Problem(message, file, number, hint=_REPAIR))
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and "format" not in values and "case_id" not in values
 
 
 def _usable(messages: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:

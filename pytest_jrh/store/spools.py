@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, lines_of, replacing
 from pytest_jrh.store.records import (
     read_case,
@@ -120,31 +120,22 @@ class Spool(LineFile):
 def read_jsonl(path: Path) -> RecordIndex:
     """Index a JSONL file, each record checked by its schema; a missing file has no records.
 
-    Raises `InputError` with file and line for each line that is not a JSON object, no usable
-    record, or a second record of a case.
+    Raises `InputError` with file and line for the first line that is no usable record, or a second
+    record of a case.
     """
     entries: dict[str, RecordEntry] = {}
     foreign: list[LinePlace] = []
-    problems: list[Problem] = []
     for line in lines_of(path):
-        try:
-            record = read_record(line.data, file=str(path), number=line.number)
-        except InputError as error:
-            problems += error.problems
-        else:
-            if record is None:
-                foreign.append(line.place)
-            elif record.case_id in entries:
-                first = entries[record.case_id].place.number
-                message = f"duplicate case_id {record.case_id!r}, first on line {first}"
-                hint = "Keep one of the two lines."
-                problems.append(Problem(message, str(path), line.number, hint=hint))
-            else:
-                entries[record.case_id] = RecordEntry.of(record, line)
-        if len(problems) >= MOST_PROBLEMS:
-            break
-    if problems:
-        raise InputError(problems)
+        record = read_record(line.data, file=str(path), number=line.number)
+        if record is None:
+            foreign.append(line.place)
+            continue
+        if record.case_id in entries:
+            first = entries[record.case_id].place.number
+            message = f"duplicate case_id {record.case_id!r}, first on line {first}"
+            hint = "Keep one of the two lines."
+            raise InputError(Problem(message, str(path), line.number, hint=hint))
+        entries[record.case_id] = RecordEntry.of(record, line)
     return RecordIndex(entries, tuple(foreign))
 
 
