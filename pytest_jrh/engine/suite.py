@@ -213,18 +213,6 @@ def build_pipeline(suite: Suite, test: SuiteTest) -> Pipeline:
     )
 
 
-def build_pipelines(suite: Suite, tests: Sequence[SuiteTest]) -> dict[str, Pipeline]:
-    """Build the pipelines of tests; raises `InputError` with the problems of all."""
-    pipelines: dict[str, Pipeline] = {}
-    problems: list[Problem] = []
-    for test in tests:
-        with collecting(problems):
-            pipelines[test.name] = build_pipeline(suite, test)
-    if problems:
-        raise InputError(problems)
-    return pipelines
-
-
 @dataclass(frozen=True)
 class ReadySuite:
     """A suite with everything that running it needs, but the way to the models.
@@ -626,9 +614,9 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 def _with_pipelines(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
     """Add the prompts of the tests whose cases models make."""
     pipelines: dict[str, Pipeline] = {}
-    if tests := ready.suite.made_by_stages:
+    for test in ready.suite.made_by_stages:
         with collecting(problems):
-            pipelines = build_pipelines(ready.suite, tests)
+            pipelines[test.name] = build_pipeline(ready.suite, test)
     return replace(ready, pipelines=pipelines)
 
 

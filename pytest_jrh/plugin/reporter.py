@@ -83,7 +83,6 @@ class Reporter:
         self._problems: list[str] = []
         self._unused: list[str] = []
         self._lost = False
-        self._kept_spools: set[Path] = set()
         self._left_out: set[str] = set()
         self._concluded: Concluded | None = None
         self.brief = BriefFailures(self.results, self._order, self._name)
@@ -143,7 +142,7 @@ class Reporter:
                     f"Not green: the gate of suite {ready.suite.name} made no decision, because "
                     "none of its cases was run."
                 )
-        self._handover.clear((ready.suite for ready in self._suites), self._kept_spools)
+        self._handover.clear(ready.suite for ready in self._suites)
         if self._options.prune:
             green = self._prune() and green
         if not green and session.exitstatus == pytest.ExitCode.OK:
@@ -298,9 +297,6 @@ class Reporter:
         self._concluded = concluded
         self._remember_failed(concluded.session, nodes)
         self._problems += concluded.problems
-        for run in runs:
-            if run.name in concluded.kept_spools:
-                self._kept_spools.add(self._handover.folder(run.suite))
         return concluded.passed
 
     def _remember_failed(self, concluded: Session, nodes: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,8 +100,6 @@ class EndSettings:
 class Concluded:
     """What a session came to. `written` are the reports, the HTML `page` among them, `folders`
     those of the suites' own files, `updates` and `problems` sentences for the user.
-
-    `kept_spools` names the suites some of whose cases are in their spools alone.
     """
 
     session: Session
@@ -111,7 +109,6 @@ class Concluded:
     folders: tuple[Path, ...] = ()
     updates: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
-    kept_spools: frozenset[str] = field(default_factory=frozenset)
 
 
 def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
@@ -124,15 +121,12 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     decisions = {run.name: _decide(run, settings) for run in runs}
     ends = []
     problems: list[str] = []
-    kept_spools = set()
     for run in runs:
         decision = decisions[run.name]
         interrupted = _interrupted(decision, settings)
         end = write_suite_outputs(run, settings.redactor, decision, interrupted=interrupted)
         ends.append(end)
         problems += end.problems
-        if end.keep_spools:
-            kept_spools.add(run.name)
     # Once all suites are written: one that was written later has moved the records of others in a
     # file that both write to.
     files: dict[Path, RecordIndex] = {}
@@ -176,7 +170,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
         updates=tuple(updates),
         problems=tuple(problems),
-        kept_spools=frozenset(kept_spools),
     )
 
 

@@ -121,7 +121,7 @@ class Assembler:
         index = self._merged(target, made, dropped)
         if index is None:
             return made
-        return self._write(target, index, made) if is_written else index
+        return self._write(target, index) if is_written else index
 
     def _rejected(
         self, target: Path, entries: dict[str, RecordEntry], ran: Mapping[str, CaseResult]
@@ -135,7 +135,7 @@ class Assembler:
                 settled.add(name)
         made = RecordIndex(entries)
         index = self._merged(target, made, frozenset(settled), rejected=True)
-        return entries if index is None else dict(self._write(target, index, made).entries)
+        return entries if index is None else dict(self._write(target, index).entries)
 
     def _merged(
         self,
@@ -155,7 +155,6 @@ class Assembler:
             self._outputs.problem(
                 f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
             )
-            self._outputs.keep_spools |= bool(made.entries)
             return None
 
     def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
@@ -166,7 +165,6 @@ class Assembler:
             spooled = read_spools(spools, made_ids)
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
-            self._outputs.keep_spools = True
         self.made |= spooled.made.entries.keys()
         return spooled
 
@@ -184,12 +182,11 @@ class Assembler:
             )
         return remaining
 
-    def _write(self, target: Path, index: RecordIndex, made: RecordIndex) -> RecordIndex:
+    def _write(self, target: Path, index: RecordIndex) -> RecordIndex:
         try:
             index = write_jsonl(target, index)
         except OSError as error:
             self._outputs.problem(f"{target} was not written: {cause(error)}.")
-            self._outputs.keep_spools |= bool(made.entries)
             return index
         self._outputs.record_files[target] = index
         if target.exists():

@@ -23,9 +23,8 @@ class Outputs:
     """What a suite leaves: `paths` are the files that are there now, `problems` sentences about
     those that are not.
 
-    `failed` says that something is missing on the disk that should be there. `keep_spools` says
-    that some made cases are in the spools alone, which must then not be deleted. `records` says
-    where the cases of this session lie, rejected ones too; without a JSONL that is in the spools.
+    `failed` says that something is missing on the disk that should be there. `records` says where
+    the cases of this session lie, rejected ones too; without a JSONL that is in the spools.
     `record_files` has all records of each file that was written, those of other suites too.
     """
 
@@ -34,7 +33,6 @@ class Outputs:
         self.paths: list[Path] = []
         self.problems: list[str] = []
         self.failed = False
-        self.keep_spools = False
         self.records = RecordIndex()
         self.record_files: dict[Path, RecordIndex] = {}
 

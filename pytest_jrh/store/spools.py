@@ -24,8 +24,6 @@ from pytest_jrh.store.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, CaseSpec, Label, Mode, Objective
     from pytest_jrh.core.redact import Redactor
@@ -246,15 +244,14 @@ class Handover:
         for spool in self._spools.values():
             spool.close()
 
-    def clear(self, suites: Iterable[Suite], kept_folders: Collection[Path]) -> None:
-        """Remove this session's folders but those to be kept, and those of sessions that were
-        killed: nobody has written to them for a day.
+    def clear(self, suites: Iterable[Suite]) -> None:
+        """Remove this session's folders, and those of sessions that were killed: nobody has
+        written to them for a day.
 
         What they hold is made again from the recordings.
         """
         for folder in dict.fromkeys(map(self.folder, suites)):
-            if folder not in kept_folders:
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
             for other in folder.parent.glob(f"{_PREFIX}*"):
                 if other != folder and time.time() - other.lstat().st_mtime > _DAY:
                     shutil.rmtree(other, ignore_errors=True)

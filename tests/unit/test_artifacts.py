@@ -100,7 +100,6 @@ def test_everything_of_rands_is_written_and_listed(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     done = write(suite)
     assert done.problems == []
-    assert not done.keep_spools
     stem = "agent_perturbation__a_e1__refund_policy"
     assert names(tmp_path) == {
         f"{TEST_FOLDER}/agent_perturbations.jsonl",
@@ -341,7 +340,6 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
         path.mkdir(parents=True)
     done = write(suite)
     assert len(done.problems) == 3
-    assert done.keep_spools
     assert len(rows(suite.results_dir / "agent_perturbation_results_openai_gpt-4.1-mini.csv")) == 3
     assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
     assert not list(tmp_path.rglob(".jrh-*"))
@@ -368,13 +366,12 @@ def test_full_disk_in_the_middle_of_a_table_is_one_sentence(
     assert (suite.results_dir / "openai_gpt-4.1-mini_report.json").exists()
 
 
-def test_broken_jsonl_is_reported_and_kept_and_so_are_the_spools(tmp_path: Path) -> None:
+def test_broken_jsonl_is_reported_and_kept(tmp_path: Path) -> None:
     suite = rand_suite(tmp_path)
     target = tmp_path / TEST_FOLDER / "agent_perturbations.jsonl"
     target.parent.mkdir(parents=True)
     target.write_text('{"case_id": "x"\n')
     done = write(suite)
-    assert done.keep_spools
     assert target.read_text() == '{"case_id": "x"\n'
     assert f"{target}:1: " in done.problems[0]
     assert len(rows(suite.results_dir / "synthetic_agent_perturbation.csv")) == 2
