@@ -422,7 +422,7 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
     source_fields = {field.name for field in fields(suite.source)} & changes.keys()
     source = replace(suite.source, **{name: changes.pop(name) for name in source_fields})
     sections = {}
-    for section in ("cases", "editor", "output", "suite", "blind"):
+    for section in ("cases", "editor", "output", "rand", "suite", "blind"):
         own = getattr(suite.config, section)
         names = type(own).model_fields.keys() - {each.name for each in fields(Suite)}
         values = {name: changes.pop(name) for name in names & changes.keys()}
