@@ -315,19 +315,19 @@ class Transcripts(Source):
     def _problem(self, item: Item, data: bytes, error: DamagedError) -> Problem:
         """What is wrong with an item, with its line, or where it is known the line in it."""
         path, line = error.path, error.line
-        if self._is_whole and self._file.suffix.lower() in LINES:
-            if path and isinstance(path[0], int):
-                line, path = _numbered(data)[path[0]][0], path[1:]
-        elif self._is_whole:
-            if path and len(data) <= _MOST_BYTES_FOR_LINES:
-                line = line_in_json(data.decode("utf-8-sig"), path)
-        elif self._is_list:
+        key = dotted(path)
+        if not self._is_whole and not self._is_list:
+            line = item.number
+        elif not self._is_whole:
             with self._file.open("rb") as file:
                 line = file.read(item.start).count(b"\n") + 1
-            path = (f"item {item.number}, {dotted(path)}" if path else f"item {item.number}",)
-        else:
-            line = item.number
-        return Problem(str(error), str(self._file), line, dotted(path) or None, error.hint)
+            key = f"item {item.number}, {key}" if key else f"item {item.number}"
+        elif self._file.suffix.lower() not in LINES:
+            if path and len(data) <= _MOST_BYTES_FOR_LINES:
+                line = line_in_json(data.decode("utf-8-sig"), path)
+        elif path and isinstance(path[0], int):
+            line, key = _numbered(data)[path[0]][0], dotted(path[1:])
+        return Problem(str(error), str(self._file), line, key or None, error.hint)
 
 
 def _numbered(data: bytes) -> list[tuple[int, bytes]]:
