@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.sources.content import NO_RESULT, as_text
+from pytest_jrh.sources.content import NO_RESULT, as_text, data_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 Json = dict[str, Any]
+_FUNCTIONS = ("function_call", "custom_tool_call")
+_SHELLS = ("computer_call", "local_shell_call", "shell_call", "apply_patch_call")
 # What the agent's own code runs: the name of the tool, and the fields that are its arguments.
 _CALLS = {
     "computer_call": ("computer", ("action", "actions")),
@@ -31,13 +33,8 @@ _CALLS = {
     "program": ("program", ("code",)),
 }
 # The fields with the result.
-_RESULTS = {
-    "function_call_output": ("output",),
-    "custom_tool_call_output": ("output",),
-    "computer_call_output": ("output",),
-    "local_shell_call_output": ("output",),
-    "shell_call_output": ("output",),
-    "apply_patch_call_output": ("output",),
+_RESULTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((f"{call}_output" for call in (*_FUNCTIONS, *_SHELLS)), ("output",)),
     "tool_search_output": ("tools",),
     "mcp_approval_response": ("approve", "reason"),
     "program_output": ("result",),
@@ -50,7 +47,6 @@ _RUN_BY_PROVIDER = {
     "code_interpreter_call": ("code_execution", "code_interpreter", "code", "outputs"),
     "mcp_call": ("mcp_call", "", "arguments", "output"),
 }
-_FUNCTIONS = ("function_call", "custom_tool_call")
 _THOUGHTS = ("reasoning", "compaction", "compaction_summary", "context_compaction")
 # What nobody said or did: a list of tools, or a mark of the program that asks.
 _NOTHING = ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot")
@@ -111,14 +107,24 @@ class _Reader:
         elif kind in _FUNCTIONS:
             self._assistant()["tool_calls"].append(_function_call(item))
         elif kind in _CALLS:
-            self._assistant()["tool_calls"].append(_other_call(item, *_CALLS[kind]))
+            name, fields = _CALLS[kind]
+            arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
+            if len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
+                arguments = only
+            call = {"id": _id_of(item), "name": name, "arguments": arguments}
+            self._assistant()["tool_calls"].append(call)
         elif kind in _RESULTS:
             self._open = None
             self.turns.append(_result(item, _RESULTS[kind]))
         elif kind in _RUN_BY_PROVIDER:
             self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
         elif kind == "image_generation_call":
-            self._assistant()["content"].append(_made_image(item))
+            data = item.get("result")
+            if data is not None and not isinstance(data, str):
+                expected = "the data of an image, or null"
+                raise DamagedError(received(data, expected), path=("result",))
+            url = data_url(f"image/{item.get('output_format') or 'png'}", data or "")
+            self._assistant()["content"].append({"type": "image", "image": url})
         elif kind in _THOUGHTS:
             self._assistant()["content"] += _thought(item)
         elif kind == "item_reference":
@@ -179,14 +185,6 @@ def _function_call(item: Json) -> Json:
     return {**call, "function": {"name": name, "arguments": item.get("arguments")}}
 
 
-def _other_call(item: Json, name: str, fields: Sequence[str]) -> Json:
-    arguments = {key: item[key] for key in fields if item.get(key) is not None}
-    first = next(iter(arguments.values()), None)
-    if len(arguments) == 1 and isinstance(first, dict):
-        arguments = first
-    return {"id": _id_of(item), "name": name, "arguments": arguments}
-
-
 def _result(item: Json, fields: Sequence[str]) -> Json:
     """What a tool gave: text, or parts, or JSON as text."""
     result: Any = {key: item[key] for key in fields if item.get(key) is not None}
@@ -222,14 +220,6 @@ def _thought(item: Json) -> list[Json]:
     if isinstance(encrypted, str):
         return [{"type": "reasoning", "reasoning": encrypted, "redacted": True}]
     return []
-
-
-def _made_image(item: Json) -> Json:
-    data = item.get("result")
-    if data is not None and not isinstance(data, str):
-        raise DamagedError(received(data, "the data of an image, or null"), path=("result",))
-    form = item.get("output_format") or "png"
-    return {"type": "image", "image": f"data:image/{form};base64,{data or ''}"}
 
 
 def _content(item: Json, key: str) -> str | list[Json] | None:
