@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
+from pytest_jrh.core.ids import case_id, generation_id
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.html import HtmlReport
@@ -24,13 +25,15 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Extent, Session
-from pytest_jrh.reports.suite_files import write_suite_outputs
+from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
 from pytest_jrh.store.baseline import clean_prompt
-from pytest_jrh.store.outputs import cause
+from pytest_jrh.store.ledger import ledger_line, ledger_path
+from pytest_jrh.store.outputs import Outputs, cause
+from pytest_jrh.store.reuse import earlier_results
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
+    from pytest_jrh.store.reuse import SuiteCases
 
 
 PAGE = "report.html"
@@ -216,6 +220,79 @@ def ending_lines(
 
 def _plain(line: Styled) -> Styled:
     return line._replace(text=escape_commands(line.text))
+
+
+def write_suite_outputs(
+    run: SuiteRun,
+    redactor: Redactor,
+    decision: Decision | None = None,
+    *,
+    interrupted: bool = False,
+) -> Outputs:
+    """Write the cases and the results of one suite, and what RAND's harness writes where that is
+    asked for.
+
+    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
+    and the others are written; files of unchanged content are not written again.
+    """
+    suite, cases = run.suite, run.cases
+    latest = {result.case_id: result for result in run.results}
+    items = []
+    for spec in run.specs:
+        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
+    outputs = Outputs(redactor)
+    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
+    assembled.assemble(items, run.spools)
+    if cases is not None:
+        items = _with_earlier(suite, cases, items, assembled, outputs)
+    by_case: dict[str, list[Item]] = {}
+    for item in items:
+        by_case.setdefault(item.made_id, []).append(item)
+    entries = {}
+    for made_id, case_items in by_case.items():
+        entry = assembled.entry(made_id, case_items)
+        if entry is not None:
+            entries[made_id] = entry
+        elif not case_items[0].spec.variant and outcomes_of(case_items) & set(MADE):
+            # Its spool could not be written, and the session has said so.
+            outputs.failed = True
+    if suite.config.output.rand:
+        from pytest_jrh.reports.rand_files import write_rand_files
+
+        write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
+    lines = []
+    for item in items:
+        if item.result is not None:
+            extra = replace(item.result.extra, config=suite.key, kept=item.kept)
+            lines.append(ledger_line(replace(item.result, extra=extra), redactor))
+    outputs.write(ledger_path(suite), b"".join(lines))
+    outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
+    return outputs
+
+
+def _with_earlier(
+    suite: Suite,
+    cases: SuiteCases,
+    items: Sequence[Item],
+    assembled: Assembler,
+    outputs: Outputs,
+) -> list[Item]:
+    """Add earlier results of cases that did not run, in the suite's order."""
+    by_case = {case_id(item.spec): item for item in items}
+    ran = {case: item.result for case, item in by_case.items() if item.result is not None}
+    try:
+        earlier, notes = earlier_results(suite, cases, ran, assembled.read)
+    except OSError as error:
+        earlier, notes = {}, []
+        outputs.problem(
+            "The results of earlier sessions cannot be used, and could not be moved aside: "
+            f"{cause(error)}."
+        )
+    outputs.problems += notes
+    for case, result in earlier.items():
+        spec = cases.specs[case]
+        by_case[case] = Item(spec, generation_id(spec), result, kept=True)
+    return [by_case[case] for case in cases.specs if case in by_case]
 
 
 def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:

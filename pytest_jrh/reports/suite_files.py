@@ -5,16 +5,14 @@ alone: put together with those that are there, one JSONL for each folder.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
 from pytest_jrh.core.model import MADE, CaseResult, CaseSpec
 from pytest_jrh.core.text import counted
-from pytest_jrh.store.ledger import ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause
-from pytest_jrh.store.reuse import earlier_results, without_gone
+from pytest_jrh.store.reuse import without_gone
 from pytest_jrh.store.spools import (
     RecordEntry,
     RecordIndex,
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case
-    from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.session import SuiteRun
-    from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.reuse import SuiteCases
 
 
@@ -197,76 +192,3 @@ class Assembler:
 def outcomes_of(items: Iterable[Item]) -> set[str]:
     """What came of a case, under each of its judges."""
     return {item.result.outcome for item in items if item.result is not None}
-
-
-def write_suite_outputs(
-    run: SuiteRun,
-    redactor: Redactor,
-    decision: Decision | None = None,
-    *,
-    interrupted: bool = False,
-) -> Outputs:
-    """Write the cases and the results of one suite, and what RAND's harness writes where that is
-    asked for.
-
-    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
-    and the others are written; files of unchanged content are not written again.
-    """
-    suite, cases = run.suite, run.cases
-    latest = {result.case_id: result for result in run.results}
-    items = []
-    for spec in run.specs:
-        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
-    outputs = Outputs(redactor)
-    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
-    assembled.assemble(items, run.spools)
-    if cases is not None:
-        items = _with_earlier(suite, cases, items, assembled, outputs)
-    by_case: dict[str, list[Item]] = {}
-    for item in items:
-        by_case.setdefault(item.made_id, []).append(item)
-    entries = {}
-    for made_id, case_items in by_case.items():
-        entry = assembled.entry(made_id, case_items)
-        if entry is not None:
-            entries[made_id] = entry
-        elif not case_items[0].spec.variant and outcomes_of(case_items) & set(MADE):
-            # Its spool could not be written, and the session has said so.
-            outputs.failed = True
-    if suite.config.output.rand:
-        from pytest_jrh.reports.rand_files import write_rand_files
-
-        write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
-    lines = []
-    for item in items:
-        if item.result is not None:
-            extra = replace(item.result.extra, config=suite.key, kept=item.kept)
-            lines.append(ledger_line(replace(item.result, extra=extra), redactor))
-    outputs.write(ledger_path(suite), b"".join(lines))
-    outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
-    return outputs
-
-
-def _with_earlier(
-    suite: Suite,
-    cases: SuiteCases,
-    items: Sequence[Item],
-    assembled: Assembler,
-    outputs: Outputs,
-) -> list[Item]:
-    """Add earlier results of cases that did not run, in the suite's order."""
-    by_case = {case_id(item.spec): item for item in items}
-    ran = {case: item.result for case, item in by_case.items() if item.result is not None}
-    try:
-        earlier, notes = earlier_results(suite, cases, ran, assembled.read)
-    except OSError as error:
-        earlier, notes = {}, []
-        outputs.problem(
-            "The results of earlier sessions cannot be used, and could not be moved aside: "
-            f"{cause(error)}."
-        )
-    outputs.problems += notes
-    for case, result in earlier.items():
-        spec = cases.specs[case]
-        by_case[case] = Item(spec, generation_id(spec), result, kept=True)
-    return [by_case[case] for case in cases.specs if case in by_case]

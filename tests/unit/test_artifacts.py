@@ -12,9 +12,9 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
+from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.rand_files import debug_paths, judge_file_names, write_debug
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,

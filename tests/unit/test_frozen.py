@@ -21,8 +21,8 @@ from pytest_jrh.core.ids import perturbed_idx
 from pytest_jrh.core.model import Case, Rubric, ScoreLevel
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.suite import ReadySuite, make_ready
+from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.records import record_line, to_record
 from pytest_jrh.store.spools import read_jsonl
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite

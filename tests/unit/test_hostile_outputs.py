@@ -13,10 +13,10 @@ import pytest
 
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
+from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
 from pytest_jrh.reports.session import SuiteRun
-from pytest_jrh.reports.suite_files import write_suite_outputs
 from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
