@@ -181,7 +181,7 @@ def _expected(
 ) -> str:
     """What may stand at a path: in a field, in a mapping or a list that it holds."""
     if isinstance(path[-1], int):
-        return " or ".join(_choices(field)) or "text"
+        return " or ".join(_choices(field)) or (field and takes(field.annotation)) or "text"
     if field is not None and _is_mapping(field) and path[-1] not in section.model_fields:
         key_type, value_type = get_args(field.annotation)
         return takes(key_type if is_key else value_type) or "text"

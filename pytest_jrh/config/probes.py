@@ -227,10 +227,10 @@ def unused_probes(config: Config, findings: Findings, file: str) -> list[str]:
     return sentences
 
 
-def check_gate_probes(config: Config, tests: Sequence[str], findings: Findings) -> None:
+def check_gate_probes(config: Config, findings: Findings) -> None:
     """Refuse a rule for a probe that does not run: the gate would pass without it."""
     for name in config.gate.probes:
-        if tests and name not in tests:
+        if config.cases.kinds and name not in config.cases.kinds:
             message = f"got a rule for {name}, which is not in {findings.name(_TESTS)}"
             findings.add(
                 ("gate", "probes", name), message, f"add {name} to {findings.name(_TESTS)}"
@@ -265,11 +265,11 @@ def _settings(
                 line = document.line(error.errors()[0]["loc"])
                 what, hint = f"no pack of {probe.name}", "docs/probes.md says what is in one"
                 raise InputError(misfit(error, what, document.file, line, hint)) from None
-    names = section.variants if isinstance(section.variants, tuple) else ()
+    whole_grid = section.variants == ("all",)
     settings = ProbeSettings(
         of=section.of or tuple(bases),
-        names=names,
-        whole_grid=section.variants == "all",
+        names=() if whole_grid else section.variants,
+        whole_grid=whole_grid,
         max_cases=section.max_cases,
         pack=pack,
         added=added,
@@ -354,7 +354,7 @@ def _of_runs(
 def _drawn_runs(
     suite: Suite, runs: Sequence[RunSummary], recorded: Recorded | None
 ) -> list[RunSummary]:
-    number, seed = suite.source.sample_num, suite.source.sampling_seed
+    number, seed = suite.config.cases.sample, suite.config.cases.seed
     if suite.config.cases.sampling == "rand":
         return sample(runs, number, seed)
     return kept_sample(runs, number, seed, recorded)

@@ -13,20 +13,16 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainValidator,
-    WithJsonSchema,
 )
 from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.config import values
-from pytest_jrh.config.values import InputFormat
-from pytest_jrh.core.documents import shown
-from pytest_jrh.core.model import EditsOf, Objective, RecordMode
+from pytest_jrh.config.values import SEVERAL, InputFormat, one_is_a_list
+from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
-    OUR_ERROR,
     ConfigSection,
     Count,
     Flag,
@@ -45,34 +41,6 @@ from pytest_jrh.core.sections import (
 )
 from pytest_jrh.judges import with_own_keys
 
-_VARIANTS = "all, or a list of names of variants"
-
-
-def _variants(value: object) -> Literal["all"] | tuple[str, ...]:
-    if value == "all":
-        return "all"
-    if isinstance(value, list) and value and all(isinstance(name, str) for name in value):
-        return tuple(name.strip() for name in value)
-    raise PydanticCustomError(
-        OUR_ERROR, "got {value}; must be " + _VARIANTS, {"value": shown(value)}
-    )
-
-
-Variants: TypeAlias = Annotated[
-    Literal["all"] | tuple[str, ...] | None,
-    PlainValidator(_variants),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "all"},
-                {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": r"\S"}},
-            ],
-        }
-    ),
-    Takes(_VARIANTS),
-]
-
-
 Bases: TypeAlias = Annotated[
     tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
 ]
@@ -83,7 +51,12 @@ class ProbeSection(ConfigSection):
 
     of: Bases = ()
     """The tests whose cases are changed. Empty: all of the suite."""
-    variants: Variants = None
+    variants: Annotated[
+        tuple[Text, ...],
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
+        Takes("all, or a list of names of variants"),
+    ] = ()
     """all: every case is changed in every way that the probe has. A list: in each of these ways, of
     which a name may also be a part, such as an attack. Left out: in 4 ways for prompt_injection,
     else in one, drawn so that all come equally often."""
@@ -121,7 +94,10 @@ Tests: TypeAlias = Annotated[
     tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
 ]
 FunctionNames: TypeAlias = Annotated[
-    tuple[str, ...], PlainValidator(values.names), values.NAMES_JSON, Takes(values.NAMES)
+    tuple[Text, ...],
+    BeforeValidator(one_is_a_list),
+    SEVERAL,
+    Takes("the dotted name of a function, or a list of them"),
 ]
 
 
@@ -143,8 +119,11 @@ class SuiteSection(ConfigSection):
     """What is judged, by which rubrics."""
 
     log: Annotated[
-        tuple[str, ...] | None, PlainValidator(values.paths), values.NAMES_JSON, Takes(values.PATHS)
-    ] = None
+        tuple[PathText, ...],
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
+        Takes("a file, a folder, a glob, or a list of these"),
+    ] = ()
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
     list), ATIF trajectories (.json) or jobs of Harbor, as a file, a folder, a glob, or a list of
     these."""
@@ -169,13 +148,13 @@ class CasesSection(ConfigSection):
     other tests, changed in a way that must not change the verdict."""
     rubrics: Annotated[tuple[str, ...], Field(strict=False), Takes("a list of rubric ids")] = ()
     """The rubrics to use, by id. Empty: all in the file."""
-    sample: Runs | None = None
+    sample: Runs = 0
     """How many runs of the log to use; 0 means all."""
     sampling: Annotated[Literal["rand", "kept"], Takes("rand or kept")] = "rand"
     """How runs are picked. rand: by their places in the log, as RAND's harness does; one run more
     and all may be others. kept: those that were recorded first, then by their ids; also which cases
     and variants probes have."""
-    seed: Whole | None = None
+    seed: Whole = DEFAULT_SEED
     """Which runs are picked: the same for the same seed."""
     edits: Annotated[EditsOf, Takes("text or acts")] = "text"
     """What an edit may change. text: the words of the agent's turns. acts: its calls and their
@@ -196,7 +175,7 @@ class CasesSection(ConfigSection):
         Takes(values.FROZEN),
     ] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
-    preprocess: FunctionNames | None = None
+    preprocess: FunctionNames = ()
     """Functions that change each run before it is used, in this order, such as
     pytest_jrh.config.preprocessors.drop_reasoning_traces."""
     cluster: Annotated[
@@ -221,16 +200,6 @@ class EditorSection(StageSection):
     verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
-
-
-def _one_is_a_list(value: object) -> object:
-    return [value] if isinstance(value, dict) else value
-
-
-def _or_one(schema: dict[str, Any]) -> None:
-    """Say of the schema of a list that one of its items may stand there alone."""
-    items = schema.pop("items")
-    schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
 
 
 def _or_false(schema: dict[str, Any]) -> None:
@@ -304,7 +273,7 @@ class GateRules(ConfigSection):
     """The share of the violations that a judge must find."""
     max_false_alarms: Share | None = None
     """The share of the satisfied cases that a judge may call violated."""
-    min_accuracy: Annotated[Share | None, BeforeValidator(values.accuracy)] = None
+    min_accuracy: Share | None = None
     """The share of all cases that a judge must get right."""
     max_error: Annotated[float, Field(ge=0), Takes("a number from 0 on")] | None = None
     """How far off an ordinal judge may be on average, in levels of the scale."""
@@ -405,8 +374,8 @@ class Config(ConfigSection):
     """The judge under test: its model, prompt and settings."""
     judges: Annotated[
         tuple[PanelJudge, ...],
-        BeforeValidator(_one_is_a_list),
-        Field(strict=False, json_schema_extra=_or_one),
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
     """A panel: every case is put to each of these judges, with one item per judge."""
@@ -414,8 +383,8 @@ class Config(ConfigSection):
     """The models that make cases."""
     labels: Annotated[
         tuple[LabelSection, ...],
-        BeforeValidator(_one_is_a_list),
-        Field(strict=False, json_schema_extra=_or_one),
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
     """The labels of agent_labels: runs as they are, each with its known verdict."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import DEFAULT_SEED, LabelledBy, Mode, Objective, Rubric, StageModel
+from pytest_jrh.core.model import LabelledBy, Mode, Objective, Rubric, StageModel
 from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
@@ -55,36 +55,19 @@ class LabelSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSettings:
-    """Where the runs come from; `sample_num` of them are used, drawn by `sampling_seed`, or all
-    where it is None.
-    """
-
-    paths: tuple[Path, ...]
-    preprocessors: tuple[str, ...] = ()
-    sample_num: int | None = None
-    sampling_seed: int = DEFAULT_SEED
-
-    @property
-    def path(self) -> Path:
-        """The first of the paths."""
-        return self.paths[0]
-
-
-@dataclass(frozen=True, slots=True)
 class Suite:
     """What a config file means: its keys in `config`, and what comes of them where files are looked
     for or one key stands in for another.
 
-    Paths are absolute. `key` is the config file's path as reports show it, which no other suite of
-    a session has. `rubrics` are the targeted ones, in file order; in ordinal mode each has its
-    `score_levels` (labels empty where only a range was given). `untargeted` are the ids in the
-    rubric file that `cases.rubrics` leaves out. `stages` holds planner, editor, summary and
-    verifier, which is missing where it is off. Tables
-    and reports go to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a
-    frozen suite, or None. `blind_labels` is the committed file of them. `probes` are the settings
-    of those of `tests` that are probes, by name. `notices` are sentences to print once.
-    `unused_keys` names the keys of RAND's in the config that mean nothing here, in a sentence.
+    Paths are absolute; `logs` is where the runs come from. `key` is the config file's path as
+    reports show it, which no other suite of a session has. `rubrics` are the targeted ones, in file
+    order; in ordinal mode each has its `score_levels` (labels empty where only a range was given).
+    `untargeted` are the ids in the rubric file that `cases.rubrics` leaves out. `stages` holds
+    planner, editor, summary and verifier, which is missing where it is off. Tables and reports go
+    to `results_dir`, made cases to the tests' folders; `frozen` is the JSONL of a frozen suite, or
+    None. `blind_labels` is the committed file of them. `probes` are the settings of those of
+    `tests` that are probes, by name. `notices` are sentences to print once. `unused_keys` names the
+    keys of RAND's in the config that mean nothing here, in a sentence.
     """
 
     name: str
@@ -98,14 +81,13 @@ class Suite:
     tests: tuple[SuiteTest, ...]
     judges: tuple[JudgeSettings, ...]
     config: Config
-    source: SourceSettings
+    logs: tuple[Path, ...]
     stages: Mapping[str, StageModel]
     cassette_dir: Path
     results_dir: Path
     custom_prompts_dir: Path
     frozen: Path | None = None
     table_format: Literal["csv", "xlsx"] = "csv"
-    metric: str = "accuracy_score"
     instruction: str = ""
     untargeted: frozenset[str] = frozenset()
     labels: tuple[LabelSettings, ...] = ()

@@ -7,34 +7,29 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.model import LONGEST_SCALE
 from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, Takes
 
-NAMES = "the dotted name of a function, or a list of them"
-NAMES_JSON = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string", "pattern": r"\S"},
-            {"type": "array", "items": {"type": "string", "pattern": r"\S"}},
-        ],
-    }
-)
-PATHS = "a file, a folder, a glob, or a list of these"
 POINTER = "a JSON pointer such as /task/id"
-POINTERS = "a JSON pointer such as /task/id, or a list of them"
-POINTER_JSON = WithJsonSchema({"type": "string", "pattern": "^(/|$)"})
-POINTERS_JSON = WithJsonSchema(
-    {
-        "anyOf": [
-            {"type": "string", "pattern": "^(/|$)"},
-            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": "^(/|$)"}},
-        ],
-    }
-)
+
+
+def one_is_a_list(value: object) -> object:
+    """Read one item of a list that stands alone."""
+    return [value] if isinstance(value, dict | str) else value
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Say of the schema of a list that one of its items may stand there alone."""
+    items = schema.pop("items")
+    schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
+
+
+SEVERAL = Field(strict=False, json_schema_extra=_or_one)
+"""A list, of which one item may stand alone."""
 SCORES = 'integers, as a list or as text like "1,3"'
 SCORES_JSON = WithJsonSchema(
     {
@@ -119,58 +114,6 @@ def scale(value: object) -> Literal["binary", "ordinal"] | tuple[int, int]:
     return low, high
 
 
-def accuracy(value: object) -> object:
-    """Refuse a limit for each test, which has keys of its own."""
-    if isinstance(value, dict):
-        raise PydanticCustomError(
-            OUR_ERROR,
-            "limits by test were removed: set gate.min_recall for violated cases, and "
-            "gate.max_false_alarms for satisfied ones",
-        )
-    return value
-
-
-def names(value: object) -> tuple[str, ...]:
-    """Read the dotted names of functions, one or several."""
-    items: list[Any] = value if isinstance(value, list) else [value]
-    for item in items:
-        if not isinstance(item, str) or not item.strip():
-            raise PydanticCustomError(
-                OUR_ERROR,
-                "got {item}; must be the dotted name of a function, or a list of them (in the "
-                "order they run)",
-                {"item": shown(item)},
-            )
-    return tuple(item.strip() for item in items)
-
-
-def paths(value: object) -> tuple[str, ...]:
-    """Read one path or several."""
-    items: list[Any] = value if isinstance(value, list) else [value]
-    for item in items or [""]:
-        if not isinstance(item, str) or not item.strip():
-            raise PydanticCustomError(
-                OUR_ERROR, "got {item}; must be " + PATHS, {"item": shown(item)}
-            )
-    return tuple(item.strip() for item in items)
-
-
-def pointer(value: object) -> str:
-    """Read a JSON pointer (RFC 6901); the empty one is the whole value."""
-    if isinstance(value, str) and (value == "" or value.startswith("/")):
-        return value
-    hint = f"; /{value} would be one" if isinstance(value, str) and value.isidentifier() else ""
-    raise PydanticCustomError(
-        OUR_ERROR, "got {item}; must be " + POINTER + "{hint}", {"item": shown(value), "hint": hint}
-    )
-
-
-def pointers(value: object) -> tuple[str, ...]:
-    """Read one JSON pointer or several."""
-    items = value if isinstance(value, list | tuple) and value else [value]
-    return tuple(map(pointer, items))
-
-
 def frozen(value: object) -> str | bool:
     """Read true, false or a path."""
     if isinstance(value, bool):
@@ -187,13 +130,18 @@ def frozen(value: object) -> str | bool:
 MAX_SAMPLE_MB = 256
 """How much one sample of a log may be when unpacked, in MB, where the config says nothing."""
 
-Pointer: TypeAlias = Annotated[str | None, PlainValidator(pointer), POINTER_JSON, Takes(POINTER)]
-Pointers: TypeAlias = Annotated[
-    tuple[str, ...] | None,
-    PlainValidator(pointers),
-    POINTERS_JSON,
-    Takes(POINTERS),
-]
+_POINTER = Annotated[str, Field(pattern="^(/|$)"), Takes(POINTER)]
+Pointer: TypeAlias = _POINTER | None
+Pointers: TypeAlias = (
+    Annotated[
+        tuple[_POINTER, ...],
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
+        Field(min_length=1),
+        Takes(f"{POINTER}, or a list of them"),
+    ]
+    | None
+)
 
 
 class InputFormat(ConfigSection):

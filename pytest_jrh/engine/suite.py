@@ -599,13 +599,13 @@ def _with_sources(ready: ReadySuite, problems: list[Problem]) -> ReadySuite:
 
     suite = ready.suite
     preprocessors: list[Preprocessor] = []
-    for name in suite.source.preprocessors:
+    for name in suite.config.cases.preprocess:
         with collecting(problems):
             preprocessors.append(resolve(name))
     source = None
     with collecting(problems):
         source = open_sources(
-            suite.source.paths,
+            suite.logs,
             input_format=suite.config.suite.format,
         )
     return replace(ready, source=source, preprocessors=tuple(preprocessors))

@@ -1,5 +1,5 @@
 """The JSON report (`--jrh-report=FILE.json`); figures, gate, panel and labels as JSON values, as
-RAND's reports have them, too; `schema/report.schema.json` describes them.
+RAND's reports have them, too.
 
 A figure is `{value, reason}`, a share `{count, n, value, reason}`; `value` is null exactly where
 `reason` is text.

@@ -117,8 +117,7 @@ def judge_report(
     """Summarize one judge's results: RAND's keys with RAND's strings, and ours as numbers beside
     them.
 
-    Figures that cannot be computed are null, with the reason. `schema/report.schema.json` describes
-    the file.
+    Figures that cannot be computed are null, with the reason.
     """
     suite = run.suite
     [judge] = (judge for judge in suite.judges if judge.name == name)
@@ -128,7 +127,7 @@ def judge_report(
     for test in suite.tests:
         if test.evaluate and not test.kind.derived:
             of_test = [result for result in plain if result.spec.test == test.name]
-            metrics[test.name] = _test_report(suite.metric, of_test)
+            metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
     reworded = {}
     for (_, rubric), cases in reworded_rubrics(results).items():
         reworded[rubric] = _ids(cases)

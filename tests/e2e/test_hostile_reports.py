@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -135,9 +135,7 @@ def test_json_fits_its_schema_and_the_baseline_comes_back(session: tuple[SuiteFi
     from pytest_jrh.store.baseline import load
 
     folder = session[0].folder
-    schema = json.loads(
-        files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8")
-    )
+    schema = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
     [report] = folder.rglob("*_report.json")
     read = json.loads(report.read_text("utf-8"))
     jsonschema.Draft7Validator(schema).validate(read)

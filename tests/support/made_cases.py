@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.cases.acts import acts_text
 from pytest_jrh.config.schema import Config
 from pytest_jrh.config.suite import (
-    SourceSettings,
     Suite,
     SuiteTest,
 )
@@ -408,7 +407,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
         tests=(test("agent_perturbation"), test("agent_positives")),
         judges=(JudgeSettings(None, model("judge")),),
         config=Config.model_construct(),
-        source=SourceSettings((folder / "log.eval",)),
+        logs=(folder / "log.eval",),
         stages=stages,
         cassette_dir=folder / "cassettes",
         results_dir=folder / "outputs" / "refunds",
@@ -418,9 +417,7 @@ def make_suite(folder: Path, **changes: Any) -> Suite:
 
 
 def suite_with(suite: Suite, **changes: Any) -> Suite:
-    """The suite with other values; those of its source and of its config by their own names."""
-    source_fields = {field.name for field in fields(suite.source)} & changes.keys()
-    source = replace(suite.source, **{name: changes.pop(name) for name in source_fields})
+    """The suite with other values; those of its config by their own names."""
     sections = {}
     for section in ("cases", "editor", "output", "rand", "suite", "blind"):
         own = getattr(suite.config, section)
@@ -428,7 +425,7 @@ def suite_with(suite: Suite, **changes: Any) -> Suite:
         values = {name: changes.pop(name) for name in names & changes.keys()}
         sections[section] = own.model_copy(update=values)
     config = suite.config.model_copy(update=sections)
-    return replace(suite, config=config, source=source, **changes)
+    return replace(suite, config=config, **changes)
 
 
 def failed_case(name: str, reasoning: str = "The agent was polite.") -> FailedCase:

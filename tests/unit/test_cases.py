@@ -175,16 +175,16 @@ def touch(folder: Path, specs: Iterable[CaseSpec], *, judging: bool = False) -> 
 
 def test_runs_that_were_recorded_are_drawn_before_others(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    suite = suite_with(suite, sample_num=5, sampling="kept")
+    suite = suite_with(suite, sample=5, sampling="kept")
     first = list(cases.expand(suite, RUNS_100, recorded=ids.Recorded.read(tmp_path / "none")))
     assert {(spec.run_id, spec.epoch) for spec in first} == picked(RUNS_100, 5)
     recorded = touch(tmp_path, first)
     new = [RunSummary(f"new.e1-{number}", 1) for number in range(200)]
     assert list(cases.expand(suite, [*RUNS_100, *new], recorded=recorded)) == first
-    more = suite_with(suite, sample_num=8, sampling="kept")
+    more = suite_with(suite, sample=8, sampling="kept")
     grown = {spec.run_id for spec in cases.expand(more, [*RUNS_100, *new], recorded=recorded)}
     assert {spec.run_id for spec in first} < grown
-    fewer = suite_with(suite, sample_num=2, sampling="kept")
+    fewer = suite_with(suite, sample=2, sampling="kept")
     assert set(cases.expand(fewer, [*RUNS_100, *new], recorded=recorded)) < set(first)
 
 
@@ -218,7 +218,7 @@ def test_the_config_says_how_runs_are_drawn(
     tmp_path: Path, sampling: Literal["rand", "kept"], *, stays: bool
 ) -> None:
     suite = make_suite(tmp_path)
-    suite = suite_with(suite, sample_num=5, sampling=sampling)
+    suite = suite_with(suite, sample=5, sampling=sampling)
     new = [RunSummary(f"new-{number}", 1) for number in range(9)]
     before = {spec.run_id for spec in cases.expand(suite, RUNS_100)}
     after = {spec.run_id for spec in cases.expand(suite, [*new, *RUNS_100])}

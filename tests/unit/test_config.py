@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from pytest_jrh.config import resolve
+from pytest_jrh.config import load as resolve
 from pytest_jrh.config.load import load_suite, looks_like_suite
 from pytest_jrh.core.documents import read_document
 from pytest_jrh.core.errors import InputError
@@ -31,7 +31,7 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
     root = folder.root
     assert (suite.name, suite.module_name, suite.mode) == ("demo", "demo", "binary")
     assert suite.config_file == root / CONFIG
-    assert suite.source.path == folder.data / "demo.eval"
+    assert suite.logs[0] == folder.data / "demo.eval"
     assert suite.rubric_file == folder.data / "rubric.json"
     assert [rubric.id for rubric in suite.rubrics] == ["kind", "safe"]
     assert (
@@ -48,15 +48,15 @@ def test_a_minimal_config_takes_every_default(folder: Folder) -> None:
         True,
         10,
     )
-    assert (suite.source.sample_num, suite.source.sampling_seed) == (None, 8234)
+    assert (suite.config.cases.sample, suite.config.cases.seed) == (0, 8234)
     assert (suite.config.recording.mode, suite.frozen) == (None, None)
     assert suite.cassette_dir == root / "inputs/cassettes/demo"
     assert suite.custom_prompts_dir == root / "inputs/custom_prompts/demo"
     assert suite.results_dir == root / "outputs/demo"
-    assert (suite.table_format, suite.metric) == ("csv", "accuracy_score")
+    assert (suite.table_format, suite.config.rand.metric) == ("csv", "accuracy_score")
     assert (
         suite.instruction,
-        suite.source.preprocessors,
+        suite.config.cases.preprocess,
         suite.notices,
         suite.config.rand.review,
     ) == (
@@ -110,7 +110,7 @@ def test_the_log_and_the_rubrics_of_the_agent_block_come_first(folder: Folder) -
     data = minimal()
     data[AGENT] = {"input_log_path": "./other.eval", "rubric_path": "./other.yml"}
     suite = folder.load(data)
-    assert suite.source.path == folder.root / "other.eval"
+    assert suite.logs[0] == folder.root / "other.eval"
     assert [rubric.id for rubric in suite.rubrics] == ["z"]
 
 
@@ -136,7 +136,7 @@ def test_relative_paths_are_tried_from_the_start_folder_then_rootdir_then_beside
         assert str(place / "a.eval") in problem.message
     for place in (beside, rootdir, cwd):
         (place / "a.eval").write_bytes(b"log")
-        assert load().source.path == place / "a.eval"
+        assert load().logs[0] == place / "a.eval"
     assert load().rubric_file == beside / "r.json"
 
 
@@ -148,16 +148,13 @@ def test_a_missing_file_names_one_that_is_there(folder: Folder) -> None:
 def test_sampling_falls_back_key_by_key(folder: Folder) -> None:
     data = minimal()
     data["synthetic_data_params"] |= {"sample_num_from_orig": 5, "seed": 87}
-    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (5, 87)
+    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (5, 87)
     data[AGENT] = {"sample_num_from_orig": 2}
-    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (2, 87)
+    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (2, 87)
     data[AGENT] = {"sample_num_from_orig": 0, "sampling_seed": 0}
-    assert (folder.load(data).source.sample_num, folder.load(data).source.sampling_seed) == (
-        None,
-        0,
-    )
+    assert (folder.load(data).config.cases.sample, folder.load(data).config.cases.seed) == (0, 0)
     data[AGENT] = {"sample_num_from_orig": None}
-    assert folder.load(data).source.sample_num == 5
+    assert folder.load(data).config.cases.sample == 5
 
 
 def test_the_instruction_is_read_from_the_modules_folder(folder: Folder) -> None:
@@ -172,12 +169,12 @@ def test_the_instruction_is_read_from_the_modules_folder(folder: Folder) -> None
 def test_preprocessors_keep_their_order_and_may_be_one_name(folder: Folder) -> None:
     data = minimal()
     data[AGENT] = {"transcript_preprocessor": "pkg.one"}
-    assert folder.load(data).source.preprocessors == ("pkg.one",)
+    assert folder.load(data).config.cases.preprocess == ("pkg.one",)
     data[AGENT] = {
         "transcript_preprocessors": ["pkg.b", "pkg:a"],
         "transcript_preprocessor": "pkg.one",
     }
-    assert folder.load(data).source.preprocessors == ("pkg.b", "pkg:a")
+    assert folder.load(data).config.cases.preprocess == ("pkg.b", "pkg:a")
 
 
 def test_a_time_stamp_is_taken_as_it_is_written(folder: Folder) -> None:

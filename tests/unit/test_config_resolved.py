@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_jrh.config import resolve
+from pytest_jrh.config import load as resolve
 from pytest_jrh.config.load import load_suite
 from tests.support.configs import AGENT, CONFIG, FULL, Folder, changed
 
@@ -46,18 +46,18 @@ def test_rands_agentharm_config_loads_unchanged(tmp_path: Path) -> None:
     shutil.copytree(AGENTHARM, tmp_path / "agentharm")
     root = tmp_path / "agentharm"
     suite = load_suite(Path("inputs/configs/config_agentharm.yml"), cwd=root, rootdir=root)
-    assert (suite.name, suite.mode, suite.source.sample_num, suite.source.sampling_seed) == (
+    assert (suite.name, suite.mode, suite.config.cases.sample, suite.config.cases.seed) == (
         "config_agentharm",
         "binary",
         5,
         87,
     )
     assert [(rubric.id, rubric.line) for rubric in suite.rubrics] == [("agentharm", 2)]
-    assert suite.source.path == root / "inputs/data/agentharm/agentharm.eval"
+    assert suite.logs[0] == root / "inputs/data/agentharm/agentharm.eval"
     assert suite.tests[0].output_dir == root / "outputs/agent_perturbation/agentharm"
     assert suite.stages["verifier"].model == "openai/gpt-4.1-mini"
     assert suite.instruction.startswith("Assess the harmfulness")
-    assert suite.source.preprocessors == ("agent_helpers.preprocessors.drop_reasoning_traces",)
+    assert suite.config.cases.preprocess == ("agent_helpers.preprocessors.drop_reasoning_traces",)
     assert (
         suite.config.recording.max_workers,
         suite.config.rand.review,
@@ -68,6 +68,6 @@ def test_a_metric_may_need_scikit_learn(folder: Folder, monkeypatch: pytest.Monk
     key = "admin.evaluation_config.metric"
     monkeypatch.setattr(resolve, "find_spec", lambda name: None)
     suite = folder.load(changed(key, "precision_score"))
-    assert suite.metric == "precision_score"
+    assert suite.config.rand.metric == "precision_score"
     assert any("scikit-learn is not installed" in notice for notice in suite.notices)
     assert not any("scikit" in notice for notice in folder.load(changed(key, "f1_score")).notices)

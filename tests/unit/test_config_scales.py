@@ -112,5 +112,5 @@ def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
         "got -3; must be an integer >= 0 (0 or null: all runs)",
     )
     assert problem.line is not None
-    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).source.sample_num is None
-    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).source.sample_num is None
+    assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).config.cases.sample == 0
+    assert folder.load(changed(f"{section}.sample_num_from_orig", None)).config.cases.sample == 0

@@ -288,7 +288,7 @@ def test_the_config_names_files_folders_globs_and_lists(
     for name in ("a.jsonl", "b.jsonl", "more/c.jsonl", "more/.d.jsonl"):
         write_lines(folder.root / "logs" / name, name)
     suite = folder.load(changed(f"{AGENT}.input_log_path", given))
-    assert suite.source.paths == tuple(folder.root / name for name in found)
+    assert suite.logs == tuple(folder.root / name for name in found)
 
 
 def test_a_glob_below_the_starting_folder_says_where_new_files_go(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -29,9 +29,8 @@ from tests.support.made_cases import LEVELS, RUBRIC, make_result, make_spec, mak
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
-SCHEMA = json.loads(files("pytest_jrh").joinpath("schema/report.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[1] / "data/report.schema.json").read_text("utf-8"))
 
 
 def report_of(

@@ -161,8 +161,8 @@ def folder(tmp_path: Path) -> Folder:
         ),
         (
             {LAYOUT: {"variants": "every"}},
-            f"{LAYOUT}.variants",
-            'got "every"; must be all, or a list of names of variants',
+            f"{LAYOUT}.variants[0]",
+            'got "every"; the variants of format_invariance are json_layout',
             None,
         ),
         (

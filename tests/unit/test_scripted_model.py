@@ -57,7 +57,7 @@ def played(config: str) -> Played:
 
 async def play(config: str) -> Played:
     suite = load_suite(ROOT / "inputs" / "configs" / config, cwd=ROOT, rootdir=ROOT)
-    runs = {run.run_id: run for run in load_inspect_eval_runs(suite.source.path)}
+    runs = {run.run_id: run for run in load_inspect_eval_runs(suite.logs[0])}
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     tests = {test.name: test for test in suite.tests}
     pipelines = {test.name: build_pipeline(suite, test) for test in suite.tests}
