@@ -24,7 +24,7 @@ from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import Case, Judgment
@@ -47,20 +47,6 @@ def draw(
     return frozenset(sorted(ranked, key=lambda digest: digest not in labelled)[:size])
 
 
-def draw_judged(
-    cases: Mapping[str, Case], size: int, seed: int, labelled: Collection[str]
-) -> frozenset[str]:
-    """Draw `size` cases of those that are judged, as no other label counts for a judge's figures,
-    and of the rejected ones the same share.
-    """
-    rejected = {digest for digest, case in cases.items() if case.outcome.no_case is not None}
-    judged = cases.keys() - rejected
-    if not judged:
-        return draw(rejected, size, seed, labelled)
-    beside = round(len(rejected) * min(1.0, size / len(judged)))
-    return draw(judged, size, seed, labelled) | draw(rejected, beside, seed, labelled)
-
-
 def shown_to_all(drawn: Collection[str], overlap: float, seed: int) -> frozenset[str]:
     """The part of a sample that every reviewer labels."""
     return frozenset(_ranked(drawn, seed, "overlap")[: round(overlap * len(drawn))])
@@ -72,12 +58,11 @@ def in_order(drawn: Collection[str], seed: int, reviewer: str) -> list[str]:
 
 
 def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
-    return sorted(digests, key=lambda digest: _rank(seed, purpose, digest))
+    def rank(digest: str) -> str:
+        text = f"{seed}\n{purpose}\n{digest}"
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
-
-def _rank(seed: int, purpose: str, digest: str) -> str:
-    text = f"{seed}\n{purpose}\n{digest}"
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sorted(digests, key=rank)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +281,22 @@ class LabelBoard(Board):
             self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
 
     def _draw(self) -> None:
+        """Draw of each suite a sample of the cases that are judged, as no other label counts for a
+        judge's figures, and of the rejected ones the same share.
+        """
         by_suite: dict[str, dict[str, Case]] = {}
         for digest, entry in self._entries.items():
             by_suite.setdefault(entry.case.spec.suite, {})[digest] = entry.case
         drawn_digests: set[str] = set()
         for suite, cases in by_suite.items():
             settings = self._settings[suite]
+            size, seed = settings.sample, DEFAULT_SEED
             labelled = frozenset(filter(self._book.has_blind, cases))
-            drawn = draw_judged(cases, settings.sample, DEFAULT_SEED, labelled)
-            self._shared |= shown_to_all(drawn, settings.overlap, DEFAULT_SEED)
+            rejected = {digest for digest in cases if cases[digest].outcome.no_case is not None}
+            judged = cases.keys() - rejected
+            beside = round(len(rejected) * min(1.0, size / len(judged))) if judged else size
+            drawn = draw(judged, size, seed, labelled) | draw(rejected, beside, seed, labelled)
+            self._shared |= shown_to_all(drawn, settings.overlap, seed)
             drawn_digests |= drawn
         self._drawn = frozenset(drawn_digests)
 

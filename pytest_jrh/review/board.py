@@ -2,8 +2,7 @@
 
 `Board` is what both pages share; on a `ReviewBoard` people decide about the cases. The engine's
 thread hands cases in at the `ReviewDesk` and gets them back as people decided; the page's threads
-bring what people do; the session's waits until they have ended it. What a person may change of a
-decision is said by pure functions.
+bring what people do; the session's waits until they have ended it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from pytest_jrh.store.records import case_digest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment, Message
+    from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.store.decisions import CallEdit, DecisionStore
 
 
@@ -253,85 +252,6 @@ class ReviewProgress(Progress):
         return f"jrh: {cases} | {self.decided:,} decided | {key} starts judging"
 
 
-def with_action(decision: Decision, action: Literal["accepted", "rejected"], note: str) -> Decision:
-    """Accept or reject; accepting a case with a person's edits keeps them."""
-    update = {"action": action, "note": note}
-    if action == "accepted" and decision.has_edits:
-        update["action"] = "edited"
-    return decision.model_copy(update=update)
-
-
-def with_turn(
-    decision: Decision,
-    case: Case,
-    message_index: int,
-    content: str | None,
-    calls: Sequence[CallEdit] = (),
-) -> Decision:
-    """Give an assistant turn another text, and its calls other arguments and results; None goes
-    back to what was made.
-
-    Raises `InputError` for a message that is not an assistant turn, and for an empty text in place
-    of another.
-    """
-    messages = case.messages
-    if not is_editable(messages, message_index):
-        raise InputError(
-            Problem(f"message {message_index} is not an assistant turn; its text cannot be edited")
-        )
-    text = message_text(messages[message_index])
-    if content is not None and not content.strip() and content != text:
-        raise InputError(
-            Problem(f"message {message_index} would be empty; reject the case instead")
-        )
-    numbers = {act.number for act in calls_of_turn(messages, message_index)}
-    if calls and not holds_acts(case):
-        raise InputError(Problem("only words were edited in this case; its calls stay as they are"))
-    for call in calls:
-        if call.call not in numbers:
-            raise InputError(Problem(f"message {message_index} has no call number {call.call}"))
-    turns = {turn.message_index: turn for turn in decision.turns}
-    # What a stored case already holds is no difference from it, but is one from the case as
-    # first made.
-    unchanged = content == text and not calls
-    if content is None or (unchanged and message_index not in turns):
-        turns.pop(message_index, None)
-    else:
-        turn = TurnEdit(message_index=message_index, content=content, calls=tuple(calls))
-        turns[message_index] = turn
-    in_order = tuple(turns[index] for index in sorted(turns))
-    return decision.model_copy(update={"turns": in_order, "action": "edited"})
-
-
-def hold_structure(case: Case, decision: Decision, runs: Iterable[Sequence[Message]]) -> None:
-    """Hold the calls that people edited to what providers accept and to what the tools of these
-    runs take.
-
-    Raises `InputError`; what the case as made breaks by itself is no mistake of theirs.
-    """
-    edited = with_edits(case, decision).messages
-    mistake = structure_mistake(edited, tools_of([*runs, case.messages]), case.messages)
-    if mistake is not None:
-        raise InputError(Problem(mistake))
-
-
-def with_label(decision: Decision, entry: ReviewCase, expected: int) -> Decision:
-    """Give a case another expected label; raises `InputError` for one that is not offered."""
-    offered = labels_of(entry.case)
-    if expected not in offered:
-        scores = ", ".join(map(str, offered))
-        raise InputError(
-            Problem(f"{expected} is not a label of this case; must be one of {scores}")
-        )
-    update: dict[str, object] = {"expected": expected, "action": "edited"}
-    # The label that the case was made with is no difference, unless the decision was taken about
-    # the case before people edited it.
-    is_first = decision.expected is None or decision.case_digest == entry.digest
-    if expected == entry.case.expected and is_first:
-        update["expected"] = None
-    return decision.model_copy(update=update)
-
-
 class ReviewBoard(Board):
     """The cases of a session on their way through review.
 
@@ -389,8 +309,16 @@ class ReviewBoard(Board):
     def decide(
         self, key: str, digest: str, action: Literal["accepted", "rejected"], *, note: str = ""
     ) -> Reviewed:
-        """Accept or reject; a person's edits are kept. See `_decide` for errors."""
-        return self._decide(key, digest, lambda _, decision: with_action(decision, action, note))
+        """Accept or reject; accepting a case with a person's edits keeps them. See `_decide` for
+        errors.
+        """
+
+        def change(_: ReviewCase, decision: Decision) -> Decision:
+            is_edited = action == "accepted" and decision.has_edits
+            update = {"action": "edited" if is_edited else action, "note": note}
+            return decision.model_copy(update=update)
+
+        return self._decide(key, digest, change)
 
     def edit_turn(
         self,
@@ -400,23 +328,73 @@ class ReviewBoard(Board):
         content: str | None,
         calls: Sequence[CallEdit] = (),
     ) -> Reviewed:
-        """Give an assistant turn another text, and its calls other arguments and results, which
-        are checked; None goes back to what was made.
+        """Give an assistant turn another text, and its calls other arguments and results; None goes
+        back to what was made.
+
+        Calls are held to what providers accept and to what the tools of the suite's runs take; what
+        the case as made breaks by itself is no mistake of a person's. See `_decide` for errors.
         """
 
         def change(entry: ReviewCase, decision: Decision) -> Decision:
-            edited = with_turn(decision, entry.case, message_index, content, calls)
+            case, messages = entry.case, entry.case.messages
+            if not is_editable(messages, message_index):
+                message = (
+                    f"message {message_index} is not an assistant turn; its text cannot be edited"
+                )
+                raise InputError(Problem(message))
+            text = message_text(messages[message_index])
+            if content is not None and not content.strip() and content != text:
+                message = f"message {message_index} would be empty; reject the case instead"
+                raise InputError(Problem(message))
+            numbers = {act.number for act in calls_of_turn(messages, message_index)}
+            if calls and not holds_acts(case):
+                message = "only words were edited in this case; its calls stay as they are"
+                raise InputError(Problem(message))
+            for call in calls:
+                if call.call not in numbers:
+                    message = f"message {message_index} has no call number {call.call}"
+                    raise InputError(Problem(message))
+            turns = {turn.message_index: turn for turn in decision.turns}
+            # What a stored case already holds is no difference from it, but is one from the case as
+            # first made.
+            unchanged = content == text and not calls
+            if content is None or (unchanged and message_index not in turns):
+                turns.pop(message_index, None)
+            else:
+                turns[message_index] = TurnEdit(
+                    message_index=message_index, content=content, calls=tuple(calls)
+                )
+            in_order = tuple(turns[index] for index in sorted(turns))
+            edited = decision.model_copy(update={"turns": in_order, "action": "edited"})
             if calls:
-                hold_structure(entry.case, edited, self._runs(entry.case.spec.suite))
+                suite = case.spec.suite
+                entries = [one.case for one in self._entries.values()]
+                of_suite = [one.run for one in entries if one.spec.suite == suite]
+                runs = {(run.run_id, run.epoch): run.messages for run in of_suite}
+                tools = tools_of([*runs.values(), messages])
+                mistake = structure_mistake(with_edits(case, edited).messages, tools, messages)
+                if mistake is not None:
+                    raise InputError(Problem(mistake))
             return edited
 
         return self._decide(key, digest, change)
 
     def set_label(self, key: str, digest: str, expected: int) -> Reviewed:
         """Give a case another expected label, out of those that its judge can give."""
-        return self._decide(
-            key, digest, lambda entry, decision: with_label(decision, entry, expected)
-        )
+
+        def change(entry: ReviewCase, decision: Decision) -> Decision:
+            offered = labels_of(entry.case)
+            if expected not in offered:
+                scores = ", ".join(map(str, offered))
+                message = f"{expected} is not a label of this case; must be one of {scores}"
+                raise InputError(Problem(message))
+            # The label that the case was made with is no difference, unless the decision was taken
+            # about the case before people edited it.
+            is_first = decision.expected is None or decision.case_digest == entry.digest
+            label = None if expected == entry.case.expected and is_first else expected
+            return decision.model_copy(update={"expected": label, "action": "edited"})
+
+        return self._decide(key, digest, change)
 
     def withdraw(self, key: str, digest: str) -> Reviewed:
         """Take back what was decided about a case, edits included."""
@@ -463,7 +441,13 @@ class ReviewBoard(Board):
         or the change cannot be, and `OSError` if the write fails; then nothing has changed.
         """
         with self._changing():
-            entry = self._current(key, digest)
+            entry = self._entries[key]
+            if entry.digest != digest:
+                message = "this case has been regenerated; look at it again before you decide"
+                raise InputError(Problem(message))
+            if entry.rejected:
+                message = "the verifier rejected this case, so nothing can be decided about it"
+                raise InputError(Problem(message))
             store = self._store(entry.case)
             before = store.valid(entry.case_id, entry.digest)
             blank = Decision(case_id=entry.case_id, case_digest=entry.digest, action="accepted")
@@ -471,21 +455,13 @@ class ReviewBoard(Board):
             if decision is None or (decision.action == "edited" and not decision.has_edits):
                 store.withdraw(entry.case_id)
             elif decision != before:
-                store.append(_with_digest(entry, decision))
+                if decision.has_edits:
+                    edited = case_digest(with_edits(entry.case, decision))
+                    digests = dict.fromkeys((*decision.edited_digests, edited))
+                    decision = decision.model_copy(update={"edited_digests": tuple(digests)})
+                store.append(decision)
             self._put(entry)
             return self._reviewed(self._entries[key])
-
-    def _current(self, key: str, digest: str) -> ReviewCase:
-        entry = self._entries[key]
-        if entry.digest != digest:
-            raise InputError(
-                Problem("this case has been regenerated; look at it again before you decide")
-            )
-        if entry.rejected:
-            raise InputError(
-                Problem("the verifier rejected this case, so nothing can be decided about it")
-            )
-        return entry
 
     def _add(self, case: Case) -> None:
         """Take in a case; made again in another way, it takes the place of the earlier one."""
@@ -510,15 +486,6 @@ class ReviewBoard(Board):
             return Reviewed(entry, decision, None)
         return Reviewed(entry, None, decision)
 
-    def _runs(self, suite: str) -> list[Sequence[Message]]:
-        """The runs of a suite's cases, each once."""
-        runs: dict[tuple[str, int], Sequence[Message]] = {}
-        for entry in self._entries.values():
-            run = entry.case.run
-            if entry.case.spec.suite == suite:
-                runs[run.run_id, run.epoch] = run.messages
-        return list(runs.values())
-
     def _store(self, case: Case) -> DecisionStore:
         return self._stores[case.spec.suite, case.spec.test]
 
@@ -526,14 +493,6 @@ class ReviewBoard(Board):
 def _key(case_id: str) -> str:
     """The name of a case in addresses: derived from its id, but without any character of it."""
     return hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-
-
-def _with_digest(entry: ReviewCase, decision: Decision) -> Decision:
-    if not decision.has_edits:
-        return decision
-    edited = case_digest(with_edits(entry.case, decision))
-    digests = dict.fromkeys((*decision.edited_digests, edited))
-    return decision.model_copy(update={"edited_digests": tuple(digests)})
 
 
 @dataclass(frozen=True)

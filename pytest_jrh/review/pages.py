@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.files import encoded
 from pytest_jrh.core.transcript import brief, message_text
 from pytest_jrh.review.blind import LabelBoard
 from pytest_jrh.review.board import ReviewBoard
@@ -25,7 +26,6 @@ from pytest_jrh.review.serving import (
     described,
     html_reply,
     json_reply,
-    text_reply,
 )
 from pytest_jrh.review.views import (
     bare_values,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import Message
     from pytest_jrh.review.agent_templates import AgentTemplates
-    from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import Reviewed
 
 
@@ -143,7 +142,15 @@ class DecidePage(Page[ReviewBoard]):
         body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
         calls = []
         for call in body.calls:
-            arguments = _arguments(call.arguments)
+            try:
+                arguments = parsed(call.arguments)
+                check_depth(arguments)
+            except DamagedError as error:
+                raise InputError(Problem(f"what you typed as arguments {error}")) from error
+            if not isinstance(arguments, dict):
+                message = f"the arguments are {brief(arguments)}, no object"
+                hint = 'arguments are a JSON object, such as {"order": "A1"}'
+                raise InputError(Problem(message, hint=hint))
             calls.append(CallEdit(call=call.call, arguments=arguments, result=call.result))
         return self._decided(self.board.edit_turn(key, body.digest, index, body.content, calls))
 
@@ -173,19 +180,6 @@ class DecidePage(Page[ReviewBoard]):
 
     def _revert_template(self, request: PageRequest) -> PageReply:
         return json_reply(asdict(self._templates.revert(request.names["key"])))
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    """The arguments that a person typed as JSON; raises `InputError` where they cannot be used."""
-    try:
-        arguments = parsed(text)
-        check_depth(arguments)
-    except DamagedError as error:
-        raise InputError(Problem(f"what you typed as arguments {error}")) from error
-    if not isinstance(arguments, dict):
-        hint = 'arguments are a JSON object, such as {"order": "A1"}'
-        raise InputError(Problem(f"the arguments are {brief(arguments)}, no object", hint=hint))
-    return arguments
 
 
 class _Name(RequestBody):
@@ -237,33 +231,28 @@ class LabelPage(Page[LabelBoard]):
         return json_reply({"others": others, "progress": self.progress()})
 
     def _case(self, request: PageRequest) -> PageReply:
-        assigned = self.board.open(*self._keys(request))
-        return html_reply("case_label.html", bare_values(assigned, _address(request)))
+        reviewer, key = self._keys(request)
+        # Both keys are found first, so that neither is text of a request.
+        assigned = self.board.open(reviewer, key)
+        values = bare_values(assigned, f"/reviewers/{reviewer}/cases/{key}")
+        return html_reply("case_label.html", values)
 
     def _part(self, request: PageRequest) -> PageReply:
         return _part(self.board.open(*self._keys(request)).entry.case.messages, request, bare=True)
 
     def _give(self, request: PageRequest) -> PageReply:
         body = request.read(_Label)
-        return _labelled(self.board.give(*self._keys(request), body.label, body.note))
+        assigned = self.board.give(*self._keys(request), body.label, body.note)
+        return json_reply(label_row(assigned))
 
     def _withdraw(self, request: PageRequest) -> PageReply:
-        return _labelled(self.board.withdraw(*self._keys(request)))
-
-
-def _address(request: PageRequest) -> str:
-    # Called once both keys are found, so that neither is text of a request.
-    return f"/reviewers/{request.names['reviewer']}/cases/{request.names['key']}"
-
-
-def _labelled(assigned: Assigned) -> PageReply:
-    return json_reply(label_row(assigned))
+        return json_reply(label_row(self.board.withdraw(*self._keys(request))))
 
 
 def _part(messages: Sequence[Message], request: PageRequest, *, bare: bool = False) -> PageReply:
     part = part_of(messages, request.number("index"), request.number("number"), bare=bare)
     if part.kind != "image":
-        return text_reply(part.text)
+        return PageReply(encoded(part.text), "text/plain")
     try:
         return PageReply(base64.b64decode(part.image, validate=True), part.title)
     except ValueError as error:

@@ -17,6 +17,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,7 +84,19 @@ def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
     require_review()
     import uvicorn
 
-    listener = _listener(port)
+    # Port 0 is any that is free.
+    for candidate in [*range(port, port + _PORTS_TRIED), 0] if port else [0]:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # A session may take the port over from one that has just ended.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, candidate))
+            listener.listen(128)
+            break
+        except OSError:
+            listener.close()
+    else:
+        raise InputError(Problem(f"no port is free on {HOST} for the review page"))
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
     app = PageApp(page, token=token, port=free_port)
@@ -102,23 +115,6 @@ def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
     return ReviewServer(f"http://{HOST}:{free_port}/?token={token}", free_port, server, app, thread)
-
-
-def _listener(port: int) -> socket.socket:
-    # Port 0 is any that is free.
-    candidates = [*range(port, port + _PORTS_TRIED), 0] if port else [0]
-    for candidate in candidates:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        # A session may take the port over from one that has just ended.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((HOST, candidate))
-            listener.listen(128)
-        except OSError:
-            listener.close()
-            continue
-        return listener
-    raise InputError(Problem(f"no port is free on {HOST} for the review page"))
 
 
 MAX_BODY = 4 * 1024 * 1024
@@ -173,15 +169,19 @@ class Guard:
         answer: Response | None = None
         if refused := self._refused(request):
             answer = PlainTextResponse(refused, HTTPStatus.FORBIDDEN)
-        elif self._enters(request):
+        elif (request.method, scope["path"]) == ("GET", "/") and self._is_token(
+            request.query_params.get("token", "")
+        ):
             # Not a redirect: after a click in another page, a browser would follow it without the
             # strict cookie.
             answer = HTMLResponse(_ENTRY)
             answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
         elif not self._is_token(request.cookies.get(self._cookie, "")):
             answer = PlainTextResponse(_STRANGER, HTTPStatus.FORBIDDEN)
-        elif _announced(request) <= MAX_BODY:
-            body = await _body(receive)
+        else:
+            length = request.headers.get("content-length", "")
+            if not (length.isascii() and length.isdigit() and int(length) > MAX_BODY):
+                body = await _body(receive)
         if answer is None and body is None:
             limit = f"A request may be {MAX_BODY // 1024 // 1024} MB at most."
             answer = PlainTextResponse(limit, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
@@ -200,17 +200,8 @@ class Guard:
             return "A request that changes something has to name its origin."
         return ""
 
-    def _enters(self, request: Request) -> bool:
-        is_page = request.method == "GET" and request.scope["path"] == "/"
-        return is_page and self._is_token(request.query_params.get("token", ""))
-
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self._token.encode())
-
-
-def _announced(request: Request) -> int:
-    length = request.headers.get("content-length", "")
-    return int(length) if length.isascii() and length.isdigit() else 0
 
 
 async def _body(receive: Receive) -> bytes | None:
@@ -379,11 +370,6 @@ def html_reply(name: str, values: Mapping[str, object]) -> PageReply:
     return PageReply(encoded(render_page(_PAGES, name, values)), "text/html")
 
 
-def text_reply(text: str) -> PageReply:
-    """Text that the page puts where it belongs."""
-    return PageReply(encoded(text), "text/plain")
-
-
 def json_reply(value: object, status: HTTPStatus = HTTPStatus.OK) -> PageReply:
     """Values of JSON."""
     return PageReply(json.dumps(value).encode(), _JSON, status)
@@ -414,7 +400,8 @@ class PageApp:
         self._streams: set[Callable[[], None]] = set()
         routes = [Route("/events", self._events, methods=["GET"])]
         for method, path, answer in page.routes():
-            routes.append(Route(path, _endpoint(page, answer), methods=[method]))
+            endpoint = partial(self._answer, answer)
+            routes.append(Route(path, endpoint, methods=[method]))
         self.asgi = Guard(Starlette(routes=routes), token=token, port=port)
 
     def close(self) -> None:
@@ -422,6 +409,15 @@ class PageApp:
         self._closed = True
         for wake in tuple(self._streams):
             wake()
+
+    async def _answer(self, answer: Answer, request: Request) -> Response:
+        from starlette.responses import Response
+
+        names = {name: str(value) for name, value in request.path_params.items()}
+        asking = PageRequest(names, dict(request.query_params), await request.body())
+        # In a thread: answers wait for locks and for the disk.
+        reply = await asyncio.to_thread(self._page.answer, answer, asking)
+        return Response(reply.body, reply.status, media_type=reply.kind)
 
     async def _events(self, request: Request) -> StreamingResponse:
         from starlette.responses import StreamingResponse
@@ -457,16 +453,3 @@ class PageApp:
         finally:
             self._streams.discard(wake)
             unsubscribe()
-
-
-def _endpoint(page: Page[Any], answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        from starlette.responses import Response
-
-        names = {name: str(value) for name, value in request.path_params.items()}
-        asking = PageRequest(names, dict(request.query_params), await request.body())
-        # In a thread: answers wait for locks and for the disk.
-        reply = await asyncio.to_thread(page.answer, answer, asking)
-        return Response(reply.body, reply.status, media_type=reply.kind)
-
-    return endpoint

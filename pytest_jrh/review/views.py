@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn
@@ -126,11 +127,7 @@ class Fold:
 def visible(text: str) -> str:
     """Control characters, and those that reorder or hide text, as signs; newlines and tabs stay."""
     text = text.replace("\r\n", "\n")
-    return _INVISIBLE.sub(_sign, text) if _INVISIBLE.search(text) else text
-
-
-def _sign(match: re.Match[str]) -> str:
-    return f"\u2039U+{ord(match[0]):04X}\u203a"
+    return _INVISIBLE.sub(lambda match: f"\u2039U+{ord(match[0]):04X}\u203a", text)
 
 
 def folds(case: Case, made_case: Case) -> tuple[Fold, ...]:
@@ -143,7 +140,12 @@ def folds(case: Case, made_case: Case) -> tuple[Fold, ...]:
     turns: list[Turn] = []
     for pair in pairs:
         if pair.new is None and pair.old is not None and holds_acts(case):
-            turns.append(_omitted_turn(case, pair.old))
+            # It was left out of the made transcript.
+            message = case.run.messages[pair.old]
+            edits = [edit for edit in case.outcome.edits if message in edit.before]
+            turn = _plain_turn(message, pair.old, _parts(message))
+            why = tuple(_why(case, pair.old, edits))
+            turns.append(replace(turn, state="omitted", why=why))
         else:
             turns.append(_turn(case, made_case, pair))
     changed = [place for place, turn in enumerate(turns) if turn.state]
@@ -152,19 +154,11 @@ def folds(case: Case, made_case: Case) -> tuple[Fold, ...]:
     in_sight: set[int] = set()
     for place in changed:
         in_sight.update(range(place - _NEIGHBOURS, place + _NEIGHBOURS + 1))
-    return tuple(_folded(turns, in_sight))
-
-
-def _folded(turns: Sequence[Turn], in_sight: set[int]) -> Iterator[Fold]:
-    run: list[Turn] = []
-    hidden = False
-    for place, turn in enumerate(turns):
-        if run and (place in in_sight) == hidden:
-            yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
-            run = []
-        hidden = place not in in_sight
-        run.append(turn)
-    yield Fold(tuple(run), hidden and len(run) >= _FEW_TURNS)
+    laid_out: list[Fold] = []
+    for hidden, group in groupby(enumerate(turns), lambda placed: placed[0] not in in_sight):
+        run = tuple(turn for _, turn in group)
+        laid_out.append(Fold(run, hidden and len(run) >= _FEW_TURNS))
+    return tuple(laid_out)
 
 
 def _turn(case: Case, made_case: Case, pair: TurnPair) -> Turn:
@@ -182,7 +176,12 @@ def _turn(case: Case, made_case: Case, pair: TurnPair) -> Turn:
     if has_new_calls and not is_inserted:
         shown_apart.add("call")
     turn = _plain_turn(after or before, index, _parts(after or before, shown_apart))
-    edits = [edit for edit in case.outcome.edits if _covers(edit, index)]
+    # Those that made what stands at this position of the made transcript.
+    edits = []
+    for edit in case.outcome.edits:
+        length = len(edit.after) if edit.is_splice else 1
+        if edit.message_index <= index < edit.message_index + length:
+            edits.append(edit)
     turn = replace(
         turn,
         editable=case.outcome.no_case is None and is_editable(case.messages, index),
@@ -209,20 +208,6 @@ def _turn(case: Case, made_case: Case, pair: TurnPair) -> Turn:
         else (),
         why=why,
     )
-
-
-def _omitted_turn(case: Case, old: int) -> Turn:
-    """A turn of the run that was left out of the made transcript."""
-    message = case.run.messages[old]
-    edits = [edit for edit in case.outcome.edits if message in edit.before]
-    turn = _plain_turn(message, old, _parts(message))
-    return replace(turn, state="omitted", why=tuple(_why(case, old, edits)))
-
-
-def _covers(edit: Edit, index: int) -> bool:
-    """Whether an edit made what stands at a position of the made transcript."""
-    length = len(edit.after) if edit.is_splice else 1
-    return edit.message_index <= index < edit.message_index + length
 
 
 def _plain_turn(message: Message, index: int, parts: Iterable[Part]) -> Turn:
@@ -459,8 +444,11 @@ def _case_values(case: Case, base: str, laid_out: Sequence[Fold]) -> dict[str, o
 
 
 def _steps(case: Case) -> Iterator[dict[str, str]]:
-    """The steps of the plan, each with the turn that it is about."""
-    anchors = _anchors(case)
+    """The steps of the plan, each with the turn that it is about, as the page calls it."""
+    anchors = {}
+    for old, new in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+        if old is not None:
+            anchors[old] = f"was-{old}" if new is None else str(new)
     for step in case.outcome.plan.steps if case.outcome.plan is not None else ():
         anchor = anchors.get(step.message_index, str(step.message_index))
         yield {
@@ -470,15 +458,6 @@ def _steps(case: Case) -> Iterator[dict[str, str]]:
             "goal": visible(step.goal),
             "rationale": visible(step.rationale),
         }
-
-
-def _anchors(case: Case) -> dict[int, str]:
-    """What each turn of the run is called on the page (`Turn.anchor`), by its position there."""
-    anchors = {}
-    for old, new in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
-        if old is not None:
-            anchors[old] = f"was-{old}" if new is None else str(new)
-    return anchors
 
 
 def _verdicts(entry: ReviewCase, expected: int | None) -> Iterator[dict[str, Any]]:
