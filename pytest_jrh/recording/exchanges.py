@@ -135,27 +135,13 @@ class Exchanges:
 
     def _recorded(self, request: HttpRequest) -> Mapping[str, Any] | None:
         """The first recorded exchange of a request; one with its host comes before all others."""
-        found = [
-            interaction for interaction in self._unused if self._is_recorded(interaction, request)
-        ]
-        for interaction in found:
-            if interaction["request"]["uri"] == request.uri:
-                return interaction
-        return found[0] if found else None
-
-    def _is_recorded(self, interaction: Mapping[str, Any], request: HttpRequest) -> bool:
-        """Whether a recorded exchange is that of a request, whatever of it was taken for a secret
-        when it was recorded.
-        """
-        if is_request(interaction, request):
-            return True
-        recorded, redact = interaction["request"], self.redactor
-        uri, body = redact.of_code(redact.url(recorded["uri"])), recorded["body"]
-        if recorded["method"] != request.method or not covers(path_of(uri), path_of(request.uri)):
-            return False
-        if REDACTED in request.body:
-            body = redact.of_code(body or "")
-        return is_request({"request": {**recorded, "uri": uri, "body": body}}, request)
+        other_host: Mapping[str, Any] | None = None
+        for interaction in self._unused:
+            if is_request(interaction, request, self.redactor):
+                if interaction["request"]["uri"] == request.uri:
+                    return interaction
+                other_host = other_host or interaction
+        return other_host
 
     def _keep_room(self, request: HttpRequest) -> Halt | None:
         """Keep room for an answer: one that is paid for and cannot be kept would be paid for
@@ -220,20 +206,24 @@ class Exchanges:
         return (*worth_keeping, *unused)
 
 
-def is_request(interaction: Mapping[str, Any], request: HttpRequest) -> bool:
+def is_request(
+    interaction: Mapping[str, Any], request: HttpRequest, redact: Redactor | None = None
+) -> bool:
     """Whether a recorded exchange is that of a request: equal method, path with its query, and
-    canonical body.
+    canonical body, whatever of it was taken for a secret when it was recorded, or is now.
 
     Not the host: a client may take it from the environment, and nothing is sent on replay.
     """
     recorded = interaction["request"]
-    body, asked_body = canonical(recorded["body"]), canonical(request.body)
-    return (
-        recorded["method"] == request.method
-        and covers(path_of(recorded["uri"]), path_of(request.uri))
-        and (
-            body == asked_body or (not is_all_secret(recorded["body"]) and covers(body, asked_body))
-        )
+    uri, body = recorded["uri"], recorded["body"] or ""
+    if recorded["method"] != request.method:
+        return False
+    if redact is not None and REDACTED in request.uri + request.body:
+        uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
+    asked_body = canonical(request.body)
+    return covers(path_of(uri), path_of(request.uri)) and (
+        canonical(body) == asked_body
+        or (not is_all_secret(body) and covers(canonical(body), asked_body))
     )
 
 
@@ -243,10 +233,9 @@ def path_of(uri: str) -> str:
     return f"{parts.path}?{parts.query}"
 
 
-def is_all_secret(body: str | None) -> bool:
+def is_all_secret(body: str) -> bool:
     """Whether a recorded body says nothing of what was asked: its secrets were all that it held."""
-    text = body or ""
-    return REDACTED in text and not any(map(str.isalnum, text.replace(REDACTED, "")))
+    return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
 
 
 def canonical(body: str | None) -> str:
@@ -270,20 +259,8 @@ def body_text(body: object) -> str:
     try:
         return json.dumps(body)
     except (TypeError, ValueError):
-        return _form_text(body)
-
-
-def _form_text(body: object) -> str:
-    """The fields of a form of aiohttp; of another object of a library its type alone."""
-    form_fields = getattr(body, "_fields", None)
-    if not isinstance(form_fields, list):
-        return type(body).__name__
-    # A file is read when it is sent, and only once.
-    fields: list[tuple[object, str]] = []
-    for options, _, value in form_fields:
-        text = value if isinstance(value, str) else type(value).__name__
-        fields.append((dict(options).get("name", ""), text))
-    return json.dumps([type(body).__name__, *fields])
+        # Such as a form of aiohttp: no request is equal to it.
+        return repr(body)
 
 
 def _texts(value: object) -> list[str]:
@@ -306,7 +283,6 @@ def interaction_of(
     redact: Callable[[str], str],
 ) -> dict[str, Any]:
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
-    headers = {name.lower(): value for name, value in response["headers"].items()}
     body: object = response["body"].get("string") or b""
     text: object
     try:
@@ -315,10 +291,10 @@ def interaction_of(
         assert isinstance(body, bytes)
         # One letter a byte: what is not text stays as it is.
         text = redact(body.decode("latin-1")).encode("latin-1", "replace")
-    kept_headers: dict[str, list[str]] = {}
-    for name in _KEPT_HEADERS:
-        if name in headers:
-            kept_headers[name] = [redact(body_text(value)) for value in headers[name]]
+    headers: dict[str, list[str]] = {}
+    for name, values in response["headers"].items():
+        if name.lower() in _KEPT_HEADERS:
+            headers[name.lower()] = [redact(body_text(value)) for value in values]
     status = response["status"]
     return {
         "request": {
@@ -329,7 +305,7 @@ def interaction_of(
         },
         "response": {
             "status": {**status, "message": redact(status.get("message") or "")},
-            "headers": kept_headers,
+            "headers": {name: headers[name] for name in _KEPT_HEADERS if name in headers},
             "body": {"string": text},
         },
     }
@@ -375,10 +351,10 @@ def _ask_before_connecting() -> None:
     sockets: Any = socket.socket
     threads: Any = threading.Thread
     pools: Any = ThreadPoolExecutor
-    for name in ("connect", "connect_ex"):
-        setattr(sockets, name, _asking(getattr(sockets, name), lambda args: args[1]))
-    sockets.sendto = _asking(sockets.sendto, lambda args: args[-1])
-    module.getaddrinfo = _asking(module.getaddrinfo, lambda args: args[0] and args[:2])
+    sockets.connect = _asking(sockets.connect, 1)
+    sockets.connect_ex = _asking(sockets.connect_ex, 1)
+    sockets.sendto = _asking(sockets.sendto, -1)
+    module.getaddrinfo = _asking(module.getaddrinfo, 0)
     pair, start, submit = module.socketpair, threads.start, pools.submit
 
     def socket_pair(*args: Any, **kwargs: Any) -> Any:
@@ -398,14 +374,17 @@ def _ask_before_connecting() -> None:
     pools.submit = submit_in_context
 
 
-def _asking(real: Callable[..., Any], reached: Callable[[tuple[Any, ...]], Any]) -> Any:
+def _asking(real: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A function that is refused with the address at a place of its arguments."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
         refuse = _REFUSE.get()
-        address = reached((*args, *kwargs.values())) if refuse is not None else None
-        if refuse is not None and address:
-            parts = address[:2] if isinstance(address, tuple) else [address]
-            words = [part.decode() if isinstance(part, bytes) else str(part) for part in parts]
-            refuse(f"reach {':'.join(words)}")
+        values = (*args, *kwargs.values())
+        # Without a host, a name is looked up for this machine itself.
+        if refuse is not None and values[place]:
+            address = values[place] if isinstance(values[place], tuple) else values[place:][:2]
+            parts = [body_text(part) if isinstance(part, bytes) else part for part in address]
+            refuse(f"reach {':'.join(map(str, parts[:2]))}")
         return real(*args, **kwargs)
 
     return call

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 24
 # About two lines of a terminal.
 _LONGEST_LINE = 160
+_CLOSED = "the cassette is complete, and mode `once` does not add to it: "
 VERDICT_ADVICE = (
     "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `version` on the "
     "judge, which then answers from its recorded verdict."
@@ -45,21 +46,17 @@ def unrecorded(
     `closed` says that the cassette is complete, and the mode adds nothing to it; `why` goes before
     the cause, and ends in a space. `redact` takes secrets out of the request.
     """
-    with_bodies = Cassette.load(path, interactions=True)
-    entry = nearest(with_bodies, request)
+    cassette = Cassette.load(path, interactions=True)
+    entry, stage = nearest(cassette, request), request.stage.stage
     if entry is not None:
-        cause = (
-            f"the call is not in the cassette; the nearest recorded {request.stage.stage} call "
-            "differs."
-        )
-    elif with_bodies.entries:
-        cause = f"the cassette has no {request.stage.stage} call."
+        cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
+    elif cassette.entries:
+        cause = f"The cassette has no {stage} call."
     else:
-        cause = "the case has no recording."
-    cause = _closed(cause, closed=closed)
+        cause = "The case has no recording."
     return Unrecorded(
-        stage=request.stage.stage,
-        cause=f"{why}{cause[0].upper()}{cause[1:]}" if why else cause,
+        stage=stage,
+        cause=why + (_CLOSED + cause[0].lower() + cause[1:] if closed else cause),
         difference=difference(entry, request, redact=redact) if entry else "",
         cassette=str(path),
     )
@@ -83,13 +80,11 @@ def halted(
     if halt.why == "budget":
         return Unscored("over_budget", stage=stage, cause=f"{halt.what}.")
     if halt.why == "room":
-        return Unscored(
-            "model_error",
-            stage=stage,
-            cause=f"{asker} was stopped before a request whose answer could not be stored under "
-            f"{cassette.parent}: {halt.what}.",
-            advice=MAKE_ROOM,
+        cause = (
+            f"{asker} was stopped before a request whose answer could not be stored under "
+            f"{cassette.parent}: {halt.what}."
         )
+        return Unscored("model_error", stage=stage, cause=cause, advice=MAKE_ROOM)
     if halt.why == "network":
         return Unscored(
             "unrecorded",
@@ -101,22 +96,16 @@ def halted(
     assert halt.request is not None
     interaction = _nearest_interaction(recorded, halt.request)
     cause = f"{asker} sent {halt.what}, which is not recorded"
-    if interaction is not None:
-        cause += "; the nearest recorded request differs"
+    if interaction is None:
+        cause += ": the case has no recorded request."
     else:
-        cause += ": the case has no recorded request"
+        cause += "; the nearest recorded request differs."
     return Unrecorded(
         stage=stage,
-        cause=f"{_closed(cause, closed=closed)}.",
+        cause=_CLOSED + cause if closed else cause,
         difference="" if interaction is None else request_difference(interaction, halt.request),
         cassette=str(cassette),
     )
-
-
-def _closed(cause: str, *, closed: bool) -> str:
-    if not closed:
-        return cause
-    return f"the cassette is complete, and mode `once` does not add to it: {cause}"
 
 
 def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
@@ -124,19 +113,18 @@ def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
     parts = request.parts
 
     def likeness(entry: RecordedCall) -> tuple[int, int]:
-        same_parts = sum(
-            entry.parts.get(name) == parts[name] for name in ("model", "parameters", "schema")
-        )
         recorded = entry.parts.get("messages") or []
-        same_messages = sum(
-            old == new for old, new in zip(recorded, parts["messages"], strict=False)
-        )
-        return (same_messages - abs(len(recorded) - len(parts["messages"])), same_parts)
+        pairs = zip(recorded, parts["messages"], strict=False)
+        same_messages = sum(old == new for old, new in pairs)
+        same_parts = sum(entry.parts.get(name) == parts[name] for name in parts)
+        return same_messages - abs(len(recorded) - len(parts["messages"])), same_parts
 
-    candidates = [
-        entry for entry in cassette.entries.values() if entry.stage == request.stage.stage
-    ]
-    return max(candidates, key=likeness, default=None)
+    entries = cassette.entries.values()
+    return max(
+        (entry for entry in entries if entry.stage == request.stage.stage),
+        key=likeness,
+        default=None,
+    )
 
 
 def difference(
@@ -147,41 +135,30 @@ def difference(
     `redact` takes secrets out of the request, as they are out of the recording.
     """
     lines: list[str] = []
-    parts = request.parts
-    for name in ("model", "parameters"):
-        if entry.parts.get(name) != parts[name]:
-            lines += [
-                f"{name}:",
-                f"-{json.dumps(entry.parts.get(name))}",
-                f"+{json.dumps(parts[name])}",
-            ]
-    recorded_repeat, repeat = entry.parts.get("repeat", 1), parts.get("repeat", 1)
-    if recorded_repeat != repeat:
-        lines.append(f"repeat: {recorded_repeat} recorded, {repeat} now")
-    if entry.parts.get("schema") != parts["schema"]:
-        lines.append("the response schema differs")
-    recorded = entry.parts.get("messages") or []
+    recorded_parts, parts = {"repeat": 1, **entry.parts}, {"repeat": 1, **request.parts}
+    for name in ("model", "parameters", "schema", "repeat"):
+        before, now = json.dumps(recorded_parts.get(name)), json.dumps(parts[name])
+        if before != now:
+            lines += [f"{name}:", f"-{before}", f"+{now}"]
+    recorded = recorded_parts.get("messages") or []
     if len(recorded) != len(parts["messages"]):
         lines.append(f"messages: {len(recorded)} recorded, {len(parts['messages'])} now")
     texts = list(_texts_of(entry))
-    for index, (old, new) in enumerate(zip(recorded, parts["messages"], strict=False)):
+    pairs = zip(recorded, parts["messages"], request.messages, strict=False)
+    for number, (old, new, message) in enumerate(pairs, start=1):
         if old != new:
-            message = request.messages[index]
-            lines.append(f"message {index + 1} ({message['role']}):")
+            lines.append(f"message {number} ({message['role']}):")
             lines += _text_difference(texts, redact(message_text(message)))
     return _cut(lines)
 
 
 def _text_difference(recorded: Sequence[str], text: str) -> list[str]:
+    """How a text differs from the recorded one that it has most lines in common with."""
     if not recorded:
         return ["(differs; the recording has no HTTP request to compare with)"]
     lines = text.splitlines()
-    words = set(lines)
-
-    def lines_in_common(candidate: str) -> int:
-        return len(words & set(candidate.splitlines()))
-
-    return _changed_lines(max(recorded, key=lines_in_common).splitlines(), lines)
+    closest = max(recorded, key=lambda old: len(set(lines) & set(old.splitlines())))
+    return _changed_lines(closest.splitlines(), lines)
 
 
 def _texts_of(entry: RecordedCall) -> Iterator[str]:

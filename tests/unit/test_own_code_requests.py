@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-import aiohttp
 import httpx
 import pytest
 
@@ -19,13 +18,6 @@ def recognized(body: object) -> HttpRequest:
     return exchanges.request("POST", "http://127.0.0.1/judge", body)
 
 
-def form(**fields: str) -> aiohttp.FormData:
-    made = aiohttp.FormData()
-    for name, value in fields.items():
-        made.add_field(name, value)
-    return made
-
-
 def parts(name: str) -> bytes:
     """A body of several parts, with a boundary that httpx makes up."""
     made = httpx.Request("POST", "http://x", files={name: ("a.bin", b"\0\xff")}, data={"n": "1"})
@@ -36,11 +28,6 @@ def test_the_boundary_between_parts_is_no_part_of_a_request() -> None:
     assert parts("one") != parts("one")
     assert recognized(parts("one")) == recognized(parts("one"))
     assert recognized(parts("one")) != recognized(parts("two"))
-
-
-def test_a_form_of_aiohttp_is_recognized_by_its_fields() -> None:
-    assert recognized(form(a="1")) == recognized(form(a="1"))
-    assert recognized(form(a="1")) != recognized(form(a="2"))
 
 
 def test_a_key_that_the_code_has_set_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
