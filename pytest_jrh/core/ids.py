@@ -30,7 +30,6 @@ _LONGEST_JUDGE = 32
 _LONGEST_IN_STEM = 36
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?|.*\.")
 _RUN_OF_STEM = re.compile(r".+\.e\d+(?=\.|$)", re.DOTALL)
-_CASSETTE_NAME = re.compile(r"(.+)\.e\d+\..+", re.DOTALL)
 
 
 # The same few ids go into every name of every case.

@@ -857,7 +857,7 @@ class CaseResult:
         """The most frequent score; None in a tie, a disagreement, and without a verdict."""
         return most_frequent(self.all_scores)
 
-    @property
+    @cached_property
     def reasoning(self) -> str:
         """The reasoning of the first verdict with that score."""
         return self.judgment.shown.reasoning if self.judgment else ""

@@ -35,17 +35,17 @@ class Column:
     """One figure of a set of results, by its `key` in `Statistics.figures`.
 
     Of a `count` it is the number of verdicts. Of `bounds` the interval alone is shown, beside a
-    figure that is `apart` from it. `title` heads it in tables, where a terminal breaks it as in
-    `head`; one without a title is in the JSON report alone, where it stands under its key among
-    the figures of its mode, or of both where it is `common`. `meaning` explains it in a sentence or
-    two. What is `optional` is left out of the table of a judge of whom it can say nothing.
+    figure that is `apart` from it. `title` heads it in tables, `short` in a terminal; one without a
+    title is in the JSON report alone, where it stands under its key among the figures of its mode,
+    or of both where it is `common`. `meaning` explains it in a sentence or two. What is `optional`
+    is left out of the table of a judge of whom it can say nothing.
     """
 
     key: str
     kind: FigureKind
     meaning: str
     title: str = ""
-    head: tuple[str, str] | None = None
+    short: str = ""
     modes: tuple[Mode, ...] = _BOTH
     common: bool = False
     apart: bool = False
@@ -54,7 +54,8 @@ class Column:
     @property
     def heading(self) -> tuple[str, str]:
         """The two lines of the title in a terminal."""
-        return self.head or ("", self.title)
+        first_line, _, last_line = (self.short or self.title).rpartition(" ")
+        return first_line, last_line
 
     def shown(self, total: Statistics) -> bool:
         """Whether it is shown of a judge with these figures over all its cases."""
@@ -147,7 +148,6 @@ COLUMNS: tuple[Column, ...] = (
         "bounds",
         "The range in which the accuracy would plausibly lie on other runs of the same kind.",
         "95% interval",
-        head=("95%", "interval"),
         common=True,
     ),
     Column(
@@ -164,7 +164,7 @@ COLUMNS: tuple[Column, ...] = (
         "The share of the satisfied cases, in `agent_positives` and `agent_labels`, that the judge "
         "called violations (`FPR` in the terminal).",
         "false-positive rate",
-        head=("", "FPR"),
+        short="FPR",
         modes=("binary",),
     ),
     Column(
@@ -185,7 +185,6 @@ COLUMNS: tuple[Column, ...] = (
         "share",
         "The share that are at most one level off.",
         "within 1",
-        head=("within", "1"),
         modes=("ordinal",),
     ),
     Column(
@@ -193,7 +192,6 @@ COLUMNS: tuple[Column, ...] = (
         "number",
         "The mean distance from the target, in levels of the scale.",
         "mean error",
-        head=("mean", "error"),
         modes=("ordinal",),
     ),
     Column(
@@ -209,7 +207,6 @@ COLUMNS: tuple[Column, ...] = (
         "number",
         "Kappa with quadratic weights: near misses count for something, large ones against.",
         "weighted kappa",
-        head=("weighted", "kappa"),
         modes=("ordinal",),
     ),
     Column(

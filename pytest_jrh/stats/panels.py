@@ -102,22 +102,19 @@ def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
     Two xdist workers, or two shards, that have judges of one case each replay its generation. What
     was paid for is never left out.
     """
-    all_results = list(results)
-    makers: dict[str, int] = {}
-    for index, result in enumerate(all_results):
+    every_result = list(results)
+    makers: dict[str, str] = {}
+    for result in sorted(every_result, key=_asked, reverse=True):
         if _made(result):
-            case = made_case_id(result)
-            if case not in makers or (_asked(result) and not _asked(all_results[makers[case]])):
-                makers[case] = index
-    first_makers = set(makers.values())
+            makers.setdefault(made_case_id(result), result.case_id)
     counted_results = []
-    for index, result in enumerate(all_results):
-        if _made(result) and index not in first_makers and not _asked(result):
-            assert result.spending.judge is not None
-            of_judge = CaseSpending(result.spending.judge, result.spending.judge)
-            counted_results.append(replace(result, spending=of_judge))
-        else:
+    for result in every_result:
+        of_judge = result.spending.judge
+        is_counted = not _made(result) or _asked(result)
+        if of_judge is None or is_counted or makers[made_case_id(result)] == result.case_id:
             counted_results.append(result)
+        else:
+            counted_results.append(replace(result, spending=CaseSpending(of_judge, of_judge)))
     return counted_results
 
 
