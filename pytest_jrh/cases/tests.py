@@ -7,15 +7,15 @@ A probe is a kind of test whose cases are those of others, changed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.core.model import NATURAL, PERTURBATION, POSITIVES, SHORT_NAMES, Skip
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pytest_jrh.core.model import Case, Label, Objective
+    from pytest_jrh.core.model import Label, Objective
 
 
 class Planned(NamedTuple):
@@ -27,26 +27,9 @@ class Planned(NamedTuple):
     skip: Skip | None = None
 
 
-class Bench(Protocol):
-    """What making one case may use: the engine gives it.
-
-    Each way raises `NoVerdictCase` where there is no case, and `Unscored` where a model or a file
-    could not be had.
-    """
-
-    async def edited(self) -> Case:
-        """The run edited by the suite's stages towards the test's objective."""
-
-    async def unedited(self) -> Case:
-        """The run as it is, with its label as the expected answer."""
-
-    async def derived(self) -> Case:
-        """The case of another test, changed as a probe does it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of test: which cases it has, and how they are made.
+    """A kind of test, and which cases it has.
 
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables and on the
     review page. `highest_only` says that its cases satisfy their rubric, on a scale with the
@@ -100,12 +83,6 @@ class Kind:
             return []
         skip = None if label.dispute is None else Skip("disputed_label", label.dispute)
         return [Planned(None if None in targets else label.lowest, skip)]
-
-    def make(self, bench: Bench) -> Awaitable[Case]:
-        """Make one of its cases."""
-        if self.natural:
-            return bench.unedited()
-        return bench.derived() if self.derived else bench.edited()
 
 
 AGENT_PERTURBATION = Kind(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
-from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
@@ -218,11 +217,10 @@ class CaseMaker:
     async def derived(self, attempt: Attempt, ready: ReadySuite, base: Case) -> Case:
         """The case of a probe, made of its base case; raises what prevents it."""
         bench = _Bench(self._settings, self._calls, attempt, ready, asks=self._asks, base=base)
-        make = KINDS[attempt.spec.test].make
         if not PROBES[attempt.spec.test].asks:
             # Without a call, and not the same for judges that read text and those that do not.
-            return await make(bench)
-        case = await self._shared(attempt, ready, lambda: make(bench))
+            return await bench.derived()
+        case = await self._shared(attempt, ready, bench.derived)
         return replace(case, spec=attempt.spec)
 
     async def _shared(
@@ -254,7 +252,8 @@ class CaseMaker:
             self._settings, self._calls, attempt, ready, asks=self._asks, tools=self._tools_of
         )
         try:
-            case: Case = await KINDS[attempt.spec.test].make(bench)
+            make = bench.unedited if attempt.spec.natural else bench.edited
+            case = await make()
         except NoVerdictCase as reason:
             if reason.rejected is not None:
                 self._settings.on_case(reason.rejected)
@@ -266,7 +265,9 @@ class CaseMaker:
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """What making one case may use (`kinds.Bench`)."""
+    """Makes one case; each way raises `NoVerdictCase` where there is none, and `Unscored` where a
+    model or a file could not be had.
+    """
 
     settings: EngineSettings
     calls: Calls
@@ -277,6 +278,7 @@ class _Bench:
     tools: Callable[[ReadySuite], Awaitable[list[dict[str, Tool]]]] | None = None
 
     async def edited(self) -> Case:
+        """The run edited by the suite's stages towards the test's objective."""
         # A frozen suite makes no case, and is spared the import.
         from pytest_jrh.cases.pipeline import goal_of
 
@@ -298,6 +300,7 @@ class _Bench:
             return await to_its_end(tape, renewing(tape, self.settings, work))
 
     async def unedited(self) -> Case:
+        """The run as it is, with its label as the expected answer."""
         spec, ready, run = self.attempt.spec, self.ready, await self._read()
         # A judge may be code that reads the metadata, where the label may stand.
         label_fields = {
@@ -324,6 +327,7 @@ class _Bench:
         )
 
     async def derived(self) -> Case:
+        """The base case, changed as a probe does it."""
         base, spec, ready = self.base, self.attempt.spec, self.ready
         assert base is not None
         settings, ask = ready.suite.probes[spec.test], PROBES[spec.test].ask
