@@ -64,17 +64,11 @@ class ScorerKeys(OwnCodeKeys):
 @dataclass(frozen=True, slots=True)
 class ScorerJudge(OwnCodeJudge):
     """A judge that is a scorer of Inspect; it gets a `TaskState` of each case, and asks models
-    through Inspect. `path` is what the config names, by its name.
+    through Inspect.
     """
 
     section: ScorerKeys
-    path: str
     scorer: Scorer
-
-    @property
-    def label(self) -> str:
-        """The scorer, as the config names it."""
-        return self.path
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -223,7 +217,7 @@ def _build_scorer(settings: JudgeSettings, mode: Mode, instruction: str) -> Scor
     assert spec is not None
 
     scorer, digest = _loaded(spec, section.args or {}, settings)
-    return ScorerJudge(settings, digest, section, shown_path(spec, "@"), scorer)
+    return ScorerJudge(settings, digest, shown_path(spec, "@"), section, scorer)
 
 
 INSPECT_SCORER = JudgeKind(

@@ -154,10 +154,19 @@ _UNKNOWN_CALLS = Bounds(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class OwnCodeJudge(SuiteJudge):
-    """A judge whose requests are recorded as they are sent, by whatever code sends them."""
+    """A judge whose requests are recorded as they are sent, by whatever code sends them.
+
+    `path` is its code, as the config names it.
+    """
 
     settings: JudgeSettings
     code_digest: str
+    path: str
+
+    @property
+    def label(self) -> str:
+        """Its code, as the config names it."""
+        return self.path
 
     @property
     @abstractmethod

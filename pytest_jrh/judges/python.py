@@ -59,12 +59,6 @@ class PythonJudge(OwnCodeJudge):
     """
 
     function: Callable[..., object]
-    path: str
-
-    @property
-    def label(self) -> str:
-        """The function, as the config names it."""
-        return self.path
 
     @property
     def parts(self) -> Mapping[str, Any]:
@@ -142,14 +136,14 @@ def _build(settings: JudgeSettings, mode: Mode, instruction: str) -> PythonJudge
             hint = "rename one of the two modules, or make packages of their folders"
             raise InputError(Problem(message, key=_IN_CONFIG, hint=hint))
     digest = code_digest(function, module_file=module_file)
-    return PythonJudge(settings, digest, function, shown_path(path, ":"))
+    return PythonJudge(settings, digest, shown_path(path, ":"), function)
 
 
 def supplied_judge(settings: JudgeSettings, function: Callable[..., object]) -> PythonJudge:
     """The judge that a project's code supplies as a function."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     module = getattr(function, "__module__", "")
-    return PythonJudge(settings, code_digest(function), function, f"{module}:{name}")
+    return PythonJudge(settings, code_digest(function), f"{module}:{name}", function)
 
 
 def imported(path: str, *, key: str) -> Callable[..., object]:
