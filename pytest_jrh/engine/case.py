@@ -680,7 +680,6 @@ class Calls:
                 admit=self._admit,
                 paced=partial(self._paced, StageModel(JUDGE.name, name, rate_limit=limit)),
                 later=loop.call_soon_threadsafe,
-                say=lambda text: self._say(f"suite {suite.name}: {text}"),
                 keyless=lambda names: self._say(
                     f"suite {suite.name}: {about_placeholders(judge_code.label, names)}"
                 ),

@@ -17,7 +17,6 @@ import importlib.util
 import inspect
 import json
 import os
-import re
 import sys
 from abc import abstractmethod
 from contextvars import ContextVar
@@ -145,10 +144,6 @@ def _shown(value: object) -> str:
 
 DEFAULT_TIMEOUT = 120.0
 _SHORT = 12
-# The digest of a judge's code in a recording. It had another form, without these words, while it
-# was made of all that the code reaches.
-_FORM = "files "
-_EARLIER_FORM = re.compile("[0-9a-f]{12}")
 _UNKNOWN_CALLS = Bounds(0, 1)
 
 
@@ -248,7 +243,7 @@ class OwnCodeJudge(SuiteJudge):
             verdict=lambda said: scale.verdict(said, case),
             timeout=self.timeout,
             key={
-                "judge": version or f"{_FORM}{_sha256(self._asked_with)[:_SHORT]}",
+                "judge": version or f"files {_sha256(self._asked_with)[:_SHORT]}",
                 "case": _sha256(parts)[:_SHORT],
             },
             from_head=self.answers_from_head,
@@ -259,11 +254,6 @@ class OwnCodeJudge(SuiteJudge):
         section = self.settings.section
         assert isinstance(section, OwnCodeKeys)
         return section
-
-
-def recorded_in_earlier_form(recorded: str, present: str) -> bool:
-    """Whether a recording names a judge's code in a form that says nothing of the present one."""
-    return present.startswith(_FORM) and _EARLIER_FORM.fullmatch(recorded) is not None
 
 
 def _sha256(content: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import Said
-from pytest_jrh.judges.own_code import keys_replaced, recorded_in_earlier_form
+from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
 from pytest_jrh.recording.cassettes import RecordedCall
 from pytest_jrh.recording.exchanges import (
@@ -78,7 +78,7 @@ class KeptRequests:
 
     `admit` counts a request that is about to be sent, or says why it must not be; `paced` waits
     until a verdict may be asked for. `later` runs a function in the engine's loop, from any thread.
-    `keyless` is told which keys it got placeholders for, and `say` what else is to be known of it.
+    `keyless` is told which keys it got placeholders for.
     """
 
     tape: Tape
@@ -88,7 +88,6 @@ class KeptRequests:
     paced: Callable[[], Awaitable[None]]
     later: Callable[[Callable[[], None]], object]
     keyless: Callable[[Iterable[str]], None]
-    say: Callable[[str], None]
 
     async def verdict(self, judging: Judging, work: Callable[[], Awaitable[Judged]]) -> Verdict:
         """The verdict that `work` comes to, or the one that is recorded where that is enough.
@@ -103,7 +102,7 @@ class KeptRequests:
             await tape.lock(judging.stage)
         entry = tape.recorded(judging.fingerprint)
         # Where the code does not run, the verdict of another judge or case is none.
-        fits = not judging.code.from_head or self._is_of(judging, entry)
+        fits = not judging.code.from_head or _key(entry) == judging.whole_key
         is_judged = entry is not None and entry.answer.finish_reason != _UNFINISHED
         answer = entry.answer.text if entry is not None and is_judged and fits else None
         tape.lookups.append(Lookup(judging.stage, judging.fingerprint, answer))
@@ -118,20 +117,6 @@ class KeptRequests:
         if judging.code.from_head and not live:
             raise self._not_of_this(judging, entry, is_judged=is_judged)
         return await self._given(judging, work, live=live)
-
-    def _is_of(self, judging: Judging, entry: RecordedCall | None) -> bool:
-        """Whether a recorded verdict is of this judge and case, as far as it says so."""
-        recorded_key, present_key = _key(entry), judging.whole_key
-        judge = str(recorded_key.get("judge"))
-        if not recorded_in_earlier_form(judge, present_key["judge"]):
-            return recorded_key == present_key
-        if recorded_key != {**present_key, "judge": judge}:
-            return False
-        self.say(
-            f"{judging.code.who} answers from verdicts that an earlier version of pytest-jrh has "
-            "recorded: whether its code has changed since is not known."
-        )
-        return True
 
     def _not_of_this(
         self, judging: Judging, entry: RecordedCall | None, *, is_judged: bool
