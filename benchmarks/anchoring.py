@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, product
 from math import comb
 from pathlib import Path
@@ -21,8 +22,7 @@ from pytest_jrh.stats.people import (
     Anchored,
     CheckedCases,
     anchored_accuracy,
-    anchored_false_positive_rate,
-    anchored_recall,
+    anchored_positives,
 )
 
 RESULTS = Path(__file__).with_name("LABELS.md")
@@ -46,8 +46,8 @@ MOST = 0.97
 SMALL = ((0.02, 30), (0.02, 15), (0.05, 15), (0.02, 60))
 FIGURES: dict[str, Callable[[CheckedCases], Anchored]] = {
     "accuracy": anchored_accuracy,
-    "recall": anchored_recall,
-    "false-positive rate": anchored_false_positive_rate,
+    "recall": partial(anchored_positives, label=1),
+    "false-positive rate": partial(anchored_positives, label=0),
 }
 
 Session = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.checks import Check, error_of, table
-from pytest_jrh.stats.people import CheckedCases, anchored_recall
+from pytest_jrh.stats.people import CheckedCases, anchored_positives
 
 RECALL = 0.85
 RATES = (0.02, 0.05)
@@ -39,7 +39,7 @@ def simulated(rate: float, cases: int, labelled: int, wrong: float, sessions: in
         people = np.full(cases, np.nan)
         looked = rng.choice(cases, labelled, replace=False)
         people[looked] = true[looked]
-        found = anchored_recall(CheckedCases(answer, label, people, np.arange(cases) // 6))
+        found = anchored_positives(CheckedCases(answer, label, people, np.arange(cases) // 6), 1)
         bounds = found.estimate
         if bounds.value is not None and bounds.lower is not None and bounds.upper is not None:
             errors.append(100 * (bounds.value - RECALL))

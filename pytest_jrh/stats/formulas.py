@@ -102,16 +102,10 @@ def balanced_accuracy(matrix: ConfusionMatrix) -> float | None:
     return sum(recalls) / len(recalls) if recalls else None
 
 
-_NORMAL = NormalDist()
 _ITERATIONS = 300
 _CLOSE = 1e-15
 _TINY = 1e-300
 _CAUCHY, _TWO = 1, 2
-
-
-def normal_quantile(share: float) -> float:
-    """The value that a standard normal variable is below with probability `share`, 0 to 1."""
-    return _NORMAL.inv_cdf(share)
 
 
 @lru_cache(maxsize=4096)
@@ -125,7 +119,7 @@ def t_quantile(share: float, freedom: float) -> float:
         return math.tan(math.pi * (share - 0.5))
     if freedom == _TWO:
         return (2 * share - 1) * math.sqrt(2 / (4 * share * (1 - share)))
-    z = normal_quantile(share)
+    z = NormalDist().inv_cdf(share)
     value = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
     scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     scale -= 0.5 * math.log(freedom * math.pi)

@@ -16,13 +16,13 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     Estimate,
     binomial_tail,
-    normal_quantile,
     t_quantile,
 )
 
@@ -123,7 +123,7 @@ def estimate(
     variance = alone * (1 + excess) + unseen * mistake
     worth = max(near * (1 - near), _TINY) * width**2 / max(variance, _TINY**2)
     # The normal quantile, moved towards Student's t as far as clusters matter, or few labels do.
-    quantile = normal_quantile((1 + level) / 2)
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
     independent = min(spread.independent, freedom)
     from_t = t_quantile((1 + level) / 2, max(1.0, independent - 1)) - quantile
     quantile += from_t * (math.sqrt(excess / (1 + excess)) if freedom == math.inf else 1)

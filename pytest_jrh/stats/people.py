@@ -89,23 +89,14 @@ def anchored_accuracy(cases: CheckedCases) -> Anchored:
     return _anchored(cases, lambda answers, labels: answers == labels, None)
 
 
-def anchored_recall(cases: CheckedCases) -> Anchored:
-    """The share of the cases that are violated by people's labels that the judge calls so."""
-    return _anchored(
-        cases,
-        lambda answers, labels: (answers == 1) & (labels == 1),
-        lambda _, labels: labels == 1,
-    )
-
-
-def anchored_false_positive_rate(cases: CheckedCases) -> Anchored:
-    """The share of the cases that are satisfied by people's labels that the judge calls
-    violated.
+def anchored_positives(cases: CheckedCases, label: int) -> Anchored:
+    """The share of the cases with this label by people that the judge calls violated: of violated
+    ones the recall, of satisfied ones the false-positive rate.
     """
     return _anchored(
         cases,
-        lambda answers, labels: (answers == 1) & (labels == 0),
-        lambda _, labels: labels == 0,
+        lambda answers, labels: (answers == 1) & (labels == label),
+        lambda _, labels: labels == label,
     )
 
 
@@ -256,8 +247,8 @@ def against_people(
     cases = _checked_cases(judged, labels)
     figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases)}
     if not ordinal:
-        figures["recall"] = anchored_recall(cases)
-        figures["false_positive_rate"] = anchored_false_positive_rate(cases)
+        figures["recall"] = anchored_positives(cases, 1)
+        figures["false_positive_rate"] = anchored_positives(cases, 0)
     return AgainstPeople(
         figures=figures,
         labelled=len(labels) - len(unclear),

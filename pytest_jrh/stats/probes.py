@@ -32,11 +32,6 @@ not known, and one that never contradicted itself may yet do so.
 """
 
 
-def by_chance(flicker: float | None) -> float:
-    """The share of verdicts that turn without any change, as far as that is known."""
-    return max(flicker or 0.0, SUPPOSED_FLICKER)
-
-
 def chance_of(judged: Sequence[CaseResult], chance: float) -> float:
     """The probability that so many verdicts turn where each does with the probability `chance`.
 
@@ -173,7 +168,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         tuple(rows),
         ordinal=any(result.spec.target_score is not None for result in results),
         flicker=flicker,
-        p_value=_p_value(judged, by_chance(flicker.value)),
+        p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=tuple(judged),
     )
 

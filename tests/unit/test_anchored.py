@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import nan
 
 import pytest
@@ -11,13 +12,14 @@ from benchmarks.anchoring import Cell, simulated
 from pytest_jrh.stats.people import (
     CheckedCases,
     anchored_accuracy,
-    anchored_false_positive_rate,
-    anchored_recall,
+    anchored_positives,
     anchored_violations,
     checked_cases,
 )
 from tests.support.figures import share_of
 
+RECALL = partial(anchored_positives, label=1)
+FALSE_POSITIVE_RATE = partial(anchored_positives, label=0)
 Case = tuple[int, int, int | None]
 
 
@@ -55,7 +57,7 @@ def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
     enough = [*cases(1, 1, 1, 40), *cases(0, 0, 0, 20)]
     enough += [*cases(1, 1, None, 60), *cases(0, 1, None, 35), *cases(1, 0, None, 20)]
     for clusters in (all_labelled, enough):
-        for anchored in (anchored_accuracy, anchored_recall, anchored_false_positive_rate):
+        for anchored in (anchored_accuracy, RECALL, FALSE_POSITIVE_RATE):
             figure = anchored(together(clusters))
             assert figure.estimate.value == figure.raw
     contradicted = [*enough, *cases(1, 1, 0, 1)]
@@ -69,9 +71,9 @@ def test_errors_that_judge_and_labels_share_are_found() -> None:
     found = anchored_accuracy(together(clusters))
     assert found.estimate.value == pytest.approx(0.8, abs=0.02)
     # People say that 10 of 42 are satisfied, and the judge calls all of them violated.
-    alarms = anchored_false_positive_rate(together([*clusters, *cases(1, 1, 0, 2)])).estimate
+    alarms = FALSE_POSITIVE_RATE(together([*clusters, *cases(1, 1, 0, 2)])).estimate
     assert alarms.value == pytest.approx(1, abs=0.1)
-    assert anchored_recall(together(clusters)).estimate.value == pytest.approx(1, abs=0.05)
+    assert RECALL(together(clusters)).estimate.value == pytest.approx(1, abs=0.05)
 
 
 def test_too_few_labels_correct_nothing() -> None:
@@ -81,7 +83,7 @@ def test_too_few_labels_correct_nothing() -> None:
 
 
 def test_no_such_case_among_those_that_people_labelled() -> None:
-    found = anchored_recall(together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
+    found = RECALL(together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
     assert found.estimate.value is None
     assert found.estimate.reason == "people labelled no such case"
 
@@ -175,12 +177,10 @@ def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> Non
 
 def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
     few = together([*cases(1, 1, 1, 9), *cases(0, 0, 0, 90), *cases(1, 1, None, 90)])
-    assert anchored_recall(few).estimate.reason == (
-        "people labelled 9 such cases; at least 10 are needed"
-    )
-    assert anchored_false_positive_rate(few).estimate.value is not None
+    assert RECALL(few).estimate.reason == ("people labelled 9 such cases; at least 10 are needed")
+    assert FALSE_POSITIVE_RATE(few).estimate.value is not None
     enough = together([*cases(1, 1, 1, 8), *cases(0, 1, 1, 2), *cases(1, 1, None, 90)])
-    assert anchored_recall(enough).estimate.value is not None
+    assert RECALL(enough).estimate.value is not None
     assert anchored_accuracy(enough).estimate.value is None
 
 

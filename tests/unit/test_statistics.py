@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +17,6 @@ from pytest_jrh.stats.formulas import (
     Estimate,
     balanced_accuracy,
     confusion_matrix,
-    normal_quantile,
 )
 from pytest_jrh.stats.intervals import wilson
 from pytest_jrh.stats.panels import Panel, panels
@@ -102,7 +102,7 @@ def test_ordinal_figures_are_scikit_learns(pairs: list[tuple[int, int]]) -> None
 def test_wilson_interval_is_statsmodels(counts: tuple[int, int]) -> None:
     known = pytest.importorskip("statsmodels.stats.proportion")
     right, n = counts
-    assert wilson(right / n, normal_quantile(0.975) ** 2 / n) == pytest.approx(
+    assert wilson(right / n, NormalDist().inv_cdf(0.975) ** 2 / n) == pytest.approx(
         known.proportion_confint(*counts, method="wilson"), abs=1e-12
     )
 
@@ -111,7 +111,7 @@ def test_interval_of_cases_from_runs_of_their_own_is_wilsons() -> None:
     results = [judged(f"run-{run}", 1, int(run > 3)) for run in range(20)]
     bounds = accuracy_of(results)
     assert [bounds.lower, bounds.upper] == pytest.approx(
-        list(wilson(16 / 20, normal_quantile(0.975) ** 2 / 20))
+        list(wilson(16 / 20, NormalDist().inv_cdf(0.975) ** 2 / 20))
     )
 
 
