@@ -9,10 +9,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import FileLine, LineFile, LinePlace, lines_of, replacing
@@ -30,13 +30,8 @@ if TYPE_CHECKING:
     from pytest_jrh.store.records import Record
 
 
-ReadCase: TypeAlias = Callable[[str], "Case | None"]
-
-
 class RecordEntry(NamedTuple):
-    """Which case a record is of, without its texts, and where it lies; `case_digest` is that of the
-    case as it was made.
-    """
+    """Which case a record is of, without its texts, and where it lies."""
 
     place: LinePlace
     spec: CaseSpec
@@ -45,7 +40,6 @@ class RecordEntry(NamedTuple):
     human_reviewed: bool
     mode: Mode
     objective: Objective
-    case_digest: str
     label: Label | None
     rejected: bool
 
@@ -60,7 +54,6 @@ class RecordEntry(NamedTuple):
             record.human_reviewed,
             record.mode,
             record.objective,
-            record.case_digest,
             record.label,
             record.rejected is not None,
         )
