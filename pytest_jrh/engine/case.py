@@ -543,8 +543,7 @@ class EngineSettings:
     empty where there is no case yet. `retry` is for the session's own client. `retry_unscored` asks
     again what was recorded and could not be used.
     `processes` and `session` say how many processes share the session's limits, and which session
-    it is; `shared_slots` are lock files, one for each call that all of them together may have in
-    flight; `ledger` holds the budget that they share. Without `ask`, no call is made whatever the
+    it is; `ledger` holds the budget that they share. Without `ask`, no call is made whatever the
     mode. `review` is where cases go before they are judged; `on_reviewed` gets each case that a
     person decided about and that is used, with the decision. `is_orphan` says whether the process
     that this one works for is gone: nothing more is asked then. `ends_session` are the errors of
@@ -563,7 +562,6 @@ class EngineSettings:
     retry: RetryPolicy | None = None
     retry_unscored: bool = False
     processes: int = 1
-    shared_slots: tuple[Path, ...] = ()
     session: str = ""
     ledger: Ledger | None = None
     ask: bool = True
@@ -594,7 +592,7 @@ class Calls:
         self._settings = settings
         self._suites = suites
         self._stopping = stopping
-        self._slots = Slots(settings.max_workers, settings.shared_slots, stopping)
+        self._slots = Slots(settings.max_workers)
         self._client: LiteLLMExchange | None = None
         self._http: HttpRecorder | None = None
         self._former_of: dict[str, Callable[[CaseSpec], list[Path]]] = {}
@@ -759,7 +757,6 @@ class Calls:
         if self._client is None:
             self._client = LiteLLMExchange(
                 limit=self._settings.max_workers,
-                shared_slots=self._settings.shared_slots,
                 retry=self._settings.retry or RetryPolicy(),
                 processes=self._settings.processes,
                 ledger=self._settings.ledger,

@@ -17,10 +17,9 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from pytest_jrh.core.errors import Unscored
@@ -103,17 +102,15 @@ def _cost(cost: Any) -> float | None:
 class LiteLLMExchange:
     """Calls models through litellm; one instance, and so one connection pool, per session.
 
-    `limit` bounds the calls in flight, and so do `shared_slots`, one lock file each, over all
-    processes that have them. `redact` removes secrets from a provider's error messages. Rate limits
-    are divided by `processes`; each attempt is entered in `ledger`, the budget, before it is sent.
-    Use it from one event loop only.
+    `limit` bounds the calls in flight. `redact` removes secrets from a provider's error messages.
+    Rate limits are divided by `processes`; each attempt is entered in `ledger`, the budget, before
+    it is sent. Use it from one event loop only.
     """
 
     def __init__(
         self,
         *,
         limit: int = 10,
-        shared_slots: Sequence[Path] = (),
         retry: RetryPolicy | None = None,
         redact: Callable[[str], str] = str,
         processes: int = 1,
@@ -125,7 +122,7 @@ class LiteLLMExchange:
         self._retry = retry or RetryPolicy()
         self._redact = redact
         self._stopping = asyncio.Event()
-        self._slots = Slots(limit, shared_slots, self._stopping.is_set)
+        self._slots = Slots(limit)
         self._negotiation = Negotiation()
         self._notices: dict[str, None] = {}
         self._ended: dict[Server, tuple[Failure, str]] = {}

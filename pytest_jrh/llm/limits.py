@@ -1,4 +1,4 @@
-"""When a call may be sent: slots between processes, a pace, retries, and a budget with its prices.
+"""When a call may be sent: slots, a pace, retries, and a budget with its prices; and locks.
 
 Locks are freed by the operating system when a process dies, however it dies. The budget's ledger is
 one small file under a lock: a call is entered with its maximum cost before it is sent, and
@@ -13,7 +13,7 @@ import functools
 import json
 import random
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -37,79 +37,56 @@ _POLL = 0.05
 
 
 @contextlib.asynccontextmanager
-async def held(paths: Sequence[Path], stopping: Callable[[], bool]) -> AsyncIterator[None]:
-    """Hold the first free one of lock files, waiting for it without blocking the loop: there are as
-    many holders as files.
+async def held(path: Path, stopping: Callable[[], bool]) -> AsyncIterator[None]:
+    """Hold a lock file, waiting for it without blocking the loop.
 
     Raises `Stopped` where `stopping` says so.
     """
-    from filelock import FileLock
+    from filelock import Timeout
 
-    _prepare(paths[0].parent)
-    locks = [FileLock(path, thread_local=False) for path in paths]
-    while not (taken := next((lock for lock in locks if _taken(lock)), None)):
+    lock = _lock(path)
+    while True:
+        try:
+            lock.acquire(blocking=False)
+            break
+        except Timeout:
+            pass
         if stopping():
             raise Stopped
         await asyncio.sleep(_POLL)
     try:
         yield
     finally:
-        taken.release()
+        lock.release()
+
+
+def _lock(path: Path) -> FileLock:
+    from filelock import FileLock
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ignore = path.parent / ".gitignore"
+    if not ignore.exists():
+        atomic_write(ignore, "*\n")
+    return FileLock(path, thread_local=False)
 
 
 class Slots:
-    """Slots for calls in flight: `limit` in this process, and one lock file each where processes
-    share them. `in_flight` counts those of this process that are taken, for each stage.
-    """
+    """Slots for at most `limit` calls in flight, which `in_flight` counts for each stage."""
 
-    def __init__(self, limit: int, shared: Sequence[Path], stopping: Callable[[], bool]) -> None:
-        self._own = asyncio.Semaphore(limit)
-        self._shared = shared
-        self._stopping = stopping
+    def __init__(self, limit: int) -> None:
+        self._free = asyncio.Semaphore(limit)
         # With all stages from the start: another thread may read it at any time.
         self.in_flight: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
 
     @contextlib.asynccontextmanager
     async def one(self, stage: str) -> AsyncIterator[None]:
-        """Take a slot for a call of a stage, waiting for it.
-
-        Raises `Stopped` where the session ends before there is one.
-        """
-        async with self._own, contextlib.AsyncExitStack() as shared_slot:
-            if self._shared:
-                await shared_slot.enter_async_context(held(self._shared, self._stopping))
+        """Take a slot for a call of a stage, waiting for it."""
+        async with self._free:
             self.in_flight[stage] += 1
             try:
                 yield
             finally:
                 self.in_flight[stage] -= 1
-
-
-@contextlib.contextmanager
-def held_briefly(path: Path) -> Iterator[None]:
-    """Hold a lock file for a few file operations, blocking until it is free."""
-    from filelock import FileLock
-
-    _prepare(path.parent)
-    with FileLock(path, thread_local=False):
-        yield
-
-
-def _taken(lock: FileLock) -> bool:
-    from filelock import Timeout
-
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        return False
-    return True
-
-
-def _prepare(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        atomic_write(ignore, "*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +171,7 @@ class Ledger:
         self.most_calls = calls
         self.most_cost = cost
         self._path = path
-        self._lock = path.with_suffix(".lock")
+        self._lock_file = path.with_suffix(".lock")
 
     def enter(self, most: float) -> str | None:
         """Enter a call that costs at most `most` dollars; None if it is allowed, else the reason
@@ -208,7 +185,7 @@ class Ledger:
             return f"the calls cannot be counted in {self._path}: {error.strerror or error}"
 
     def _enter(self, most: float) -> str | None:
-        with held_briefly(self._lock):
+        with _lock(self._lock_file):
             spent = self._read()
             after = Spent(spent.calls + 1, spent.cost + most)
             if self.most_calls is not None and after.calls > self.most_calls:
@@ -230,7 +207,7 @@ class Ledger:
         """Replace a call's maximum cost by its actual cost."""
         if most != actual:
             # If the write fails, the maximum stays entered: the limit holds, and no answer is lost.
-            with contextlib.suppress(OSError), held_briefly(self._lock):
+            with contextlib.suppress(OSError), _lock(self._lock_file):
                 spent = self._read()
                 self._write(Spent(spent.calls, spent.cost - most + actual))
 

@@ -262,9 +262,7 @@ class SuiteSession:
             self.check_budget()
             workers = max(ready.suite.config.recording.max_workers for ready in self.suites)
             processes: int = self.config.workerinput["workercount"] if self.is_worker else 1  # type: ignore[attr-defined]
-            # The limit is the session's: each worker has its share, or takes turns where there is
-            # less than one each.
-            slots = self._slot_files(workers) if workers < processes else ()
+            # The limit is the session's: each worker has its share, of at least one.
             workers = max(1, workers // processes)
             settings = EngineSettings(
                 max_workers=workers,
@@ -279,7 +277,6 @@ class SuiteSession:
                 ends_session=_ENDS_SESSION,
                 is_selected=self._selected.__contains__,
                 processes=processes,
-                shared_slots=slots,
                 session=self._token,
                 is_orphan=self._is_orphan if self.is_worker else None,
                 ledger=self._ledger(),
@@ -328,10 +325,6 @@ class SuiteSession:
     def _ledger_file(self) -> Path:
         folder = next(iter(self.suites)).suite.cassette_dir
         return folder / ".locks" / f"budget-{self._token}.json"
-
-    def _slot_files(self, number: int) -> tuple[Path, ...]:
-        folder = self._ledger_file().parent
-        return tuple(folder / f"slot-{self._token}-{slot}.lock" for slot in range(number))
 
 
 class Commands:

@@ -3,8 +3,8 @@
 The metadata comes first in the file and holds one entry per finished call; the HTTP interactions,
 as vcrpy records them, follow. The metadata is JSON, which is YAML, so that vcrpy and every other
 reader of YAML read the whole file, and a replay reads this head alone, with `json`; a head in other
-YAML is read as such. Files are written whole, after every call, to a temporary file that is read
-back and then renamed. Room for an answer is kept on the disk before its call is paid for.
+YAML is read as such. Files are written whole, after every call, to a temporary file that is then
+renamed. Room for an answer is kept on the disk before its call is paid for.
 """
 
 from __future__ import annotations
@@ -364,18 +364,8 @@ class Cassette:
         return None
 
     def save(self) -> None:
-        """Write the file whole and rename it into place, once its text is known to read back.
-
-        Raises `OSError` as it comes, and where the text does not: the old file then stays.
-        """
-        data = encoded(self.dump())
-        try:
-            saved = _from_bytes(self.path, data, interactions=True)
-        except (UnicodeDecodeError, Malformed) as error:
-            raise OSError(f"its text cannot be read back ({error})") from error
-        if _answers(saved) != _answers(self):
-            raise OSError("its text does not read back as it was")
-        atomic_write(self.path, data)
+        """Write the file whole and rename it into place. Raises `OSError` as it comes."""
+        atomic_write(self.path, encoded(self.dump()))
 
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
@@ -409,15 +399,6 @@ def _call_data(entry: RecordedCall) -> dict[str, Any]:
         **({"schema_sent": answer.schema_sent} if answer.schema_sent is not None else {}),
         "interactions": len(entry.interactions),
     }
-
-
-def _answers(cassette: Cassette) -> dict[str, tuple[str, list[object]]]:
-    """What was paid for: of every call its answer, and the bodies of its HTTP exchanges."""
-    answers: dict[str, tuple[str, list[object]]] = {}
-    for fingerprint, entry in cassette.entries.items():
-        bodies = [exchange["response"]["body"]["string"] for exchange in entry.interactions]
-        answers[fingerprint] = entry.answer.text, bodies
-    return answers
 
 
 def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:

@@ -444,7 +444,7 @@ class Tape:
         with writing(
             stage, f"no call was made, because its answer could not be stored under {self._folder}"
         ):
-            await resources.enter_async_context(held((lock,), self._recording.stopping))
+            await resources.enter_async_context(held(lock, self._recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
         return unrecorded(

@@ -228,15 +228,6 @@ def test_workers_share_one_limit(tmp_path: Path, server: ModelServer) -> None:
     assert not list(files.cassettes.glob(".locks/budget-*"))
 
 
-def test_more_workers_than_calls_allowed_in_flight_take_turns(tmp_path: Path) -> None:
-    files = write_suite(tmp_path / "suite", runs=4, tests=["agent_perturbation"], workers=1)
-    with ModelServer(delay=0.05) as server:
-        done = pytest_in(files, server, "-n3", "--jrh-record-mode=once", "-q")
-        assert done.returncode == 0, done.stdout
-        assert (server.count(), server.peak_in_flight) == (20, 1)
-    assert not list(files.cassettes.glob(".locks/slot-*"))
-
-
 def test_a_client_of_the_project_has_no_more_calls_in_flight_than_are_allowed(
     make_bench: MakeBench,
 ) -> None:
