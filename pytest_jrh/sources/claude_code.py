@@ -14,7 +14,7 @@ from pytest_jrh.core.documents import DamagedError, inside, listed, received
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import check_message
 from pytest_jrh.sources.heads import LINES
-from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in
+from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,9 +98,6 @@ def conversation(lines: Sequence[Json]) -> Conversation:
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_model
     notices = _notices(len(of_model) - len(chosen), len(all_said) - len(of_model), _forks(chosen))
-    if unknown:
-        what = "lines without a message left out whose types are not known"
-        notices.append(f"{what}: {listed(unknown)}")
     metadata: dict[str, str] = {}
     session_id = agent_id = None
     for said in chosen:
@@ -112,7 +109,7 @@ def conversation(lines: Sequence[Json]) -> Conversation:
         id=f"agent-{agent_id}" if agent_id else session_id,
         cluster=session_id,
         metadata=metadata,
-        notices=notices,
+        notices=[*notices, *unknown_notices(unknown)],
     )
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import DamagedError, inside, listed, received
+from pytest_jrh.core.documents import DamagedError, inside, received
 from pytest_jrh.sources.heads import LINES
 from pytest_jrh.sources.responses import ITEM_TYPES, turns_of
-from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in
+from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,10 +81,6 @@ def conversation(lines: Sequence[Json]) -> Conversation:
                 _roll_back(items, prompts, line["payload"])
             elif kind not in _WITH_PAYLOAD and "record_type" not in line:
                 unknown[kind or "no type"] = None
-    notices = []
-    if unknown:
-        what = "lines without a message left out whose types are not known"
-        notices.append(f"{what}: {listed(unknown)}")
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),
@@ -94,7 +90,7 @@ def conversation(lines: Sequence[Json]) -> Conversation:
             **texts_in(head.get("git"), ("branch",)),
             **metadata,
         },
-        notices=notices,
+        notices=unknown_notices(unknown),
     )
 
 

@@ -414,7 +414,9 @@ def _is_response(head: Head) -> bool:
 
 def _is_list_of_messages(head: Head) -> bool:
     first = head.first_item
-    return isinstance(first, dict) and "role" in first and "content" in first.keys() - {"messages"}
+    if not isinstance(first, dict) or "messages" in first:
+        return False
+    return first.keys() >= {"role", "content"}
 
 
 def _of_items(value: Any) -> Conversation:

@@ -338,6 +338,13 @@ def _text(value: str | float) -> str:
     return f"{text[: _LONGEST - _DIGEST - 1]}~{digest}"
 
 
+def unknown_notices(kinds: Iterable[str]) -> list[str]:
+    """Say which lines of a session were left out without being known."""
+    names = listed(kinds)
+    what = "lines without a message left out whose types are not known"
+    return [f"{what}: {names}"] if names else []
+
+
 def text_in(value: Mapping[str, Any], key: str) -> str | None:
     """The text under a key, None without; raises DamagedError for another value."""
     text = value.get(key)
