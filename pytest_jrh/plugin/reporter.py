@@ -25,7 +25,7 @@ from pytest_jrh.core.model import UNSCORED, CaseResult
 from pytest_jrh.core.text import columns, counted, log_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem
-from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, YAML_SUFFIXES
+from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.plugin.session import (
     NOTICES_KEY,
@@ -50,10 +50,9 @@ from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
     from pytest_jrh.reports.session import Session, SuiteRun
@@ -203,13 +202,9 @@ class Reporter:
         """The cases, the worst first, and then as they were collected."""
         if self._concluded is None:
             return {}
-        order: dict[str, int] = {}
-        for result in [
-            *worst_results(self._concluded.session),
-            *self._concluded.session.results,
-        ]:
-            order.setdefault(result.case_id, len(order))
-        return order
+        session = self._concluded.session
+        ids = [result.case_id for result in (*worst_results(session), *session.results)]
+        return {case: number for number, case in enumerate(dict.fromkeys(ids))}
 
     def _name(self, case: str) -> str:
         return self._concluded.session.node(case) if self._concluded else case
@@ -226,12 +221,10 @@ class Reporter:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
         root = self._config.rootpath
         loaded = {ready.suite.config_file for ready in self._suites}
-        certain = set(map(place_of, self.results))
         suites: dict[str, ReadySuite] = {}
         for file in dict.fromkeys(map(place_of, [*self._selected, *self.results])):
             path = absolute(root / file)
-            is_suite = file in certain or path in loaded
-            if not is_suite and not (file.endswith(YAML_SUFFIXES) and looks_like_suite(path)):
+            if path not in loaded and not (may_be_case(file) and looks_like_suite(path)):
                 continue
             try:
                 with captured(self._config):
@@ -254,23 +247,19 @@ class Reporter:
     ) -> bool:
         """Write all that follows from the session's results, and say whether they are green."""
         results = {result.case_id: result for result in self.results.values()}
-        left_out = {
-            case for case, nodeid in nodes.items() if nodeid in self._left_out
-        } - results.keys()
-        # As collected, because the results of several workers arrive mixed.
-        specs: dict[str, dict[str, CaseSpec]] = {}
-        ordered = []
-        for ready in suites:
-            specs_of_suite = {case_id(spec): spec for spec in ready.specs()}
-            specs[ready.suite.name] = specs_of_suite
-            ordered += [results[case] for case in specs_of_suite if case in results]
-        results |= {result.case_id: result for result in counted_once(ordered)}
+        went_well = all(result.outcome in _WENT_WELL for result in results.values())
+        # A report is asked for, or a page may be written because something has failed.
+        has_report = bool(self._options.reports) or not went_well
         runs = []
         for ready in suites:
-            specs_of_suite = specs[ready.suite.name]
-            runs.append(self._run(ready, specs_of_suite, results, nodes.keys(), left_out))
-        commands = self._commands
+            run = self._run(ready, results, nodes)
+            if has_report:
+                again = zip(run.specs, run.results, strict=True)
+                commands = {case_id(spec): self._commands.again(spec, of) for spec, of in again}
+                run = replace(run, commands=commands)
+            runs.append(run)
         folder = self._config.invocation_params.dir
+        ended = session.exitstatus in _FINISHED
         concluded = conclude(
             runs,
             EndSettings(
@@ -278,18 +267,13 @@ class Reporter:
                 reports=self._options.reports,
                 redactor=self._session.redactor,
                 folder=folder,
-                origin=session_origin(
-                    runs,
-                    folder,
-                    recordings_of(suites) if self._has_page(ordered) else {},
-                ),
-                update_command=commands.update_baseline,
-                record_command=commands.record_all(
+                origin=session_origin(runs, folder, recordings_of(suites) if has_report else {}),
+                update_command=self._commands.update_baseline,
+                record_command=self._commands.record_all(
                     [ready.suite for ready in suites], results.values()
                 ),
                 wall_seconds=time.monotonic() - self._started,
-                stopped=bool(session.shouldfail or session.shouldstop)
-                or session.exitstatus not in _FINISHED,
+                stopped=bool(session.shouldfail or session.shouldstop) or not ended,
                 unreported=self._session.unreported,
                 model_changes=self._session.model_changes,
             ),
@@ -310,37 +294,25 @@ class Reporter:
         if failed and cache is not None:
             cache.set(_LAST_FAILED, {**cache.get(_LAST_FAILED, {}), **failed})
 
-    def _has_page(self, results: Iterable[CaseResult]) -> bool:
-        """Whether a report is asked for, or a page may be written because something has failed."""
-        went_well = all(result.outcome in _WENT_WELL for result in results)
-        return bool(self._options.reports) or not went_well
-
     def _run(
-        self,
-        ready: ReadySuite,
-        specs: Mapping[str, CaseSpec],
-        results: Mapping[str, CaseResult],
-        selected: Collection[str],
-        left_out: Collection[str],
+        self, ready: ReadySuite, results: Mapping[str, CaseResult], nodes: Mapping[str, str]
     ) -> SuiteRun:
-        """What the session ran of a suite; `selected` and `left_out` are case ids of all suites."""
-        ran = {case: spec for case, spec in specs.items() if case in results}
-        commands = {}
-        # Every case of the HTML report has its command; elsewhere those that went well need none.
-        has_page = self._has_page(results.values())
-        for case, spec in ran.items():
-            if has_page or results[case].outcome != "agree":
-                commands[case] = self._commands.again(spec, results[case])
-        folder = self._config.invocation_params.dir
+        """What the session ran of a suite; `results` and `nodes` are those of all suites."""
+        specs = {case_id(spec): spec for spec in ready.specs()}
+        # As collected, because the results of several workers arrive mixed.
+        ran = counted_once(results[case] for case in specs if case in results)
+        left_out = {}
+        for case, spec in specs.items():
+            if case not in results and nodes.get(case) in self._left_out:
+                left_out[case] = spec
         return replace(
-            suite_run(ready, [results[case] for case in ran], self._baseline, folder),
-            selected=frozenset(specs.keys() & set(selected) - set(left_out)),
-            specs=list(ran.values()),
+            suite_run(ready, ran, self._baseline, self._config.invocation_params.dir),
+            selected=frozenset((specs.keys() & nodes.keys()) - left_out.keys()),
+            specs=[specs[result.case_id] for result in ran],
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),
             cases=ready.cases(),
             nodes={case: self._commands.node(spec) for case, spec in specs.items()},
-            commands=commands,
-            left_out=[spec for case, spec in specs.items() if case in left_out],
+            left_out=[*left_out.values()],
             frozen=ready.frozen_cases if ready.suite.frozen is not None else None,
             subset=None if ready.subset is None else (ready.subset_name, ready.subset),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,6 @@ def register(config: pytest.Config) -> None:
         _add(config, JUDGES, kind.key, kind, "judge")
     for probe in tables.probes:
         _add(config, PROBES, probe.name, probe, "probe")
-    _refuse_late(tables)
     if tables.sources:
         from pytest_jrh.sources import FORMS
 
@@ -60,20 +58,3 @@ def _add(config: pytest.Config, table: dict[str, Any], name: str, row: object, w
         raise pytest.UsageError(f"pytest_jrh_register: there is a {what} {name!r} already")
     table[name] = row
     config.add_cleanup(lambda: table.pop(name))
-
-
-def _refuse_late(tables: Tables) -> None:
-    """Refuse rows whose keys a config cannot have any more: its shape was made without them."""
-    schema, tests = map(sys.modules.get, ("pytest_jrh.config.schema", "pytest_jrh.cases.tests"))
-    names = []
-    if schema is not None:
-        keys = schema.JudgeSection.model_fields
-        names += [kind.key for kind in tables.judges if kind.key not in keys]
-    if tests is not None:
-        names += [probe.name for probe in tables.probes if probe.name not in tests.TESTS]
-    if names:
-        raise pytest.UsageError(
-            f"pytest_jrh_register: {', '.join(names)} cannot be added after the shape of configs "
-            "is made; a conftest.py or plugin has imported what reads configs. Import it where it "
-            "is used, inside of a function"
-        )

@@ -91,12 +91,3 @@ def test_a_name_that_is_in_use_is_refused(pytester: pytest.Pytester, project: Pa
     result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*there is a judge 'forbidden_words' already"])
-
-
-def test_a_judge_that_comes_too_late_is_refused(pytester: pytest.Pytester, project: Path) -> None:
-    conftest = project / "conftest.py"
-    text = conftest.read_text("utf-8")
-    conftest.write_text(f"import pytest_jrh.config.schema\n{text}", "utf-8")
-    result = pytester.runpytest_subprocess("--jrh-config=chats.jrh.yml")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*forbidden_words cannot be added after the shape*"])
