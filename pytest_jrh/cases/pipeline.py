@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias, cast
 
 from pydantic import create_model, model_validator
 
-from pytest_jrh.core.edits import edited_turns
+from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.model import (
     AgentRun,

@@ -12,7 +12,7 @@ from itertools import chain
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.core.edits import edited_turns
+from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import has_media, message_text

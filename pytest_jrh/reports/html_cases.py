@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
-from pytest_jrh.core.edits import turn_pairs
+from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.model import (
     JUDGED,

@@ -40,8 +40,8 @@ from pytest_jrh.reports.topics import (
     shown_data,
     state_text,
 )
+from pytest_jrh.stats.formulas import metric
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.metrics import metric
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate

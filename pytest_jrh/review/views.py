@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_jrh.cases.acts import calls_of_turn
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.diffs import Piece, differences
-from pytest_jrh.core.edits import turn_pairs
+from pytest_jrh.core.diffs import Piece, differences, turn_pairs
 from pytest_jrh.core.model import equal_verdicts
 from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
@@ -29,7 +28,7 @@ from pytest_jrh.store.records import BY_HAND
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_jrh.core.edits import TurnPair
+    from pytest_jrh.core.diffs import TurnPair
     from pytest_jrh.core.model import Case, Edit, Message
     from pytest_jrh.review.blind import Assigned
     from pytest_jrh.review.board import ReviewCase

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_jrh.cases.acts import tools_of
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.edits import edited_turns
+from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import AgentRun, Message, PerturbationOutcome, Rubric
 from pytest_jrh.engine.suite import Pipeline
 from tests.support.conversations import wait_for

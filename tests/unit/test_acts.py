@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.acts import acts_of, acts_text, shape_of, splice, structure_mistake, tools_of
-from pytest_jrh.core.edits import decisive_turns, edited_turns
+from pytest_jrh.core.diffs import decisive_turns, edited_turns
 from pytest_jrh.core.model import Edit, EditKind, Message
 from tests.support.cpu import cpu_seconds
 from tests.support.undoing import undone

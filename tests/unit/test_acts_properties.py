@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from pytest_jrh.cases.acts import acts_of, structure_mistake, tools_of
 from pytest_jrh.cases.pipeline import Goal
-from pytest_jrh.core.edits import edited_turns
+from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import (
     AgentRun,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_jrh.core.edits import turn_pairs
+from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Case, Judgment, Verdict
 from pytest_jrh.core.redact import Redactor

@@ -59,7 +59,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
         "stats.statistics",
     ),
     "openpyxl": ("store.tables",),
-    "sklearn": ("stats.metrics",),
+    "sklearn": ("stats.formulas",),
     "filelock": ("llm.limits",),
     "starlette": ("review.serving",),
     "uvicorn": ("review.serving",),

@@ -15,7 +15,7 @@ from pytest_jrh.cases.probes.probe import Base
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
 from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
 from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
-from pytest_jrh.core.edits import decisive_turns
+from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import Case, PerturbationOutcome
