@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, listed, printable, shown
@@ -115,6 +116,7 @@ class JoinedLabels:
     notices: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class Joiner:
     """Puts rows to runs and rubrics.
 
@@ -123,25 +125,27 @@ class Joiner:
     `unclear` names may mean one of several runs, and each has clear names of them.
     """
 
-    def __init__(
-        self,
-        runs: Iterable[RunSummary],
-        rubrics: Sequence[Rubric],
-        untargeted: frozenset[str] = frozenset(),
-        aliases: Mapping[str, tuple[str, int | None]] | None = None,
-        unclear: Mapping[str, Sequence[str]] | None = None,
-        *,
-        ordinal: bool = False,
-    ) -> None:
-        self._epochs: dict[str, list[int]] = {}
-        for run in runs:
-            self._epochs.setdefault(run.run_id, []).append(run.epoch)
-        self._some_runs = listed(self._epochs, 5)
-        self._rubrics = {rubric.id: rubric for rubric in rubrics}
-        self._untargeted = untargeted
-        self._aliases = aliases or {}
-        self._unclear = unclear or {}
-        self._ordinal = ordinal
+    runs: Sequence[RunSummary]
+    rubrics: Sequence[Rubric]
+    untargeted: frozenset[str] = frozenset()
+    aliases: Mapping[str, tuple[str, int | None]] = field(default_factory=dict)
+    unclear: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    ordinal: bool = False
+
+    @cached_property
+    def _epochs(self) -> dict[str, list[int]]:
+        epochs: dict[str, list[int]] = {}
+        for run in self.runs:
+            epochs.setdefault(run.run_id, []).append(run.epoch)
+        return epochs
+
+    @cached_property
+    def _some_runs(self) -> str:
+        return f"the runs are {listed(self._epochs, 5)}"
+
+    @cached_property
+    def _rubrics(self) -> dict[str, Rubric]:
+        return {rubric.id: rubric for rubric in self.rubrics}
 
     def join(
         self, rows: Iterable[LabelRow], settings: LabelSettings, file: str, kept_file: str = ""
@@ -158,7 +162,7 @@ class Joiner:
         for row in rows:
             try:
                 rubric_id = self._rubric(row.rubric_id or settings.rubric_id)
-                if rubric_id in self._untargeted:
+                if rubric_id in self.untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
                 key = self._run(row, with_hint=len(joined.problems) < MOST_PROBLEMS)
@@ -182,7 +186,7 @@ class Joiner:
         return joined
 
     def _rubric(self, rubric_id: str) -> str:
-        if rubric_id in self._rubrics or rubric_id in self._untargeted:
+        if rubric_id in self._rubrics or rubric_id in self.untargeted:
             return rubric_id
         if not rubric_id and len(self._rubrics) == 1:
             return next(iter(self._rubrics))
@@ -195,22 +199,22 @@ class Joiner:
     def _run(self, row: LabelRow, *, with_hint: bool) -> tuple[str, int]:
         """The run that a row is about; to look for the nearest one takes long."""
         run_id = row.run_id
-        if run_id in self._unclear:
+        if run_id in self.unclear:
             message = (
                 f"got {shown(run_id)}, which several files have, and they do not say which was "
                 "begun first"
             )
-            names = listed(self._unclear[run_id], 5)
+            names = listed(self.unclear[run_id], 5)
             raise DamagedError(message, f"name the run with its file, one of {names}", ("run_id",))
-        if run_id not in self._epochs and run_id in self._aliases:
-            run_id, epoch = self._aliases[run_id]
+        if run_id not in self._epochs and run_id in self.aliases:
+            run_id, epoch = self.aliases[run_id]
             if epoch is not None:
                 return run_id, epoch
         epochs = self._epochs.get(run_id)
         if epochs is None:
             hint = nearest_hint(run_id, self._epochs, "id") if with_hint else None
             message = f"got {shown(run_id)}, and there is no such run"
-            raise DamagedError(f"{message}; the runs are {self._some_runs}", hint, ("run_id",))
+            raise DamagedError(f"{message}; {self._some_runs}", hint, ("run_id",))
         if row.epoch is None and len(epochs) == 1:
             return run_id, epochs[0]
         if row.epoch in epochs:
@@ -222,7 +226,7 @@ class Joiner:
 
     def _value(self, row: LabelRow, rubric_id: str, mapping: Mapping[str, Any]) -> int | None:
         """The label of a row; None where the mapping says that there is none."""
-        scale = self._rubrics[rubric_id].scores if self._ordinal else ()
+        scale = self._rubrics[rubric_id].scores if self.ordinal else ()
         raw, hint = row.label, None
         try:
             if mapping:
@@ -232,7 +236,7 @@ class Joiner:
             return label_value(raw, scale)
         except NoLabelError as error:
             is_word = isinstance(raw, str) and raw.strip() and whole_number(raw) is None
-            if is_word and not mapping and not self._ordinal:
+            if is_word and not mapping and not self.ordinal:
                 word = printable(as_text(raw), _LONGEST_WORD)
                 how = "if that is violated, else 0"
                 hint = f"say what its words mean: map: {{{word}: 1}} {how}"
