@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
@@ -21,6 +21,7 @@ from pytest_jrh.stats.intervals import (
     cluster_codes,
     estimate,
     estimate_share,
+    grouped,
 )
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.statistics import share_of
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.intervals import Codes, Numbers
 
 
-_Figure = TypeVar("_Figure")
 _Counts: TypeAlias = "Callable[[Numbers, Numbers], Any]"
 """Which cases count, by the judge's answers and by labels."""
 
@@ -357,18 +357,6 @@ def _confirmed(result: CaseResult) -> bool:
     return result.outcome in MADE and is_confirmed and result.extra.review != "edited"
 
 
-def _levels(
-    results: Sequence[CaseResult], figure: Callable[[Sequence[CaseResult]], _Figure | None]
-) -> list[tuple[str, _Figure]]:
-    """A figure of all results, under the name "", and of each of several rubrics, where it is."""
-    rubrics = dict.fromkeys(result.spec.rubric_id for result in results)
-    levels = [("", figure(results))]
-    for rubric in rubrics if len(rubrics) > 1 else ():
-        of_rubric = [result for result in results if result.spec.rubric_id == rubric]
-        levels.append((rubric, figure(of_rubric)))
-    return [(rubric, value) for rubric, value in levels if value is not None]
-
-
 @dataclass(frozen=True, slots=True)
 class ViolationRate:
     """How often runs violate a rubric: `judged` is the share of them that the judge calls so, and
@@ -386,15 +374,19 @@ class ViolationRate:
 def violation_rates(
     results: Sequence[CaseResult], drawn: Collection[LabelKey]
 ) -> list[tuple[str, ViolationRate]]:
-    """The rates of one judge's results, with names as in `_levels`; nothing where each run that it
-    judged has a label.
+    """The rates of one judge's results, of all under the name "", and of each of several rubrics;
+    nothing where each run that it judged has a label.
 
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.
     """
-    if not any(result.outcome == "unlabelled" for result in results):
-        return []
-    return _levels(results, lambda level: _violation_rate(level, drawn))
+    by_rubric = grouped((result.spec.rubric_id, result) for result in results)
+    rates = []
+    for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
+        rate = _violation_rate(of_rubric, drawn)
+        if rate is not None:
+            rates.append((rubric, rate))
+    return rates
 
 
 def _violation_rate(

@@ -123,16 +123,15 @@ def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
         for result in results
         if result.spec.derived and result.outcome != "generated"
     )
-    keys = list(groups)
-    first = {key[:2]: number for number, key in reversed(list(enumerate(keys)))}
-    keys.sort(key=lambda key: first[key[:2]])
+    judges = list(dict.fromkeys(key[:2] for key in groups))
+    keys = sorted(groups, key=lambda key: judges.index(key[:2]))
     tables = [_table(*key, groups[key]) for key in keys]
-    adjusted: dict[int, float] = {}
-    for suite in dict.fromkeys(table.suite for table in tables):
-        of_suite = [number for number, table in enumerate(tables) if table.suite == suite]
-        p_values = holm([tables[number].p_value for number in of_suite])
-        adjusted |= zip(of_suite, p_values, strict=True)
-    return tuple(replace(table, adjusted=adjusted[number]) for number, table in enumerate(tables))
+    places_by_suite = grouped((table.suite, place) for place, table in enumerate(tables))
+    for places in places_by_suite.values():
+        adjusted = holm([tables[place].p_value for place in places])
+        for place, p_value in zip(places, adjusted, strict=True):
+            tables[place] = replace(tables[place], adjusted=p_value)
+    return tuple(tables)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -157,9 +156,8 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         base = RepeatedCase(result.spec.cluster_id, result.base_scores, binary=is_binary)
         bases[generation_id(result.spec.base_case)] = base
     flicker = estimate_flicker(bases.values())
-    rows = []
-    for variant in sorted({result.spec.variant for result in results}):
-        rows.append(_row(variant, [one for one in results if one.spec.variant == variant]))
+    by_variant = grouped((result.spec.variant, result) for result in results)
+    rows = [_row(variant, by_variant[variant]) for variant in sorted(by_variant)]
     return ProbeTable(
         suite,
         judge,
