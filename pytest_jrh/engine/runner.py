@@ -19,7 +19,6 @@ from pytest_jrh.core.model import (
     CaseResult,
     Progress,
     Why,
-    most_frequent,
     scores_text,
 )
 from pytest_jrh.core.user_code import SessionEnd
@@ -36,6 +35,7 @@ from pytest_jrh.engine.own_code import Threads
 from pytest_jrh.judges.judge import about_media
 from pytest_jrh.llm.calls import Stopped
 from pytest_jrh.recording.shown import shown_turns
+from pytest_jrh.reports.case_facts import ReportedCase, case_lines
 from pytest_jrh.reports.failures import disagreement_text, unscored_text
 
 if TYPE_CHECKING:
@@ -210,19 +210,21 @@ class CaseRunner:
             return attempt.result()
         case = attempt.case
         assert case is not None
+        result = attempt.result(verdicts=judgment.verdicts)
         if case.expected in (None, judgment.score):
-            return attempt.result(verdicts=judgment.verdicts)
+            return result
+        case, unchanged = _without_secrets(case, self._settings.redactor), ""
+        if spec.variant:
+            unchanged = scores_text(result.base_score, result.base_scores)
         detail = disagreement_text(
-            _without_secrets(case, self._settings.redactor),
+            case,
             judgment,
             cassette=attempt.judging.answered_from if attempt.judging else None,
             command=self._settings.rerun_command(spec),
-            unchanged=scores_text(most_frequent(attempt.base_scores), attempt.base_scores)
-            if spec.variant
-            else "",
-            turns_shown=attempt.turns_shown,
+            unchanged=unchanged,
+            facts=case_lines(ReportedCase(result, case)),
         )
-        return attempt.result(Why(text=detail), verdicts=judgment.verdicts)
+        return replace(result, why=Why(text=detail))
 
     def _explain(self, attempt: Attempt, trouble: Unscored) -> str:
         # A call that failed is in no cassette either: only a recording run makes it again.

@@ -38,11 +38,10 @@ from pytest_jrh.reports.case_facts import (
     label_votes,
     meant,
 )
-from pytest_jrh.reports.topics import turns_text
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, stated_score
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import Case, Edit, Judgment, ShownTurns, Verdict
+    from pytest_jrh.core.model import Case, Edit, Judgment, Verdict
 
 
 WIDTH = 80
@@ -74,7 +73,7 @@ def disagreement_text(
     command: str,
     base: Path | None = None,
     unchanged: str = "",
-    turns_shown: ShownTurns | None = None,
+    facts: Iterable[tuple[str, str]] = (),
 ) -> str:
     """Explain a verdict that differs from the label: rubric, scores, reasoning, edits, files,
     command. Of repeats each verdict, equal ones once: first one of the majority, and of the
@@ -82,7 +81,7 @@ def disagreement_text(
 
     Of a case without edits it shows where its label stands, and the turns around what decides.
     Paths under `base` (default: the working folder) are shown relative to it. `unchanged` is what
-    the judge gave to the case that a probe changed, and `turns_shown` says what it was shown.
+    the judge gave to the case that a probe changed; `facts` are those of `case_facts.case_lines`.
     """
     folder = Path.cwd() if base is None else base
     assert case.expected is not None
@@ -93,9 +92,9 @@ def disagreement_text(
     if len(verdicts) == 1 and judgment.score is not None:
         given = meant(judgment.score, case.levels)
     first = f"{judge} gave {given}; the right answer is {expected}."
-    if turns_shown is not None and turns_shown.missing:
-        first += f" {judge} was not shown {turns_text(turns_shown)}."
     lines = wrapped(first, WIDTH)
+    for title, text in facts:
+        lines += wrapped(f"{title}: {one_line(text)}", WIDTH)
     rubric = case.rubric
     place = f" ({_shown(Path(rubric.file), folder)}:{rubric.line})" if rubric.file else ""
     lines += ["", f"rubric: {one_line(rubric.id)}{place}", *_prose(rubric.instructions)]
