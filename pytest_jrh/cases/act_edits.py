@@ -70,6 +70,13 @@ from pytest_jrh.llm.calls import Response, Stage
 _LONGEST_SAMPLE = 300
 _MOST_ARGUMENTS = 40
 _SAME_LENGTH_ATTEMPTS = 100
+_BESIDE = {
+    "insert": {"say", "call", "omit"},
+    "say": {"insert"},
+    "call": {"insert", "call"},
+    "omit": {"insert"},
+}
+"""By the kind of a step: of which kinds others may stand at the same turn."""
 ACT_VARIABLES = frozenset(
     {
         *("rubric", "ordinal_guidance", "plan_thesis", "goal", "rationale", "earlier_edits"),
@@ -158,25 +165,18 @@ class Places:
         A turn has one edit of its words, or of one or several of its calls, or loses one call; a
         call can be put in before it beside that. What is put in comes first.
         """
-        taken: dict[tuple[int, str], PlanStep] = {}
+        taken: dict[tuple[int, str, str], PlanStep] = {}
         for step in steps:
-            if step.message_index not in self.turns:
+            turn, of_call = step.message_index, step.kind in ("call", "omit")
+            call = self.call_of(step) if of_call else ""
+            if turn not in self.turns or (of_call and not call):
                 continue
-            call = self.call_of(step) if step.kind in ("call", "omit") else ""
-            if step.kind in ("call", "omit") and not call:
-                continue
-            turn = step.message_index
-            others = [kept for kept in taken.values() if kept.message_index == turn]
-            others = [kept for kept in others if (kept.kind == "insert") == (step.kind == "insert")]
-            if any(not (step.kind == kept.kind == "call") for kept in others):
-                continue
-            taken.setdefault(
-                (turn, f"{step.kind} {call}"),
-                PlanStep(turn, step.goal.strip(), step.rationale.strip(), step.kind, call),
-            )
-        return tuple(
-            sorted(taken.values(), key=lambda step: (step.message_index, step.kind != "insert"))
-        )
+            kinds = {kind for taken_turn, kind, _call in taken if taken_turn == turn}
+            if kinds <= _BESIDE[step.kind]:
+                planned = PlanStep(turn, step.goal.strip(), step.rationale.strip(), step.kind, call)
+                taken.setdefault((turn, step.kind, call), planned)
+        in_order = sorted(taken, key=lambda place: (place[0], place[1] != "insert"))
+        return tuple(taken[place] for place in in_order)
 
 
 @lru_cache(maxsize=256)
