@@ -26,7 +26,6 @@ from pytest_jrh.core.sections import (
     ConfigSection,
     Count,
     Flag,
-    FreeMapping,
     JudgeStage,
     ModelDefaults,
     PathText,
@@ -206,6 +205,9 @@ def _or_false(schema: dict[str, Any]) -> None:
     schema["anyOf"].append({"const": False})
 
 
+LABEL_SOURCES = ("path", "scorer", "metadata")
+
+
 class LabelSection(ConfigSection):
     """Labels of runs as they are, of people or of a program: of a file, or of the log itself."""
 
@@ -218,7 +220,9 @@ class LabelSection(ConfigSection):
     metadata: Text | None = None
     """A field of the samples' metadata that holds the label; /task/reward names one further
     down."""
-    map: FreeMapping = Field(default_factory=dict)
+    map: Annotated[
+        dict[str, str | int | float | bool | None], Takes("a mapping of values to labels")
+    ] = Field(default_factory=dict)
     """The label for each value that is there, such as {C: 0, I: 1}; null for values that are no
     label. Needed for numbers of the log in a binary suite, where 1 is violated."""
     rubric_id: Text | None = None
@@ -228,6 +232,16 @@ class LabelSection(ConfigSection):
     runs are violated. Left out: they are no cases."""
     by: Annotated[Literal["people", "program"] | None, Takes("people or program")] = None
     """Who gave the labels, for the reports. Left out: people for a file, program for the log."""
+
+    @property
+    def source(self) -> str:
+        """The key that says where the labels are."""
+        return next((key for key in LABEL_SOURCES if getattr(self, key) is not None), "path")
+
+    @property
+    def labelled_by(self) -> Literal["people", "program"]:
+        """Who gave the labels."""
+        return self.by or ("people" if self.source == "path" else "program")
 
 
 class Recording(ConfigSection):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import LabelledBy, Mode, Objective, Rubric, StageModel
+from pytest_jrh.core.model import Mode, Objective, Rubric, StageModel
 from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
     from pytest_jrh.cases.tests import Kind
-    from pytest_jrh.config.schema import Config, GateRules
+    from pytest_jrh.config.schema import Config, GateRules, LabelSection
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +32,6 @@ class SuiteTest:
     def kind(self) -> Kind:
         """What kind of test it is."""
         return KINDS[self.name]
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSettings:
-    """Where labels of runs come from: a file, or a scorer or metadata field of the log.
-
-    One of `path`, `scorer` and `metadata` is set. `map` gives labels for the values that are there,
-    and is empty where these are labels; `rubric_id` is for labels that name no rubric.
-    `judges_unlabelled` says that runs without a label are judged, too. `key` is where the config
-    says all this.
-    """
-
-    path: Path | None = None
-    scorer: str = ""
-    metadata: str = ""
-    map: Mapping[str, Any] = field(default_factory=dict)
-    rubric_id: str = ""
-    by: LabelledBy = "people"
-    judges_unlabelled: bool = False
-    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +70,7 @@ class Suite:
     table_format: Literal["csv", "xlsx"] = "csv"
     instruction: str = ""
     untargeted: frozenset[str] = frozenset()
-    labels: tuple[LabelSettings, ...] = ()
+    labels: tuple[LabelSection, ...] = ()
     blind_labels: Path | None = None
     probes: Mapping[str, ProbeSettings] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
@@ -104,8 +84,7 @@ class Suite:
     @property
     def judges_unlabelled(self) -> bool:
         """Whether natural runs without a label are judged, too."""
-        settings = (source.judges_unlabelled for source in self.labels)
-        return self.mode == "binary" and any(settings)
+        return self.mode == "binary" and any(section.unlabelled for section in self.labels)
 
     @property
     def made_by_stages(self) -> tuple[SuiteTest, ...]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
-from pytest_jrh.config.suite import LabelSettings, SuiteTest
+from pytest_jrh.config.schema import LABEL_SOURCES
+from pytest_jrh.config.suite import SuiteTest
 from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.stages import MAKING
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _LABELS: KeyPath = ("labels",)
 _KINDS: KeyPath = ("cases", "kinds")
-_PLACES = ("path", "scorer", "metadata")
 
 
 def resolve_tests(
@@ -144,7 +144,7 @@ def resolve_frozen(
 
 def resolve_labels(
     config: Config, rubrics: Sequence[Rubric], findings: Findings, places: Places, *, frozen: bool
-) -> tuple[LabelSettings, ...]:
+) -> tuple[LabelSection, ...]:
     """Return the sources of labels; none in a `frozen` suite, whose cases have theirs."""
     tests = config.cases.kinds
     natural = [name for name in tests if KINDS[name].natural]
@@ -157,12 +157,10 @@ def resolve_labels(
             "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
         )
         findings.add(_LABELS, message)
-    labels = []
-    for index, section in enumerate(sections):
-        settings = _resolved(section, (*_LABELS, index), rubrics, findings, places)
-        if settings is not None:
-            labels.append(settings)
-    return tuple(labels)
+    return tuple(
+        _located(section, (*_LABELS, index), rubrics, findings, places)
+        for index, section in enumerate(sections)
+    )
 
 
 def resolve_blind_labels(config: Config, findings: Findings, places: Places) -> Path | None:
@@ -184,19 +182,19 @@ def unused_labels(config: Config, findings: Findings, file: str) -> list[str]:
     return [f"{file}: labels has no effect: {listed(natural)} is not in {findings.name(_KINDS)}"]
 
 
-def _resolved(
+def _located(
     section: LabelSection,
     key: KeyPath,
     rubrics: Sequence[Rubric],
     findings: Findings,
     places: Places,
-) -> LabelSettings | None:
-    before = len(findings.problems)
-    sources = [name for name in _PLACES if getattr(section, name) is not None]
+) -> LabelSection:
+    """The section with its file found."""
+    sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
     if len(sources) != 1:
         mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
-        findings.add(key, f"{mistake}; must have one of {listed(_PLACES)}")
-        return None
+        findings.add(key, f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
+        return section
     ids = [rubric.id for rubric in rubrics]
     if section.rubric_id is None and section.path is None and len(ids) > 1:
         message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
@@ -205,21 +203,7 @@ def _resolved(
         message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
         hint = nearest_hint(section.rubric_id, ids, "id")
         findings.add((*key, "rubric_id"), message, hint)
-    for name, value in section.map.items():
-        if isinstance(value, dict | list):
-            findings.add((*key, "map", name), f"got {shown(value)}; must be a label or null")
-    path: Path | None = None
-    if section.path is not None:
-        path = places.require(section.path, findings, (*key, "path"), role="the label file")
-    if len(findings.problems) > before:
-        return None
-    return LabelSettings(
-        path=path,
-        scorer=section.scorer or "",
-        metadata=section.metadata or "",
-        map=dict(section.map),
-        rubric_id=section.rubric_id or "",
-        judges_unlabelled=section.unlabelled == "judge",
-        by=section.by or ("people" if path is not None else "program"),
-        key=f"labels.{key[-1]}.{sources[0]}",
-    )
+    if section.path is None:
+        return section
+    path = places.require(section.path, findings, (*key, "path"), role="the label file")
+    return section.model_copy(update={"path": str(path)})

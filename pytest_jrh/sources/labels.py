@@ -8,8 +8,9 @@ columns that mean nothing here are named.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, listed, printable, shown
@@ -30,10 +31,10 @@ from pytest_jrh.sources.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pytest_jrh.config.places import Places
-    from pytest_jrh.config.suite import LabelSettings, Suite
+    from pytest_jrh.config.schema import LabelSection
+    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import LabelKey, LabelledBy, Rubric, RunSummary
     from pytest_jrh.sources.source import Source
 
@@ -148,7 +149,7 @@ class Joiner:
         return {rubric.id: rubric for rubric in self.rubrics}
 
     def join(
-        self, rows: Iterable[LabelRow], settings: LabelSettings, file: str, kept_file: str = ""
+        self, rows: Iterable[LabelRow], settings: LabelSection, file: str, kept_file: str = ""
     ) -> JoinedLabels:
         """Join the rows of one source of labels.
 
@@ -161,7 +162,7 @@ class Joiner:
         no_label = 0
         for row in rows:
             try:
-                rubric_id = self._rubric(row.rubric_id or settings.rubric_id)
+                rubric_id = self._rubric(row.rubric_id or settings.rubric_id or "")
                 if rubric_id in self.untargeted:
                     left_out[_UNTARGETED] += 1
                     continue
@@ -176,7 +177,8 @@ class Joiner:
                 problem = Problem(str(error), file, row.line, place, error.hint)
                 joined.problems.append(problem)
         for label_key, of_run in votes.items():
-            joined.labels[label_key] = _label(of_run.values(), settings.by, kept_file or file)
+            by = settings.labelled_by
+            joined.labels[label_key] = _label(of_run.values(), by, kept_file or file)
         for reason in (_REPEATED, _UNTARGETED):
             if left_out[reason]:
                 joined.notices.append(f"{file}: {reason}: {left_out[reason]:,}.")
@@ -280,13 +282,15 @@ def find_labels(
     found = JoinedLabels()
     origins: dict[LabelKey, str] = {}
     labels: dict[LabelKey, Label] = {}
-    for settings in suite.labels:
+    for index, settings in enumerate(suite.labels):
+        place = f"labels.{index}.{settings.source}"
         if settings.path is not None:
-            where = places.name(settings.path)
-            joined = _from_file(settings, settings.path, suite, source, runs, places)
+            path = Path(settings.path)
+            where = places.name(path)
+            joined = _from_file(settings, path, suite, source, runs, places)
         else:
-            where = settings.key
-            joined = _from_log(settings, suite, source, runs)
+            where = place
+            joined = _from_log(settings, place, suite, source, runs)
         found.problems += joined.problems
         found.notices += joined.notices
         for key, label in joined.labels.items():
@@ -296,13 +300,14 @@ def find_labels(
                     f"the run {shown(run_id)} (epoch {epoch}) has a label under "
                     f"{shown(rubric_id)} in {where} and in {origins[key]}"
                 )
-                problem = Problem(message, key=settings.key, hint="keep one of them")
+                problem = Problem(message, key=place, hint="keep one of them")
                 found.problems.append(problem)
                 break
             origins[key] = where
             labels[key] = label
     if not labels and not found.problems:
-        found.problems.append(Problem("no run has a label", key=suite.labels[0].key))
+        place = f"labels.0.{suite.labels[0].source}"
+        found.problems.append(Problem("no run has a label", key=place))
     # In the order of the log, whatever the order of the labels.
     for rubric in suite.rubrics:
         for run in runs:
@@ -313,7 +318,7 @@ def find_labels(
 
 
 def _from_file(
-    settings: LabelSettings,
+    settings: LabelSection,
     path: Path,
     suite: Suite,
     source: Source,
@@ -340,10 +345,10 @@ def _from_file(
 
 
 def _from_log(
-    settings: LabelSettings, suite: Suite, source: Source, runs: Sequence[RunSummary]
+    settings: LabelSection, place: str, suite: Suite, source: Source, runs: Sequence[RunSummary]
 ) -> JoinedLabels:
     """Labels that the log itself has; runs without the score or the field have none."""
-    name = settings.scorer or settings.metadata
+    name = settings.scorer or settings.metadata or ""
     pointer = name if name.startswith("/") else pointer_to(name)
     keys = {(run.run_id, run.epoch) for run in runs}
     names: dict[str, None] = {}
@@ -359,16 +364,16 @@ def _from_log(
         what = "scorers" if settings.scorer else "fields"
         there = f"the {what} are {listed(names)}" if names else f"no run has {what}"
         message = f"got {shown(name)}, which no run has; {there}"
-        return JoinedLabels(problems=[Problem(message, key=settings.key)])
-    if not settings.map and suite.mode == "binary" and (problem := _unclear(settings, rows)):
+        return JoinedLabels(problems=[Problem(message, key=place)])
+    if not settings.map and suite.mode == "binary" and (problem := _unclear(place, rows)):
         return JoinedLabels(problems=[problem])
     is_ordinal = suite.mode == "ordinal"
     if settings.scorer and not settings.map and not is_ordinal:
-        settings = replace(settings, map=_SCORER_MAP)
+        settings = settings.model_copy(update={"map": _SCORER_MAP})
     joiner = Joiner(runs, suite.rubrics, suite.untargeted, ordinal=is_ordinal)
-    joined = joiner.join(rows, settings, f"{settings.key}: {name}")
-    place = f"{settings.key.rpartition('.')[0]}.map"
-    problems = [Problem(one.message, key=place, hint=one.hint) for one in joined.problems]
+    joined = joiner.join(rows, settings, f"{place}: {name}")
+    of_map = f"{place.rpartition('.')[0]}.map"
+    problems = [Problem(one.message, key=of_map, hint=one.hint) for one in joined.problems]
     joined.problems = list(dict.fromkeys(problems))
     if without := len(keys) - len(rows):
         noun = "score of" if settings.scorer else "field"
@@ -376,7 +381,7 @@ def _from_log(
     return joined
 
 
-def _unclear(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem | None:
+def _unclear(place: str, rows: Sequence[LabelRow]) -> Problem | None:
     """Refuse values of the log of which nobody has said what they mean.
 
     1 is violated on the scale of verdicts, and right on that of most scorers and rewards.
@@ -389,4 +394,4 @@ def _unclear(settings: LabelSettings, rows: Sequence[LabelRow]) -> Problem | Non
         meanings += f", {values[1]}: violated"
     message = f"has the values {listed(values, 5)}, and no map says which of them is violated"
     hint = f"say which are which: map: {{{meanings}}}, or the other way round"
-    return Problem(message, key=settings.key, hint=hint)
+    return Problem(message, key=place, hint=hint)

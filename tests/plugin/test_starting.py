@@ -329,7 +329,7 @@ ATIF = {
             SESSIONS,
             [
                 "The log holds 3 runs; the suite begins with 3.",
-                "Its forms: Claude Code session (3).",
+                "Its form: Claude Code session (3).",
             ],
             id="sessions",
         ),
@@ -337,7 +337,7 @@ ATIF = {
             {**SESSIONS, "codex.jsonl": as_codex("four", TURNS), "atif.json": ATIF},
             [
                 "The log holds 5 runs; the suite begins with 5.",
-                "Its forms: ATIF trajectory (1), Codex session (1), Claude Code session (3).",
+                "Its form: ATIF trajectory (1), Codex session (1), Claude Code session (3).",
                 "Could be labels (labels: {metadata: ...}): model (2 values).",
             ],
             id="several",

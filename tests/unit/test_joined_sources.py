@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.config.places import Places, matching
-from pytest_jrh.config.suite import LabelSettings
+from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Rubric, RunSummary
 from pytest_jrh.sources import joined, open_source, open_sources
@@ -163,7 +163,7 @@ def test_labels_may_know_a_run_by_its_name_with_its_file(tmp_path: Path) -> None
     runs = [RunSummary("1", epoch) for epoch in (1, 2)]
     joiner = Joiner(runs, [Rubric("kind", "Be kind.")], aliases=source.aliases())
     rows = [LabelRow("1@gpt", 1, epoch=epoch) for epoch in (1, 2)]
-    labels = joiner.join(rows, LabelSettings(), "labels").labels
+    labels = joiner.join(rows, LabelSection(), "labels").labels
     assert list(labels) == [("kind", "1", 1), ("kind", "1", 2)]
 
 
@@ -180,7 +180,7 @@ def test_a_label_whose_run_the_order_of_file_names_alone_decides_is_refused(
         unclear=source.unclear_names(),
     )
     rows = [LabelRow(name, 1, line=line) for line, name in enumerate(("1", "1@a", "1@b", "2"), 2)]
-    labels = joiner.join(rows, LabelSettings(), "labels")
+    labels = joiner.join(rows, LabelSection(), "labels")
     assert list(labels.labels) == [("kind", "1", 1), ("kind", "1@b", 1), ("kind", "2", 1)]
     assert [str(problem) for problem in labels.problems] == [
         'labels:2: run_id: got "1", which several files have, and they do not say which was begun '

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.suite import LabelSettings
+from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Label, Rubric, RunSummary, ScoreLevel
@@ -31,7 +31,7 @@ def join(
     read = read_rows(path, file="labels.csv")
     ordinal = reading.pop("ordinal", False)
     joiner = Joiner(RUNS, rubrics, frozenset({"old"}), {"uuid-b": ("b", 1)}, ordinal=ordinal)
-    return joiner.join(read.rows, LabelSettings(**reading), "labels.csv")
+    return joiner.join(read.rows, LabelSection(**reading), "labels.csv")
 
 
 @pytest.fixture
@@ -288,7 +288,7 @@ def test_a_label_file_of_another_log_is_compared_for_the_lines_that_are_shown(
     path.write_text("run_id,label\n" + "".join(f"{line.format(n)}\n" for n in range(600)), "utf-8")
     runs = [RunSummary(f"run-{number}", 1) for number in range(600)]
     rows = read_rows(path, file="labels.csv").rows
-    joined = Joiner(runs, [KIND]).join(rows, LabelSettings(), "labels")
+    joined = Joiner(runs, [KIND]).join(rows, LabelSection(), "labels")
     assert joined.problems[-1].message == "and 590 more problems"
     assert len(comparisons) <= 10 * 601
 

@@ -12,8 +12,8 @@ import pytest
 
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.config.probes import expand
-from pytest_jrh.config.schema import GateRules
-from pytest_jrh.config.suite import LabelSettings, Suite, SuiteTest
+from pytest_jrh.config.schema import GateRules, LabelSection
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.model import CaseResult, Label, Outcome, RunSummary
 from pytest_jrh.reports.grounds import rate_sentences
 from pytest_jrh.reports.json_values import label_data
@@ -169,7 +169,7 @@ def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> S
         folder,
         rubrics=(RUBRIC, other),
         tests=(natural, probe),
-        labels=(LabelSettings(judges_unlabelled=judges_unlabelled),),
+        labels=(LabelSection(unlabelled="judge" if judges_unlabelled else None),),
         probes={probe.name: ProbeSettings(of=(natural.name,))},
         **changes,
     )
