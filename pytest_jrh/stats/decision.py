@@ -389,10 +389,6 @@ def _grown(session: _Session) -> Iterator[Reason]:
             yield Reason("UNCLEAR", "grown", text, judge, wrong)
 
 
-# So many cases, all right and of two labels, are better than chance: the bound needs no numpy.
-_FEW = 4
-
-
 def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
     if session.held.scope.deselected or session.held.part:
@@ -413,7 +409,7 @@ def _useless(session: _Session) -> Iterator[Reason]:
             text = f"every label is {label}, so that a judge that always says {label} is right"
         elif len(answers) == 1:
             text = f"{subject} always says {answers.pop()}"
-        elif len(pairs) < _FEW or any(label != answer for label, answer in pairs):
+        else:
             kappa = kappa_by_case(pairs)
             if kappa.lower is None or kappa.lower <= 0:
                 text = f"{subject} is not shown to be better than chance"

@@ -21,7 +21,6 @@ from pytest_jrh.core.model import CaseResult, Outcome, most_frequent
 from pytest_jrh.reports.json_values import decision_data
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Decision, Held, decide, tolerated
-from pytest_jrh.stats.statistics import kappa_by_case
 from pytest_jrh.store.baseline import load
 from tests.support.judged_sessions import LAYOUT, derived, judged, right
 from tests.support.made_cases import LEVELS, make_result, make_spec, result_with
@@ -764,13 +763,3 @@ def test_a_baseline_that_an_earlier_version_wrote_still_compares() -> None:
         decision = decide(results, GateRules(), Held(baseline, scope_of(results)))
         assert (decision.compared, len(decision.regressions)) == (12, lost)
         assert (decision.word == "FAIL") is (lost > 0)
-
-
-@pytest.mark.parametrize("labels", [(0, 1, 1, 1), (0, 0, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)])
-def test_a_judge_that_is_right_on_four_cases_of_two_labels_is_better_than_chance(
-    labels: tuple[int, ...],
-) -> None:
-    for more in (0, 1, 10, 1000):
-        lower = kappa_by_case([(label, label) for label in (*labels, *[labels[-1]] * more)]).lower
-        assert lower is not None
-        assert lower > 0
