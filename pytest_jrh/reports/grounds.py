@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.formulas import Agreement
     from pytest_jrh.stats.people import (
         AgainstPeople,
-        Anchored,
         VerifierAgainstPeople,
     )
     from pytest_jrh.store.labels import Grounds, Kinship
@@ -99,22 +98,19 @@ _ADVICE = "take a verifier of another provider, or label some cases blind (docs:
 
 def label_sentences(session: Session) -> list[str]:
     """All that is to be said of the labels of a session, suite by suite."""
-    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
-    return [*_sentences(session), *dict.fromkeys(map(kin_sentence, kin))]
-
-
-def _sentences(session: Session) -> Iterator[str]:
+    sentences: list[str] = []
     for suite, grounds in session.grounds.items():
         results = _made_results(session, suite)
         of = f"{suite}: " if len(session.grounds) > 1 else ""
-        if basis := basis_sentence(results, grounds):
-            yield of + basis
+        if basis := _basis_sentence(results, grounds):
+            sentences.append(of + basis)
         annotators = agreement(grounds.votes, ordinal=grounds.ordinal)
         if annotators.units:
-            yield f"{of}Annotators agree in {_agreement_text(annotators, 'run')}."
-        yield from _violated(session, suite)
-        for sentence in people_sentences(results, grounds):
-            yield of + sentence
+            sentences.append(f"{of}Annotators agree in {_agreement_text(annotators, 'run')}.")
+        sentences += _violated(session, suite)
+        sentences += [of + sentence for sentence in _people_sentences(results, grounds)]
+    kin = chain.from_iterable(grounds.kin for grounds in session.grounds.values())
+    return [*sentences, *dict.fromkeys(map(kin_sentence, kin))]
 
 
 def violated_sentences(session: Session) -> Iterator[str]:
@@ -151,25 +147,24 @@ def rest_counts(results: Iterable[CaseResult], grounds: Grounds) -> dict[str, in
     for result in results:
         if result.outcome in MADE and not result.spec.derived:
             made_cases[made_case_id(result)] = result
-    counts = Counter(map(_ground, made_cases.values()))
+    counts: Counter[str] = Counter()
+    for result in made_cases.values():
+        reviewed = result.extra.review in ("accepted", "edited")
+        if result.extra.altered and not reviewed:
+            counts["altered"] += 1
+        elif result.labelled_by in ("people", "program"):
+            counts[result.labelled_by] += 1
+        elif reviewed:
+            counts["people"] += 1
+        else:
+            counts["confirmed" if result.verified else "unverified"] += 1
     # Cases that are equal have one label of a person.
     counts["blind"] = len({result.case_digest for result in made_cases.values()} & blind.keys())
     names = ("confirmed", "people", "program", "unverified", "altered", "blind")
     return {name: counts[name] for name in names}
 
 
-def _ground(result: CaseResult) -> str:
-    reviewed = result.extra.review in ("accepted", "edited")
-    if result.extra.altered and not reviewed:
-        return "altered"
-    if result.labelled_by in ("people", "program"):
-        return result.labelled_by
-    if reviewed:
-        return "people"
-    return "confirmed" if result.verified else "unverified"
-
-
-def basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
+def _basis_sentence(results: Sequence[CaseResult], grounds: Grounds) -> str:
     """What the labels rest on; nothing where no case was made."""
     counts = rest_counts(results, grounds)
     remarks = {"unverified": " (the verifier is off, or did not confirm them)"}
@@ -220,14 +215,24 @@ def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tupl
     if not parts:
         return "", False
     text = f"Labels: {', '.join(parts)}"
-    wrong = _found_wrong(results, grounds)
-    if counts["blind"] and brief:
-        text += f"; {counts['blind']:,} checked blind{_by_whom(results, grounds)}"
+    # How many confirmed labels people found wrong; None where they labelled no such case.
+    wrong = None
+    people = blind_labels(grounds.people)
+    verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
+    if verifier is not None and verifier.false_confirmations.n:
+        wrong = verifier.false_confirmations.count
+    number = f"{wrong:,}" if wrong else "none"
+    blind, by_whom = counts["blind"], _by_whom(results, grounds)
+    if blind and brief:
+        text += f"; {blind:,} checked blind{by_whom}"
         if wrong is not None:
-            text += f", {f'{wrong:,}' if wrong else 'none'} wrong"
-    elif counts["blind"]:
-        people = _by_whom(results, grounds).removeprefix(" by ") or "people"
-        text += f"; {people} checked {_checked(counts['blind'], wrong)}"
+            text += f", {number} wrong"
+    elif blind:
+        text += f"; {by_whom.removeprefix(' by ') or 'people'} checked {blind:,} blind"
+        if wrong is not None:
+            text += f" and found {number} wrong"
+        if blind < FEWEST_LABELS:
+            text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
     doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
     if same and counts["blind"] < FEWEST_LABELS:
         doubtful = True
@@ -251,25 +256,6 @@ def _by_whom(results: Iterable[CaseResult], grounds: Grounds) -> str:
     if len(people) > _MOST_PEOPLE:
         return f" by {people[0]} and {len(people) - 1} more"
     return f" by {' and '.join(people)}"
-
-
-def _found_wrong(results: Sequence[CaseResult], grounds: Grounds) -> int | None:
-    """How many confirmed labels people found wrong; None where they labelled no such case."""
-    people = blind_labels(grounds.people)
-    verifier = verifier_against_people(results, people, ordinal=grounds.ordinal)
-    if verifier is None or not verifier.false_confirmations.n:
-        return None
-    return verifier.false_confirmations.count
-
-
-def _checked(blind: int, wrong: int | None) -> str:
-    """How many cases people labelled blind, how many labels are wrong, how many are needed."""
-    text = f"{blind:,} blind"
-    if wrong is not None:
-        text += f" and found {f'{wrong:,}' if wrong else 'none'} wrong"
-    if blind < FEWEST_LABELS:
-        text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
-    return text
 
 
 def _agreement_text(annotators: Agreement, unit: str) -> str:
@@ -321,7 +307,7 @@ _NOT_DRAWN = (
 )
 
 
-def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
+def _people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterator[str]:
     """The judges and the verifier of a suite against the blind labels of people: in total, and of
     several rubrics for each with enough of them; nothing without any label.
     """
@@ -336,9 +322,14 @@ def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterato
         for judge, against in level.judges.items():
             if against is not None:
                 yield of + (f"judge {judge}: " if judge else "") + _against(against)
-        if level.verifier is not None:
-            for sentence in _verifier(level.verifier):
-                yield of + sentence
+        verifier = level.verifier
+        if verifier is not None and verifier.false_confirmations.n:
+            rate = _rate(verifier.false_confirmations)
+            yield f"{of}The verifier confirmed wrong labels in {rate}."
+        if verifier is not None and verifier.false_rejections.n:
+            yield f"{of}The verifier rejected right labels in {_rate(verifier.false_rejections)}."
+        if verifier is not None and verifier.reviewers.units:
+            yield f"{of}Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
     if few:
         rubrics = ", ".join(f"{level.rubric} ({level.labelled:,})" for level in few)
         yield f"Too few blind labels for figures by rubric: {rubrics}."
@@ -348,15 +339,6 @@ def people_sentences(results: Sequence[CaseResult], grounds: Grounds) -> Iterato
             f"Not counted: {counted(missing, 'blind label')} of cases that are not in this "
             "session, or have changed since."
         )
-
-
-def _verifier(verifier: VerifierAgainstPeople) -> Iterator[str]:
-    if verifier.false_confirmations.n:
-        yield f"The verifier confirmed wrong labels in {_rate(verifier.false_confirmations)}."
-    if verifier.false_rejections.n:
-        yield f"The verifier rejected right labels in {_rate(verifier.false_rejections)}."
-    if verifier.reviewers.units:
-        yield f"Reviewers agree in {_agreement_text(verifier.reviewers, 'case')}."
 
 
 def _against(against: AgainstPeople) -> str:
@@ -372,18 +354,16 @@ def _against(against: AgainstPeople) -> str:
     figures = []
     missing = set()
     for key, figure in against.figures.items():
-        if figure.estimate.value is not None:
-            figures.append(f"{_NAMES[key]} {_anchored(figure)}")
-        if figure.estimate.reason:
-            missing.add(figure.estimate.reason)
+        estimate = figure.estimate
+        if estimate.value is not None:
+            raw = "" if figure.raw is None else f"; {percent(figure.raw)} by the suite's labels"
+            interval = f"({range_text(estimate)}{raw})"
+            figures.append(f"{_NAMES[key]} {percent(estimate.value)} {interval}")
+        if estimate.reason:
+            missing.add(estimate.reason)
     reasons = "; ".join(sorted(missing))
     why = f" ({reasons})" if reasons else ""
     return f"{head}: {', '.join(figures)}{why}."
-
-
-def _anchored(figure: Anchored) -> str:
-    raw = "" if figure.raw is None else f"; {percent(figure.raw)} by the suite's labels"
-    return f"{percent(figure.estimate.value)} ({range_text(figure.estimate)}{raw})"
 
 
 def _rate(rate: Estimate) -> str:

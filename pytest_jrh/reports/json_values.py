@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.session import Session
-    from pytest_jrh.stats.baseline import Comparison
-    from pytest_jrh.stats.changes import SetChange
-    from pytest_jrh.stats.decision import Decision, Reason
-    from pytest_jrh.stats.formulas import Agreement, ConfusionMatrix, Estimate
-    from pytest_jrh.stats.limits import Limit
-    from pytest_jrh.stats.panels import JudgePair, Panel, PanelVote
+    from pytest_jrh.stats.decision import Decision
+    from pytest_jrh.stats.formulas import Agreement, Estimate
+    from pytest_jrh.stats.panels import Panel
     from pytest_jrh.stats.statistics import Statistics, StatisticsTable
 
 
@@ -82,7 +79,7 @@ def table_data(table: StatisticsTable) -> dict[str, Any]:
 
 def statistics_data(statistics: Statistics) -> dict[str, Any]:
     """Every figure of one set of results."""
-    counts = statistics.counts
+    counts, flicker = statistics.counts, statistics.flicker
     return {
         "n": counts.n,
         "agree": counts.agree,
@@ -95,7 +92,12 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "ties": counts.ties,
         "accuracy": _figure(statistics.accuracy),
         "interval": interval_data(statistics.accuracy),
-        "flicker": _flicker(statistics.flicker),
+        "flicker": {
+            **_figure(flicker),
+            "cases": flicker.n,
+            "flickering": flicker.count,
+            "interval": interval_data(flicker),
+        },
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
     }
@@ -111,15 +113,6 @@ def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
     return cases
 
 
-def _flicker(flicker: Estimate) -> dict[str, Any]:
-    return {
-        **_figure(flicker),
-        "cases": flicker.n,
-        "flickering": flicker.count,
-        "interval": interval_data(flicker),
-    }
-
-
 def interval_data(share: Estimate) -> dict[str, Any]:
     """The interval of a share."""
     method = None if share.lower is None else "wilson_effective_n"
@@ -129,117 +122,118 @@ def interval_data(share: Estimate) -> dict[str, Any]:
 def decision_data(decision: Decision) -> dict[str, Any]:
     """The decision with its figures and the cases, by id."""
     comparison = decision.comparison
+    baseline = None
+    if comparison is not None:
+        baseline = {
+            "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
+            "regressions": list(comparison.regressions),
+            "fixes": list(comparison.fixes),
+            "still_wrong": list(comparison.still_wrong),
+            "not_comparable": dict(comparison.not_comparable),
+            "flickered": sorted(decision.flickered),
+        }
+    reasons = []
+    for reason in decision.reasons:
+        reasons.append(
+            {
+                "word": reason.word,
+                "kind": reason.kind,
+                "text": reason.text,
+                "judge": reason.judge or None,
+                "cases": list(reason.cases),
+            }
+        )
+    sets = []
+    for change in decision.sets:
+        sets.append(
+            {
+                "set": change.kind,
+                "name": change.name or None,
+                "judge": change.judge or None,
+                "n": change.n,
+                "runs": change.runs,
+                "exchanged": "runs" if change.by_runs else "cases",
+                "before": change.before._asdict(),
+                "now": change.now._asdict(),
+                "lost": list(change.lost),
+                "won": list(change.won),
+                "right_before": change.right_before,
+                "p_value": change.p_value,
+                "adjusted_p_value": change.adjusted,
+                "other_runs": change.bound if math.isfinite(change.bound) else None,
+            }
+        )
+    limits = []
+    for limit in decision.limits:
+        limits.append(
+            {
+                "rule": limit.rule,
+                "limit": limit.limit,
+                "figure": _figure(limit.figure),
+                "n": limit.figure.n,
+                "broken": limit.broken,
+                "by_flicker": limit.by_flicker,
+                "unproven": limit.unproven,
+                "probe": limit.probe or None,
+                "judge": limit.judge or None,
+                "cases": list(limit.cases),
+            }
+        )
     return {
         "word": decision.word or None,
         "headline": decision.headline,
         "passed": decision.passed,
         "active": decision.active,
         "beside": list(decision.beside),
-        "reasons": list(map(_reason, decision.reasons)),
+        "reasons": reasons,
         "certainty": list(certainty_sentences(decision)),
         "judged": decision.judged,
         "compared": decision.compared,
         "of_baseline": decision.of_baseline,
-        "sets": list(map(_set, decision.sets)),
-        "limits": list(map(_limit, decision.limits)),
+        "sets": sets,
+        "limits": limits,
         "read_first": list(decision.read_first),
         "new_wrong": list(decision.new_wrong),
         "accepted": list(decision.accepted),
         "never_reported": list(decision.never_reported),
         "unscored": dict(decision.unscored),
         "update_command": decision.update_command or None,
-        "baseline": None if comparison is None else _comparison(comparison, decision),
-    }
-
-
-def _reason(reason: Reason) -> dict[str, Any]:
-    return {
-        "word": reason.word,
-        "kind": reason.kind,
-        "text": reason.text,
-        "judge": reason.judge or None,
-        "cases": list(reason.cases),
-    }
-
-
-def _limit(limit: Limit) -> dict[str, Any]:
-    return {
-        "rule": limit.rule,
-        "limit": limit.limit,
-        "figure": _figure(limit.figure),
-        "n": limit.figure.n,
-        "broken": limit.broken,
-        "by_flicker": limit.by_flicker,
-        "unproven": limit.unproven,
-        "probe": limit.probe or None,
-        "judge": limit.judge or None,
-        "cases": list(limit.cases),
-    }
-
-
-def _comparison(comparison: Comparison, decision: Decision) -> dict[str, Any]:
-    return {
-        "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
-        "regressions": list(comparison.regressions),
-        "fixes": list(comparison.fixes),
-        "still_wrong": list(comparison.still_wrong),
-        "not_comparable": dict(comparison.not_comparable),
-        "flickered": sorted(decision.flickered),
-    }
-
-
-def _set(change: SetChange) -> dict[str, Any]:
-    return {
-        "set": change.kind,
-        "name": change.name or None,
-        "judge": change.judge or None,
-        "n": change.n,
-        "runs": change.runs,
-        "exchanged": "runs" if change.by_runs else "cases",
-        "before": change.before._asdict(),
-        "now": change.now._asdict(),
-        "lost": list(change.lost),
-        "won": list(change.won),
-        "right_before": change.right_before,
-        "p_value": change.p_value,
-        "adjusted_p_value": change.adjusted,
-        "other_runs": change.bound if math.isfinite(change.bound) else None,
+        "baseline": baseline,
     }
 
 
 def panel_data(panel: Panel) -> dict[str, Any]:
     """How the judges of a panel agree, and their vote on each case."""
+    pairs, votes = [], []
+    for pair in panel.pairs:
+        pairs.append(
+            {
+                "judges": list(pair.judges),
+                "agreement": share_data(pair.agreement),
+                "kappa": _figure(pair.kappa),
+                "agreement_interval": bounds_data(pair.agreement),
+                "kappa_interval": bounds_data(pair.kappa),
+                "disagreements": list(pair.disagreements),
+            }
+        )
+    for vote in panel.votes:
+        votes.append(
+            {
+                "case": vote.case,
+                "test": vote.test,
+                "rubric": vote.rubric_id,
+                "expected": vote.expected,
+                "votes": [{"score": score, "judges": number} for score, number in vote.votes],
+                "score": vote.score,
+                "reason": vote.reason,
+            }
+        )
     return {
         "judges": list(panel.judges),
         "accuracy_over_all": share_data(panel.accuracy),
-        "intervals": {
-            "accuracy_over_all": bounds_data(panel.accuracy),
-        },
-        "pairs": list(map(_pair, panel.pairs)),
-        "votes": list(map(_vote, panel.votes)),
-    }
-
-
-def _pair(pair: JudgePair) -> dict[str, Any]:
-    return {
-        "judges": list(pair.judges),
-        "agreement": share_data(pair.agreement),
-        "kappa": _figure(pair.kappa),
-        "agreement_interval": bounds_data(pair.agreement),
-        "kappa_interval": bounds_data(pair.kappa),
-        "disagreements": list(pair.disagreements),
-    }
-
-
-def _vote(vote: PanelVote) -> dict[str, Any]:
-    return {
-        "case": vote.case,
-        "test": vote.test,
-        "rubric": vote.rubric_id,
-        "expected": vote.expected,
-        "votes": [{"score": score, "judges": number} for score, number in vote.votes],
-        "score": vote.score,
-        "reason": vote.reason,
+        "intervals": {"accuracy_over_all": bounds_data(panel.accuracy)},
+        "pairs": pairs,
+        "votes": votes,
     }
 
 
@@ -253,7 +247,9 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
         data = share_data if column.kind == "share" else _figure
         figures[column.key] = data(estimate)
         intervals[column.key] = bounds_data(estimate)
-    return {"confusion_matrix": _matrix(matrix), **figures, "intervals": intervals}
+    counts = [list(row) for row in matrix.counts]
+    confusion = {"labels": list(matrix.labels), "counts": counts}
+    return {"confusion_matrix": confusion, **figures, "intervals": intervals}
 
 
 def bounds_data(estimate: Estimate) -> dict[str, Any]:
@@ -275,10 +271,6 @@ def share_data(estimate: Estimate) -> dict[str, Any]:
     return {"count": estimate.count, "n": estimate.n, **_figure(estimate)}
 
 
-def _matrix(matrix: ConfusionMatrix) -> dict[str, Any]:
-    return {"labels": list(matrix.labels), "counts": [list(row) for row in matrix.counts]}
-
-
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
     """What is known of the labels of one judge's results; null for what is not known."""
     judge_and_verifier = None
@@ -287,11 +279,19 @@ def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> d
             models = {"judge_model": kin.model, "verifier_model": kin.verifier}
             judge_and_verifier = {**models, "same": kin.same}
             break
+    against_people = None
+    if levels := people_levels(results, grounds):
+        total, *rubrics = levels
+        against_people = {
+            **_level(total, judge),
+            "unmatched": unmatched(results, grounds),
+            "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
+        }
     data = {
         "rest_on": {**rest_counts(results, grounds), "verifier_model": grounds.verifier or None},
         "judge_and_verifier": judge_and_verifier,
         "annotators": _agreement(agreement(grounds.votes, ordinal=grounds.ordinal)),
-        "against_people": _against_people(judge, results, grounds),
+        "against_people": against_people,
     }
     # Only where there are runs without labels: other reports stay as they were.
     if rates := violation_data(results, grounds):
@@ -313,20 +313,6 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
         }
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
-
-
-def _against_people(
-    judge: str, results: Sequence[CaseResult], grounds: Grounds
-) -> dict[str, Any] | None:
-    levels = people_levels(results, grounds)
-    if not levels:
-        return None
-    total, *rubrics = levels
-    return {
-        **_level(total, judge),
-        "unmatched": unmatched(results, grounds),
-        "rubrics": {level.rubric: _level(level, judge) for level in rubrics},
-    }
 
 
 def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pytest_jrh.stats.figures import NONE, percent, range_text
 from pytest_jrh.stats.probes import SUPPOSED_FLICKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from pytest_jrh.reports.blocks import Block, Weight
     from pytest_jrh.stats.probes import ProbeRow, ProbeTable
@@ -83,26 +83,20 @@ def _finding(table: ProbeTable, tables: Sequence[ProbeTable]) -> str:
         text += f", {towards}" if table.ordinal else f", towards {towards}"
     if table.flicker.value is not None:
         text += f"; the judge's flicker is {percent(table.flicker.value)}"
-    if worst := _worst(table):
-        text += f"; most by {worst}"
-    return f"{text}."
-
-
-def _worst(table: ProbeTable) -> str:
-    """The parts of variants' names that turn most, of those that turn more than the whole."""
+    # The parts of variants' names that turn most, of those that turn more than the whole.
     parts: dict[str, tuple[int, int]] = {}
     for row in table.rows:
         for part in row.axes:
             turned, n = parts.get(part, (0, 0))
             parts[part] = (turned + row.turned, n + row.n)
-    if len(parts) < _TWICE or table.total.rate.value is None:
-        return ""
     above = []
-    for part, (turned, n) in parts.items():
-        if turned and turned / n > table.total.rate.value:
+    for part, (turned, n) in parts.items() if len(parts) >= _TWICE else ():
+        if turned and total.rate.value is not None and turned / n > total.rate.value:
             above.append((-turned / n, -n, f"{part} ({turned} of {n})"))
     above.sort(key=lambda ranked: ranked[:2])
-    return ", ".join(text for *_, text in above[:_MOST_NAMED])
+    if above:
+        text += f"; most by {', '.join(words for *_, words in above[:_MOST_NAMED])}"
+    return f"{text}."
 
 
 def _cells(row: ProbeRow) -> tuple[Cell, ...]:
@@ -137,17 +131,14 @@ def grid_of(table: ProbeTable) -> Table | None:
     for row in table.rows:
         names[row.axes[0]] = titles[row.axes[1]] = None
         if row.n:
-            cells[row.axes] = _grid_cell(row)
+            heat = round(_STEPS * (row.rate.value or 0))
+            cells[row.axes] = Cell(f"{row.turned} of {row.n}", heat=heat)
     # Empty where the probe has no such case with a verdict.
     empty = Cell("")
     rows = []
     for name in names:
         rows.append(Row(name, tuple(cells.get((name, title), empty) for title in titles)))
     return Table("", (*titles,), (*rows,), f"{table.probe}: turned verdicts by variant and place")
-
-
-def _grid_cell(row: ProbeRow) -> Cell:
-    return Cell(f"{row.turned} of {row.n}", heat=round(_STEPS * (row.rate.value or 0)))
 
 
 def probe_blocks(
@@ -160,15 +151,17 @@ def probe_blocks(
     to be `shown`, and `grids`; last what one has to know to read them.
     """
     sections: list[Block] = []
-    for group in _by_judge(tables):
+    groups: dict[tuple[str, str], list[ProbeTable]] = {}
+    for table in tables:
+        groups.setdefault((table.suite, table.judge), []).append(table)
+    for group in groups.values():
         title = heading(group[0], tables)
         is_finding = any(table.is_finding for table in group)
         rows: list[Row] = []
         for table in group:
             rows.append(Row(table.probe, _cells(table.total)))
-            for row in table.rows:
-                if shown(table, row):
-                    rows.append(Row(row.variant, _cells(row), "variant"))
+            of_variants = [row for row in table.rows if shown(table, row)]
+            rows += [Row(row.variant, _cells(row), "variant") for row in of_variants]
         weight: Weight = "warning" if is_finding else ""
         blocks: list[Block] = [Sentence(finding, weight) for finding in finding_sentences(group)]
         blocks.append(Table("probe", TITLES, tuple(rows)))
@@ -181,35 +174,25 @@ def probe_blocks(
     return [*sections, *(Sentence(note, "muted") for note in notes)]
 
 
-def _by_judge(tables: Iterable[ProbeTable]) -> list[list[ProbeTable]]:
-    """The tables of each suite and judge."""
-    groups: dict[tuple[str, str], list[ProbeTable]] = {}
-    for table in tables:
-        groups.setdefault((table.suite, table.judge), []).append(table)
-    return [*groups.values()]
-
-
 def probe_data(tables: Sequence[ProbeTable]) -> dict[str, Any]:
     """All figures of probes: `findings` are sentences, `probes` the tables."""
-    return {
-        "findings": finding_sentences(tables),
-        "remarks": flicker_sentences(tables),
-        "probes": list(map(_table_data, tables)),
-    }
-
-
-def _table_data(table: ProbeTable) -> dict[str, Any]:
-    return {
-        "probe": table.probe,
-        "finding": table.is_finding,
-        "p_value": table.p_value,
-        "adjusted_p_value": table.adjusted,
-        "flicker": table.flicker.value,
-        "flicker_reason": table.flicker.reason,
-        "all": _row_data(table.total),
-        "variants": {row.variant: _row_data(row) for row in table.rows},
-        "turned_cases": list(table.cases),
-    }
+    probes = []
+    for table in tables:
+        probes.append(
+            {
+                "probe": table.probe,
+                "finding": table.is_finding,
+                "p_value": table.p_value,
+                "adjusted_p_value": table.adjusted,
+                "flicker": table.flicker.value,
+                "flicker_reason": table.flicker.reason,
+                "all": _row_data(table.total),
+                "variants": {row.variant: _row_data(row) for row in table.rows},
+                "turned_cases": list(table.cases),
+            }
+        )
+    remarks = flicker_sentences(tables)
+    return {"findings": finding_sentences(tables), "remarks": remarks, "probes": probes}
 
 
 def _row_data(row: ProbeRow) -> dict[str, Any]:

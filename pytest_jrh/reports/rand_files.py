@@ -21,6 +21,7 @@ from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED, CaseResult
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, one_line, shortened, visible
 from pytest_jrh.core.transcript import render_transcript
+from pytest_jrh.reports.case_facts import verifier_score
 from pytest_jrh.reports.json_values import (
     decision_data,
     flickering_data,
@@ -191,11 +192,6 @@ def judge_file_names(suite: Suite) -> dict[str | None, str]:
     return names
 
 
-def _pass_rate(accuracy: float) -> str:
-    """RAND's text, which is a number: never 100.00% where a case is wrong."""
-    return f"{min(accuracy, 0.9999) if accuracy < 1 else accuracy:.2%}"
-
-
 def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, Any]:
     judged = [result for result in results if result.outcome in JUDGED]
     by_rubric = grouped((result.spec.rubric_id, result) for result in results)
@@ -206,9 +202,13 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
         [result.score for result in judged if result.label is not None],
     )
     accuracy = accuracy_of(judged)
+    pass_rate = None
+    if total.accuracy is not None:
+        # RAND's text, which is a number: never 100.00% where a case is wrong.
+        pass_rate = f"{total.accuracy if total.accuracy == 1 else min(total.accuracy, 0.9999):.2%}"
     return {
         "metrics": {
-            "pass_rate": None if total.accuracy is None else _pass_rate(total.accuracy),
+            "pass_rate": pass_rate,
             "passed": total.agree,
             "total": total.n,
             "metric_type": metric_name,
@@ -392,7 +392,7 @@ def synthetic_row(
         "generation_reasoning": _turns(case, lambda edit: edit.editor_reason),
         "generation_temp": temperature,
         "generation_mode": case.mode,
-        "validation_score": _validation_score(case),
+        "validation_score": verifier_score(case),
         "validation_reasoning": None if verification is None else verification.rationale,
         "validated_bucket": case.expected if case.verified else None,
         "rubric_text": case.rubric.instructions,
@@ -480,7 +480,7 @@ def result_row(
             "transcript": render_transcript(case.messages) if transcript is None else transcript,
             "generation_response": _turns(case, lambda edit: edit.edited_content),
             "original_request": _request(case),
-            "validation_score": _validation_score(case),
+            "validation_score": verifier_score(case),
             "plan_thesis": None if plan is None else plan.thesis,
             "planned_steps": _planned(case),
             "score_levels_table": _scale(case.levels),
@@ -517,14 +517,6 @@ def _planned(case: Case) -> str:
     return "\n".join(lines)
 
 
-def _validation_score(case: Case) -> int | None:
-    verification = case.outcome.verification
-    if verification is None:
-        return None
-    failed = int(verification.verdict == "FAIL")
-    return failed if verification.score is None else verification.score
-
-
 _LONGEST_REASON = 200
 
 
@@ -557,11 +549,13 @@ def perturbations_summary(
             reasons[reason] = reasons.get(reason, 0) + 1
         elif result.outcome in UNSCORED:
             group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
-    for key, old in _groups_of(previous):
-        if key not in asked:
-            group = groups.setdefault(key, _no_cases())
-            for name in ("no_case", "no_case_reasons", "unscored"):
-                group[name] = old[name]
+    for suite, tests in previous.get("suites", {}).items():
+        for test, rubrics in tests.items():
+            for rubric, old in rubrics.items():
+                if (suite, test, rubric) not in asked:
+                    group = groups.setdefault((suite, test, rubric), _no_cases())
+                    for name in ("no_case", "no_case_reasons", "unscored"):
+                        group[name] = old[name]
     suites: dict[str, Any] = {}
     for (suite, test, rubric), group in groups.items():
         suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
@@ -577,15 +571,6 @@ def _no_cases() -> dict[str, Any]:
         "no_case_reasons": {},
         "unscored": {},
     }
-
-
-def _groups_of(
-    summary: Mapping[str, Any],
-) -> Iterable[tuple[tuple[str, str, str], Mapping[str, Any]]]:
-    for suite, tests in summary.get("suites", {}).items():
-        for test, rubrics in tests.items():
-            for rubric, group in rubrics.items():
-                yield (suite, test, rubric), group
 
 
 SUMMARY_NAME = "agent_perturbations_summary.json"
@@ -610,17 +595,14 @@ def write_summaries(
             if made_id not in assembled.made or result.outcome not in UNSCORED:
                 results.append(result)
         path = folder / SUMMARY_NAME
-        summary = perturbations_summary(_previous(path), index, results)
+        # What is there, if it is one of ours.
+        previous: Any = None
+        with contextlib.suppress(OSError, ValueError):
+            previous = json.loads(path.read_text("utf-8"))
+        if not isinstance(previous, dict) or previous.get("format") != 1:
+            previous = {}
+        summary = perturbations_summary(previous, index, results)
         outputs.write_json(path, summary, sort=True)
-
-
-def _previous(path: Path) -> Mapping[str, Any]:
-    """The summary that is there, if it is one of ours."""
-    with contextlib.suppress(OSError, ValueError):
-        previous = json.loads(path.read_text("utf-8"))
-        if isinstance(previous, dict) and previous.get("format") == 1:
-            return previous
-    return {}
 
 
 # RAND's keys, and ours beside them.
@@ -663,18 +645,14 @@ def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
     _write_transcript(paths.original, case.run.messages)
     if case.outcome.edits:
         _write_transcript(paths.perturbed, case.messages)
-        _write_audit(case, paths.audit)
+        record = to_record(case)
+        perturbation = record["perturbation"]
+        audit = {name: record[name] for name in _AUDITED}
+        audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
+        audit["edits"] = perturbation["steps"]
+        atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
     return paths.of(case)
 
 
 def _write_transcript(path: Path, messages: Sequence[Message]) -> None:
     atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
-
-
-def _write_audit(case: Case, path: Path) -> None:
-    record = to_record(case)
-    perturbation = record["perturbation"]
-    audit = {name: record[name] for name in _AUDITED}
-    audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
-    audit["edits"] = perturbation["steps"]
-    atomic_write(path, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")

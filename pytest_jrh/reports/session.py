@@ -50,7 +50,20 @@ def spending_lines(spending: Spending, width: int = 80, *, wall_seconds: float =
     Without a duration where it is 0: that of merged results is not known, and the terminal's last
     line has pytest's own.
     """
-    return _joined(_spending_parts(spending, wall_seconds), width)
+    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
+    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
+    parts = [counted(spending.usage.total, "token"), _cost(spending)]
+    if wall_seconds:
+        duration = _clock(wall_seconds)
+        parts.append(duration if "min" in duration else f"{wall_seconds:.1f} s")
+    lines = [calls]
+    for part in parts:
+        longer = f"{lines[-1]} | {part}"
+        if columns(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
 
 
 def total_spending(results: Iterable[CaseResult]) -> Spending:
@@ -112,36 +125,21 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
     return shortened(" | ".join(parts), width)
 
 
-def _spending_parts(spending: Spending, wall_seconds: float) -> list[str]:
-    lost = f" ({spending.lost:,} without an answer, which may be billed)" if spending.lost else ""
-    calls = f"{counted(spending.calls, 'call')} made{lost}, {spending.replayed:,} replayed"
-    tokens = counted(spending.usage.total, "token")
-    parts = [calls, tokens, _cost(spending)]
-    return [*parts, _duration(wall_seconds)] if wall_seconds else parts
-
-
 def _cost(spending: Spending) -> str:
     """The cost of this session; a call without a known price is named, never counted as free."""
     unpriced = f"{counted(spending.unpriced, 'call')} unpriced" if spending.unpriced else ""
     if spending.calls and unpriced and not spending.paid:
         return unpriced
+    and_unpriced = f", {unpriced}" if unpriced else ""
     if spending.calls:
-        return _and(_dollars(spending.paid), unpriced)
-    recorded = _and(f"{_dollars(spending.cost)} recorded", unpriced)
-    return f"$0.00 ({recorded})" if spending.replayed else "$0.00"
-
-
-def _and(first: str, second: str) -> str:
-    return f"{first}, {second}" if second else first
+        return f"{_dollars(spending.paid)}{and_unpriced}"
+    if spending.replayed:
+        return f"$0.00 ({_dollars(spending.cost)} recorded{and_unpriced})"
+    return "$0.00"
 
 
 def _dollars(amount: float) -> str:
     return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
-
-
-def _duration(seconds: float) -> str:
-    text = _clock(seconds)
-    return text if "min" in text else f"{seconds:.1f} s"
 
 
 def _clock(seconds: float) -> str:
@@ -150,17 +148,6 @@ def _clock(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {full_seconds} s" if minutes else f"{full_seconds} s"
-
-
-def _joined(parts: Sequence[str], width: int) -> list[str]:
-    lines = [parts[0]]
-    for part in parts[1:]:
-        longer = f"{lines[-1]} | {part}"
-        if columns(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(part)
-    return lines
 
 
 _KEY_LENGTH = 12
@@ -354,9 +341,7 @@ def recording_options(results: Iterable[CaseResult]) -> list[str]:
     missing = [result for result in results if result.outcome == "unrecorded"]
     if not missing:
         return []
-    return recording_modes(
-        verdicts_alone=all(result.judge_digest for result in missing),
-    )
+    return recording_modes(verdicts_alone=all(result.judge_digest for result in missing))
 
 
 def recording_modes(*, verdicts_alone: bool) -> list[str]:

@@ -412,9 +412,8 @@ def shown_data(results: Iterable[CaseResult]) -> dict[str, Any]:
         }
     not_shown = []
     for result in judged:
-        if result.extra.shown is not None and result.extra.shown.missing:
-            turns = list(result.extra.shown.missing)
-            not_shown.append(
-                {"case": result.case_id, "turns": turns, "right": result.outcome == "agree"}
-            )
+        turns = list(result.extra.shown.missing) if result.extra.shown is not None else []
+        if turns:
+            right = result.outcome == "agree"
+            not_shown.append({"case": result.case_id, "turns": turns, "right": right})
     return {"turns_shown": {**data, "not_shown": not_shown}}
