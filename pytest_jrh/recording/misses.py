@@ -136,10 +136,12 @@ def difference(
     """
     lines: list[str] = []
     recorded_parts, parts = {"repeat": 1, **entry.parts}, {"repeat": 1, **request.parts}
-    for name in ("model", "parameters", "schema", "repeat"):
+    for name in ("model", "parameters", "schema"):
         before, now = json.dumps(recorded_parts.get(name)), json.dumps(parts[name])
         if before != now:
             lines += [f"{name}:", f"-{before}", f"+{now}"]
+    if recorded_parts["repeat"] != parts["repeat"]:
+        lines.append(f"repeat: {recorded_parts['repeat']} recorded, {parts['repeat']} now")
     recorded = recorded_parts.get("messages") or []
     if len(recorded) != len(parts["messages"]):
         lines.append(f"messages: {len(recorded)} recorded, {len(parts['messages'])} now")
