@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.documents import Document
 
-
-SectionT = TypeVar("SectionT", bound=ConfigSection)
 
 # Text even where YAML reads a number: names and time stamps.
 _AS_WRITTEN: tuple[KeyPath, ...] = (
@@ -62,23 +60,23 @@ def fit(document: Document) -> Fitted:
     sections = frozenset(data)
     converted = rand.convert(data, findings)
     findings.written = partial(rand.written_key, written=converted.written, sections=sections)
-    config = fit_section(Config, converted.data, (), findings)
+    config = None
+    try:
+        config = Config.model_validate(converted.data)
+    except ValidationError as error:
+        report_misfits(error, Config, (), findings)
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
     is_rands = not sections.isdisjoint(rand.SECTIONS)
     return Fitted(config, findings, converted.unused, is_rands, converted.data)
 
 
-def fit_section(
-    section: type[SectionT], data: Any, place: KeyPath, findings: Findings
-) -> SectionT | None:
-    """The section that stands at a place; None where it does not fit, which is reported."""
-    try:
-        return section.model_validate(data)
-    except ValidationError as error:
-        for detail in error.errors(include_url=False, include_context=False):
-            _Misfit(section, place, detail, findings).report()
-    return None
+def report_misfits(
+    error: ValidationError, section: type[ConfigSection], place: KeyPath, findings: Findings
+) -> None:
+    """Report all that does not fit of a section that stands at a place."""
+    for detail in error.errors(include_url=False, include_context=False):
+        _Misfit(section, place, detail, findings).report()
 
 
 def _as_written(document: Document) -> dict[str, Any]:

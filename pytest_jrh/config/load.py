@@ -22,6 +22,7 @@ from pytest_jrh.core.text import nearest_hint
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pytest_jrh.config.fitting import Fitted
     from pytest_jrh.config.schema import Config
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.errors import Problem
@@ -57,12 +58,21 @@ def load_suite(
     problem of config and rubrics.
     """
     config_file = cwd / path
-    name = config_file.stem
     file = Places(cwd, rootdir, cwd).name(config_file)
     fitted = fit(read_document(config_file, file=file))
-    config, findings = fitted.config, fitted.findings
-    inputs = (*config.suite.log, *filter(None, [config.suite.rubrics]))
+    section = fitted.config.suite
+    inputs = (*section.log, *filter(None, [section.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
+    return _suite_of(config_file, fitted, places, frozen=frozen, own_judge=own_judge)
+
+
+def _suite_of(
+    config_file: Path, fitted: Fitted, places: Places, *, frozen: bool, own_judge: bool
+) -> Suite:
+    """What a config that fits means; raises InputError with every problem of it and of rubrics."""
+    config = fitted.config
+    findings = fitted.findings
+    name = config_file.stem
     rubric_problems: list[Problem] = []
     rubric_file = _rubric_file(config, findings, places)
     rubrics: tuple[Rubric, ...] = ()
@@ -123,8 +133,8 @@ def load_suite(
         labels=labels,
         blind_labels=blind_labels,
         probes=probes,
-        notices=_notices(config, findings, file),
-        unused_keys=_about_unused(fitted.unused, file),
+        notices=_notices(config, findings, places.name(config_file)),
+        unused_keys=_about_unused(fitted.unused, places.name(config_file)),
     )
 
 

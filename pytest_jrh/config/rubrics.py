@@ -149,7 +149,9 @@ def _entries(findings: Findings) -> tuple[list[Any], KeyPath]:
 
 def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric | None:
     # Loaded here, since sessions without a suite only ask what files look like.
-    from pytest_jrh.config.fitting import fit_section
+    from pydantic import ValidationError
+
+    from pytest_jrh.config.fitting import report_misfits
     from pytest_jrh.config.schema import LevelEntry, RubricEntry
 
     before = len(findings.problems)
@@ -162,8 +164,10 @@ def _rubric(entry: Any, path: KeyPath, file: str, findings: Findings) -> Rubric 
                 _misspelled(level, LevelEntry.model_fields, place, findings)
         if (text := findings.document.texts.get((*path, "id"))) is not None:
             entry = {**entry, "id": text}
-    section = fit_section(RubricEntry, entry, path, findings)
-    if section is None:
+    try:
+        section = RubricEntry.model_validate(entry)
+    except ValidationError as error:
+        report_misfits(error, RubricEntry, path, findings)
         return None
     key = "instructions" if section.instructions is not None else "instruction"
     instructions = section.instructions or section.instruction

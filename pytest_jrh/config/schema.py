@@ -1,7 +1,7 @@
 """The shape of a config file, in words of our own (`config.rand` converts RAND's into it).
 
 The text below a field is its description: what it is for. Every key may be left out or null; what
-must be there in the end is decided in `config.resolve`, which knows the fallbacks. What a field
+must be there in the end is decided in `config.load`, which knows the fallbacks. What a field
 takes is said by `Takes`; editors show both (`config.json_schema`).
 """
 
