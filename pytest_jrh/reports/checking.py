@@ -146,11 +146,7 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     file, named = str(rows), [column for _, column in how.named()]
     if names_log(Path(file), named):
         return check(log_table(Path(file), file, [*named, how.baseline]), how)
-    return check(_read(file), how)
-
-
-def _read(name: str | Path) -> Table:
-    return read_table(Path(name), str(name))
+    return check(read_table(Path(file), file), how)
 
 
 def check(table: Table, settings: CheckSettings) -> CheckedTable:
@@ -158,11 +154,14 @@ def check(table: Table, settings: CheckSettings) -> CheckedTable:
     name = settings.baseline
     tables: list[tuple[Table, tuple[str, ...]]] = [(table, ("label", "verdict"))]
     if settings.labels:
-        tables = [(table, ("verdict",)), (_read(settings.labels), ("label",))]
+        tables = [
+            (table, ("verdict",)),
+            (read_table(Path(settings.labels), str(settings.labels)), ("label",)),
+        ]
     # Unlike a path's own question, false of a name that is too long for a file.
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
-        tables.append((_read(name), ("verdict",)))
+        tables.append((read_table(Path(name), name), ("verdict",)))
     there = [*dict.fromkeys(column for one, _ in tables for column in one.columns)]
     for role, column in settings.named():
         if column not in there:

@@ -329,17 +329,23 @@ class CaseList:
         self._session = session
         self._blocks = blocks
         self._columns = [fact for fact in FACTS if fact.shown(session)]
-        changes = _changes(session)
+        changes: dict[str, str] = {}
+        for decision in session.decisions.values():
+            if decision.comparison is not None:
+                changes |= dict.fromkeys(decision.comparison.not_comparable, "not comparable")
+                changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
+                changes |= dict.fromkeys(decision.fixes, "fix")
+                changes |= dict.fromkeys(decision.regressions, "regression")
+                changes |= {case: f"{changes[case]} (flicker)" for case in decision.flickered}
         self._cases = []
         for result in session.results:
             self._cases.append(ReportedCase(result, change=changes.get(result.case_id, "")))
-        self._texts = [self._row_texts(reported) for reported in self._cases]
+        self._texts = []
+        for reported in self._cases:
+            # The page compares them with the choices of its filters, in which white space does not
+            # count.
+            self._texts.append([one_line(column.text(reported)) for column in self._columns])
         self._statuses = [_statuses(reported, session) for reported in self._cases]
-
-    def _row_texts(self, reported: ReportedCase) -> list[str]:
-        # The page compares them with the choices of its filters, in which white space does not
-        # count.
-        return [one_line(column.text(reported)) for column in self._columns]
 
     def columns(self) -> list[dict[str, Any]]:
         """What heads the table, and each column's longest text, which sets its width."""
@@ -406,34 +412,24 @@ class CaseList:
         def urgency(index: int) -> int:
             return min(ranks[status] for status in self._statuses[index])
 
-        return list(map(self._row, sorted(range(len(self._cases)), key=urgency)))
-
-    def _row(self, index: int) -> dict[str, Any]:
-        reported = self._cases[index]
-        result = reported.result
-        cells = []
-        for column, text in zip(self._columns, self._texts[index], strict=True):
-            cells.append((text, column.kind(reported)))
-        return {
-            "key": case_key(result.case_id),
-            "chunk": self._blocks[run_key(result)],
-            "node": self._session.node(result.case_id),
-            "place": index,
-            "statuses": self._statuses[index],
-            "cells": cells,
-        }
-
-
-def _changes(session: Session) -> dict[str, str]:
-    changes: dict[str, str] = {}
-    for decision in session.decisions.values():
-        if decision.comparison is not None:
-            changes |= dict.fromkeys(decision.comparison.not_comparable, "not comparable")
-            changes |= dict.fromkeys(decision.comparison.still_wrong, "still wrong")
-            changes |= dict.fromkeys(decision.fixes, "fix")
-            changes |= dict.fromkeys(decision.regressions, "regression")
-            changes |= {case: f"{changes[case]} (flicker)" for case in decision.flickered}
-    return changes
+        rows = []
+        for index in sorted(range(len(self._cases)), key=urgency):
+            reported = self._cases[index]
+            result = reported.result
+            cells = []
+            for column, text in zip(self._columns, self._texts[index], strict=True):
+                cells.append((text, column.kind(reported)))
+            rows.append(
+                {
+                    "key": case_key(result.case_id),
+                    "chunk": self._blocks[run_key(result)],
+                    "node": self._session.node(result.case_id),
+                    "place": index,
+                    "statuses": self._statuses[index],
+                    "cells": cells,
+                }
+            )
+        return rows
 
 
 def _in_order(text: str) -> tuple[bool, int, str]:
