@@ -29,7 +29,12 @@ YAML_SUFFIXES = (".yml", ".yaml")
 _ALONE: dict[str, str | None] = {"true": ALONE, "false": None}
 _NUMBERS: dict[str, type] = {"int": int, "float": float}
 _INI_TYPES: dict[str, Any] = {"bool": "bool", "paths": "args"}
-_INI_KINDS = {"int": "an integer", "float": "a number", "bool": "true or false"}
+_INI_KINDS = {
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "paths": "names of files, as a list in TOML",
+}
 
 
 def session_token(config: pytest.Config) -> str:
@@ -58,11 +63,16 @@ def add_options(parser: pytest.Parser) -> None:
             if option.choices:
                 settings |= {"choices": option.choices}
             group.addoption(option.flag, **settings)
-        parser.addini(
-            option.key, option.help, type=_INI_TYPES.get(option.kind, "string"), default=None
-        )
+        parser.addini(option.key, option.help, type=_ini_type(option), default=None)
     for name in removed.OPTIONS:
         group.addoption(f"--jrh-{name}", **removed.REMOVED)
+
+
+def _ini_type(option: Option) -> Any:
+    """The type of an ini key: since 8.4 pytest reads numbers of TOML."""
+    if option.kind in _NUMBERS:
+        return option.kind if pytest.version_tuple >= (8, 4) else "string"
+    return _INI_TYPES.get(option.kind, "string")
 
 
 def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None:
@@ -124,7 +134,7 @@ def _ini_value(config: pytest.Config, option: Option) -> Any:
         if option.kind in _NUMBERS:
             return _NUMBERS[option.kind](value)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        kind = _INI_KINDS.get(option.kind, "a string")
+        kind = _INI_KINDS.get(option.kind, "text")
         raise pytest.UsageError(f"{option.key}: must be {kind} ({error})") from None
     if option.kind == "choice" and str(value).lower() in _ALONE:
         return _ALONE[str(value).lower()]
