@@ -4,7 +4,6 @@ N3)."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -13,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.recorded import Recorded, run_pytest
-from tests.plugin.test_review_opening import on_a_terminal, shown
-from tests.plugin.test_stopping import PATIENCE
 from tests.support.fork_server import python
 from tests.support.label_session import labelling_session, let_in
 from tests.support.model_server import ModelServer, Obedient, override
@@ -140,21 +137,7 @@ def test_what_cannot_be_labelled_so_is_a_usage_error(pytester: pytest.Pytester) 
     typo.stderr.fnmatch_lines(["*--jrh-review*blnd*"])
 
 
-def test_enter_on_the_terminal_goes_on_and_nobody_waits_where_there_is_no_case(
-    tmp_path: Path,
-) -> None:
-    suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
-    with (
-        ModelServer() as server,
-        on_a_terminal(suite, server, "--jrh-review=blind") as (process, terminal),
-    ):
-        before = shown(terminal, "jrh: 2 cases to label blind | none labelled | Enter goes on")
-        assert "the run goes on when you finish, on the page or with Enter here" in before
-        # Judging waits for nobody.
-        server.wait_for(2, "judge", answered=True, timeout=PATIENCE)
-        os.write(terminal, b"\n")
-        assert "2 passed" in shown(terminal)
-        assert process.wait(PATIENCE) == pytest.ExitCode.OK
+def test_nobody_waits_where_there_is_no_case(tmp_path: Path) -> None:
     empty = write_suite(tmp_path / "empty", runs=1, tests=["agent_perturbation"])
     with ModelServer(override(Obedient(), planner={"thesis": "", "steps": []})) as server:
         done = run_pytest(
