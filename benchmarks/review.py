@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import Line
-from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import DecidePage
+from pytest_jrh.review.pages import AgentTemplates, DecidePage
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import made_case, review_suite

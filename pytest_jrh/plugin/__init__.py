@@ -109,7 +109,7 @@ def _activation(config: pytest.Config) -> ModuleType:
     if _REGISTERED not in config.stash:
         config.stash[_REGISTERED] = True
         if config.hook.pytest_jrh_register.get_hookimpls():
-            from pytest_jrh.plugin.tables import register
+            from pytest_jrh.plugin.hookspecs import register
 
             register(config)
     return importlib.import_module("pytest_jrh.plugin.activation")

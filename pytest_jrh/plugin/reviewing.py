@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-    from pytest_jrh.plugin.progress import ProgressLine
+    from pytest_jrh.plugin.session import ProgressLine
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
@@ -112,8 +112,7 @@ class Reviewing:
         return page
 
     def _deciding_page(self, suites: list[Suite]) -> Page[Any]:
-        from pytest_jrh.review.agent_templates import AgentTemplates
-        from pytest_jrh.review.pages import DecidePage
+        from pytest_jrh.review.pages import AgentTemplates, DecidePage
 
         desk = self.desk
         assert desk is not None

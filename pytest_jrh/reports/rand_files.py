@@ -46,9 +46,8 @@ from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
-from pytest_jrh.store.outputs import cause
+from pytest_jrh.store.outputs import cause, table_bytes
 from pytest_jrh.store.records import to_record
-from pytest_jrh.store.tables import table_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,9 +67,8 @@ if TYPE_CHECKING:
     from pytest_jrh.reports.suite_files import Assembler, Item
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.outputs import Outputs
+    from pytest_jrh.store.outputs import Columns, Outputs, TableRow
     from pytest_jrh.store.spools import RecordIndex
-    from pytest_jrh.store.tables import Columns, TableRow
 
 
 def write_rand_files(

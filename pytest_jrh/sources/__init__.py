@@ -20,9 +20,8 @@ from pytest_jrh.sources.conversations import (
     places_of_messages,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.heads import Head
 from pytest_jrh.sources.joined import Joined, find_files
-from pytest_jrh.sources.source import Conversation, Form, refused
+from pytest_jrh.sources.source import Conversation, Form, Head, refused
 from pytest_jrh.sources.trajectories import ATIF, FILES_OF_A_TRIAL, TRIAL, is_trial
 from pytest_jrh.sources.transcripts import Transcripts
 

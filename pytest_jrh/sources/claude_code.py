@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_jrh.core.documents import DamagedError, inside, listed, received
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import check_message
-from pytest_jrh.sources.heads import LINES
-from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in, unknown_notices
+from pytest_jrh.sources.source import LINES, Conversation, Form, text_in, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pytest_jrh.sources.heads import Head
+    from pytest_jrh.sources.source import Head
 
 Json = dict[str, Any]
 _KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})

@@ -8,15 +8,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, inside, received
-from pytest_jrh.sources.heads import LINES
 from pytest_jrh.sources.responses import ITEM_TYPES, turns_of
-from pytest_jrh.sources.source import Conversation, Form, text_in, texts_in, unknown_notices
+from pytest_jrh.sources.source import LINES, Conversation, Form, text_in, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_jrh.core.documents import KeyPath
-    from pytest_jrh.sources.heads import Head
+    from pytest_jrh.sources.source import Head
 
 Json = dict[str, Any]
 _WITH_PAYLOAD = (

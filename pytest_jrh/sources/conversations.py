@@ -14,9 +14,18 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.config.values import InputFormat
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, printable, shown
 from pytest_jrh.sources.chat import check_message
-from pytest_jrh.sources.heads import BRACKET, LINES, Head
 from pytest_jrh.sources.responses import ITEM_TYPES, turns_of, with_items_read
-from pytest_jrh.sources.source import MISSING, Conversation, Form, at, names_in, pointer_to
+from pytest_jrh.sources.source import (
+    BRACKET,
+    LINES,
+    MISSING,
+    Conversation,
+    Form,
+    Head,
+    at,
+    names_in,
+    pointer_to,
+)
 from pytest_jrh.sources.transcripts import Transcripts
 
 if TYPE_CHECKING:

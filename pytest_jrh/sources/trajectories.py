@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import DamagedError, check_depth, listed, parsed, printable
 from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.sources.heads import Head
-from pytest_jrh.sources.source import Conversation, Form, bytes_of, refused
+from pytest_jrh.sources.source import Conversation, Form, Head, bytes_of, refused
 from pytest_jrh.sources.transcripts import Item, Transcripts
 
 if TYPE_CHECKING:

@@ -26,13 +26,15 @@ from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.model import AgentRun, RunSummary, Skip
 from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.sources.heads import BOM, LINES, elements
 from pytest_jrh.sources.source import (
+    BOM,
+    LINES,
     Conversation,
     Key,
     RunFields,
     Source,
     changed_note,
+    elements,
     refused,
     too_big,
     written_time,

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import DecidePage, LabelPage
+from pytest_jrh.review.pages import AgentTemplates, DecidePage, LabelPage
 from pytest_jrh.review.serving import ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import review_suite

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import DecidePage, LabelPage
+from pytest_jrh.review.pages import AgentTemplates, DecidePage, LabelPage
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import read_people

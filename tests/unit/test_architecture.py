@@ -58,7 +58,7 @@ HEAVY: dict[str, tuple[str, ...]] = {
         "stats.people",
         "stats.statistics",
     ),
-    "openpyxl": ("store.tables",),
+    "openpyxl": ("store.outputs",),
     "sklearn": ("stats.formulas",),
     "filelock": ("llm.limits",),
     "starlette": ("review.serving",),

@@ -18,7 +18,7 @@ from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import WITHOUT_RESULT
 from pytest_jrh.sources.conversations import Conversations, guessed_format
-from pytest_jrh.sources.heads import elements
+from pytest_jrh.sources.source import elements
 from pytest_jrh.sources.transcripts import definitions_of
 from tests.support.chat import tau_bench
 

@@ -17,9 +17,8 @@ import pytest
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.review import serving as server_module
-from pytest_jrh.review.agent_templates import AgentTemplates
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import DecidePage
+from pytest_jrh.review.pages import AgentTemplates, DecidePage
 from pytest_jrh.review.serving import MAX_BODY, ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite

@@ -10,7 +10,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.engine.suite import build_pipeline
 from pytest_jrh.llm.prompts import load_template, override_path
-from pytest_jrh.review.agent_templates import AgentTemplate, AgentTemplates
+from pytest_jrh.review.pages import AgentTemplate, AgentTemplates
 from tests.support.made_cases import (
     make_suite,
     suite_with,

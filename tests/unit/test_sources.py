@@ -15,8 +15,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import RunSummary
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.heads import Head
-from pytest_jrh.sources.source import Conversation, Form
+from pytest_jrh.sources.source import Conversation, Form, Head
 from tests.support.logs import sample, write_log
 
 
