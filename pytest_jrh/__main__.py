@@ -194,7 +194,7 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.cli.merge import merge
     from pytest_jrh.engine.suite import make_ready, with_subset
     from pytest_jrh.judges import imported
-    from pytest_jrh.reports.session import Display
+    from pytest_jrh.reports.report import Display
 
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
     options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})

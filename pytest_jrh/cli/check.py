@@ -146,7 +146,7 @@ def check_file(options: argparse.Namespace) -> int:
 def _check_file(options: argparse.Namespace) -> int:
     from pytest_jrh.reports.checking import check_table
     from pytest_jrh.reports.ending import Concluded, ending_lines, write_reports
-    from pytest_jrh.reports.session import Display
+    from pytest_jrh.reports.report import Display
 
     try:
         settings = _settings(options)

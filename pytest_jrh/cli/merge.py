@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.engine.suite import ReadySuite
-    from pytest_jrh.reports.session import Display
+    from pytest_jrh.reports.report import Display
 
 
 _WHICH = "Name the `outputs` folder written by a shard's run."

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pytest_jrh.cases.probes.probe import Probe
     from pytest_jrh.core.model import Complete
     from pytest_jrh.judges.judge import JudgeKind
-    from pytest_jrh.reports.session import Report
+    from pytest_jrh.reports.report import Report
     from pytest_jrh.sources.source import Form
 
 

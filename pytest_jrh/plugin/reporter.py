@@ -43,7 +43,8 @@ from pytest_jrh.reports.ending import (
 )
 from pytest_jrh.reports.failures import BriefText, FailedCase, brief_texts
 from pytest_jrh.reports.provenance import header_line
-from pytest_jrh.reports.session import Display, case_title
+from pytest_jrh.reports.report import Display
+from pytest_jrh.reports.session import case_title
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from

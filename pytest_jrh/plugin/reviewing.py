@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseSpec
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-    from pytest_jrh.plugin.session import ProgressLine
+    from pytest_jrh.plugin.progress import ProgressLine
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer

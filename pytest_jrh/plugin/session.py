@@ -1,8 +1,7 @@
 """What a pytest process holds for its suites: how it runs their cases, what the controller decides
 about each suite, and how long an item may wait for a model without being late.
 
-While pytest waits for models a line now and then says how far the session is. The commands that it
-prints find the same suites and files again, from the folder it was started in.
+The commands that it prints find the same suites and files again, from the folder it was started in.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import contextlib
 import gc
 import os
 import shlex
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -29,10 +26,11 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites
 from pytest_jrh.plugin.options import session_token
+from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
-from pytest_jrh.reports.session import progress_line, recording_modes, recording_options
+from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import result_text
 from pytest_jrh.store.spools import Handover
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.errors import InputError
-    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, Progress, StageModel
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.limits import Ledger
@@ -394,53 +392,3 @@ class Commands:
             if suite.config_file in self._options.configs:
                 chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
         return [*chosen, "--jrh-frozen"] if self._options.frozen else chosen
-
-
-INTERVAL = 60.0
-"""Seconds between two lines of a log, such as a CI's."""
-TERMINAL_INTERVAL = 15.0
-"""Seconds between two lines of a terminal, where somebody may wait for them."""
-_WIDTH = 200
-
-
-@dataclass
-class ProgressLine:
-    """Writes a line of at most `width` columns every `interval` seconds."""
-
-    reporter: pytest.TerminalReporter
-    started: float
-    uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
-    clock: Callable[[], float] = time.monotonic
-    last: float | None = None
-    interval: float = INTERVAL
-    width: int = _WIDTH
-
-    def draw(self, progress: Progress) -> None:
-        """Say how far the session is, if it is time to."""
-        self.say(progress_line(progress, self.clock() - self.started, self.width))
-
-    def say(self, text: str) -> None:
-        """Write a line of text, if it is time to."""
-        time_now = self.clock()
-        if time_now - (self.started if self.last is None else self.last) < self.interval:
-            return
-        self.last = time_now
-        with self.uncaptured():
-            self.reporter.ensure_newline()
-            self.reporter.write_line(text)
-            self.reporter.flush()
-
-
-def session_line(config: pytest.Config) -> ProgressLine | None:
-    """The line of this process; None with `-q`, in an xdist worker and without a reporter."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
-        return None
-    capture = config.pluginmanager.get_plugin("capturemanager")
-    # While an item runs, what goes to the terminal is captured too.
-    uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
-    line = ProgressLine(reporter, time.monotonic(), uncaptured, interval=INTERVAL)
-    if reporter.isatty:
-        line.interval = TERMINAL_INTERVAL
-        line.width = config.get_terminal_writer().fullwidth
-    return line

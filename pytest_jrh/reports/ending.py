@@ -23,7 +23,8 @@ from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
-from pytest_jrh.reports.session import Extent, Report, Session
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.core.redact import Redactor
-    from pytest_jrh.reports.session import Display, SuiteRun
+    from pytest_jrh.reports.report import Display
+    from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
     from pytest_jrh.store.reuse import SuiteCases

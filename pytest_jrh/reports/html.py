@@ -52,7 +52,8 @@ from pytest_jrh.reports.html_cases import (
 )
 from pytest_jrh.reports.probes import probe_blocks
 from pytest_jrh.reports.provenance import provenance_blocks
-from pytest_jrh.reports.session import Report, spending_lines, subtitle, suite_names
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import spending_lines, subtitle, suite_names
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,

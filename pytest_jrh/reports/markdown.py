@@ -60,7 +60,8 @@ from pytest_jrh.reports.gate import (
 from pytest_jrh.reports.grounds import label_sentences
 from pytest_jrh.reports.probes import grid_of, probe_blocks
 from pytest_jrh.reports.provenance import provenance_points
-from pytest_jrh.reports.session import Report, spending_lines, subtitle
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
 from pytest_jrh.stats.panels import made_case_id
 from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees

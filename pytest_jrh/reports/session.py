@@ -1,5 +1,5 @@
-"""The results of a session in one value, what the terminal, Markdown, HTML and annotations show
-from; and what a report is to the rest of the package, whatever it tells and wherever it is written.
+"""The results of a session in one value: what the terminal, Markdown, HTML and annotations show
+from.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import columns, counted, cut_in_the_middle, dollars, one_line, shortened
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult, CaseSpec, Progress
-    from pytest_jrh.core.text import Styled
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.reuse import SuiteCases
@@ -405,54 +403,3 @@ def what_was_done(result: CaseResult) -> str:
     # Editors say behind it what they have kept.
     note, _, _ = one_line(result.extra.edit).partition("; ")
     return note.rstrip(".") or SHORT_NAMES[spec.test]
-
-
-@dataclass(frozen=True, slots=True)
-class Display:
-    """How the ending is printed.
-
-    Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
-    not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out. `page` is the HTML report of the session, where one was written. `explained`
-    are cases whose reason is printed above.
-    """
-
-    folder: Path
-    workspace: Path
-    width: int = 80
-    verbosity: int = 0
-    skips: bool = True
-    page: str = ""
-    explained: frozenset[str] = frozenset()
-
-
-class Report:
-    """One way to say what a session came to, registered in `ending.REPORTS`.
-
-    A subclass overrides what it has: a file of its own, or lines at the end of the session.
-    Whatever it needs much code for, it imports when it is asked.
-    """
-
-    name: ClassVar[str]
-    suffix: ClassVar[str] = ""
-    """How the names of its files end that `--jrh-report` names."""
-    is_for_runner: ClassVar[bool] = False
-    """Whether its lines are meant as commands to GitHub's runner."""
-    variable: ClassVar[str] = ""
-    """An environment variable that names a file which `text` is appended to."""
-
-    def text(self, session: Session) -> str:
-        """The content of its file, for a report that fits in memory."""
-        raise NotImplementedError
-
-    def write(self, path: Path, session: Session) -> None:
-        """Write its file; raises `OSError` or `InputError` where that fails."""
-        atomic_write(path, self.text(session))
-
-    def lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
-        """What it prints before the session's notices."""
-        return ()
-
-    def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
-        """What it prints after the session's notices."""
-        return ()

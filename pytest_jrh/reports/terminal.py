@@ -54,7 +54,8 @@ from pytest_jrh.reports.gate import (
 )
 from pytest_jrh.reports.grounds import label_sentences, violated_sentences
 from pytest_jrh.reports.probes import probe_blocks
-from pytest_jrh.reports.session import Report, spending_lines, subtitle
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import spending_lines, subtitle
 from pytest_jrh.stats.figures import (
     NONE,
     ONE_BY_ONE,
@@ -68,7 +69,8 @@ from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
 
 if TYPE_CHECKING:
     from pytest_jrh.reports.blocks import Block, Weight
-    from pytest_jrh.reports.session import Display, Session
+    from pytest_jrh.reports.report import Display
+    from pytest_jrh.reports.session import Session
     from pytest_jrh.stats import figures
     from pytest_jrh.stats.wording import Word
 

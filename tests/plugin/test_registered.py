@@ -16,7 +16,7 @@ CHATS = """\
 MORE = """
 from pytest_jrh.cases.probes.probe import Derived, Probe, Variant
 from pytest_jrh.core.text import Styled
-from pytest_jrh.reports.session import Report
+from pytest_jrh.reports.report import Report
 
 
 class Applause(Report):

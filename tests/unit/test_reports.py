@@ -12,7 +12,8 @@ import pytest_jrh.reports
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.ending import REPORTS
-from pytest_jrh.reports.session import Report, Session
+from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.figures import COLUMNS
 from tests.support.judged_sessions import judged, right, session_of
 
