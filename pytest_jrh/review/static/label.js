@@ -24,11 +24,16 @@ let last = null;
 const DONE = "The run goes on, or has ended: your labels are on the disk. Start it again to go on labelling.";
 listen(heard, () => progress?.finalized && DONE);
 
+// Whom the session still waits for, once the reviewer has finished.
+function waiting() {
+  return others.length ? `You are done. The session goes on when ${others.join(", ")} have finished, too.` : "";
+}
+
 async function heard(news) {
   const anew = session !== news.session;
   session = news.session;
   progress = news.progress;
-  banner(progress.finalized ? DONE : "");
+  banner(progress.finalized ? DONE : waiting());
   if (progress.finalized) finished("Finished");
   if (anew) {
     me = null;
@@ -274,7 +279,7 @@ const finish = finishing(
       const left = await post(`/reviewers/${me.key}/finish`);
       others = left.others;
       progress = left.progress;
-      if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
+      banner(waiting());
     }
   },
 );
