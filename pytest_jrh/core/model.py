@@ -112,6 +112,12 @@ class Spending:
             self.lost + other.lost,
         )
 
+    @property
+    def replay(self) -> Spending:
+        """What it takes to have the same answers from cassettes."""
+        replayed = self.replayed + self.calls - self.lost
+        return replace(self, calls=0, replayed=replayed, paid=0.0, lost=0)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedCall:
@@ -122,6 +128,11 @@ class SharedCall:
 
     fingerprint: str
     spending: Spending
+
+    @property
+    def replay(self) -> SharedCall:
+        """What it is to a case that has the answer from a cassette."""
+        return SharedCall(self.fingerprint, self.spending.replay)
 
 
 ResponseT = TypeVar("ResponseT", bound=BaseModel)

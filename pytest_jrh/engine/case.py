@@ -136,7 +136,7 @@ class Attempt:
     `earlier_verdicts` are those of the repeats before one that has no verdict. Of a case of a probe
     `base` is the go at the case that it changes, and of one that probes change `waits` says that
     its askers hold the places among the cases at work. `counted` is False where what it took counts
-    for another case.
+    for another case. `maker` is the go at another judge's spec that has made the case of this one.
     """
 
     spec: CaseSpec
@@ -148,17 +148,23 @@ class Attempt:
     missing_repeats: int = 0
     earlier_verdicts: tuple[Verdict, ...] = ()
     base: Attempt | None = None
+    maker: Attempt | None = None
     waits: bool = False
     counted: bool = True
     base_scores: tuple[int, ...] = ()
     turns_shown: ShownTurns | None = None
+
+    @property
+    def making(self) -> list[Tape]:
+        """The tapes of the calls that made its case."""
+        return [tape for tape in self.tapes if tape is not self.judging]
 
     def take(self, other: Attempt, *, counted: bool) -> None:
         """Be what another go at the same spec has come to."""
         self.case, self.judge_fingerprint = other.case, other.judge_fingerprint
         self.human_reviewed, self.missing_repeats = other.human_reviewed, other.missing_repeats
         self.earlier_verdicts = other.earlier_verdicts
-        self.tapes, self.judging = other.tapes, other.judging
+        self.tapes, self.judging, self.maker = other.tapes, other.judging, other.maker
         self.turns_shown = other.turns_shown
         self.counted = counted
 
@@ -175,6 +181,11 @@ class Attempt:
         for go in (self, self.base):
             if go is None or not go.counted:
                 continue
+            if go.maker is not None:
+                # As in a process that replays it: `counted_once` lets one of the judges pay.
+                for tape in go.maker.making:
+                    spending += tape.spending.replay
+                    shared = shared or (tape.shared and tape.shared.replay)
             if go.judging is not None:
                 judge_spending += go.judging.spending
             for tape in go.tapes:
@@ -226,7 +237,7 @@ class CaseMaker:
     async def _shared(
         self, attempt: Attempt, ready: ReadySuite, make: Callable[[], Awaitable[Case]]
     ) -> Case:
-        """Make a case once for all judges of a panel; its cost counts for the first."""
+        """Make a case once for all judges of a panel; each says what that took."""
         if len(ready.suite.judges) == 1:
             return await make()
 
@@ -234,7 +245,10 @@ class CaseMaker:
             return await make()
 
         key = generation_id(attempt.spec)
-        return await self._generations.work(key, attempt.spec, attempt, work, claimed=True).task
+        generation = self._generations.work(key, attempt.spec, attempt, work, claimed=True)
+        if generation.attempt is not attempt:
+            attempt.maker = generation.attempt
+        return await generation.task
 
     async def _tools_of(self, ready: ReadySuite) -> list[dict[str, Tool]]:
         """The tools of a suite's log, and of the log as it was, for which it is read once."""

@@ -90,9 +90,7 @@ async def surveyed(
         unreadable = str(error)
     # A judge that has not been reached is asked through a tape of its own.
     judging = attempt.judging or calls.tape(Attempt(spec), ready, judging=True)
-    can_be_made = attempt.case is not None or all(
-        tape.records for tape in attempt.tapes if tape is not attempt.judging
-    )
+    can_be_made = attempt.case is not None or all(tape.records for tape in attempt.making)
     can_be_judged = judging.records or not _evaluates(spec, ready)
     to_make: dict[str, Bounds] = {}
     if not ended and can_be_made:
@@ -153,7 +151,7 @@ def _making(attempt: Attempt, ready: ReadySuite) -> dict[str, Bounds]:
     """
     if attempt.case is not None:
         return {}
-    making = [tape for tape in attempt.tapes if tape is not attempt.judging]
+    making = attempt.making
     lookups = [lookup for tape in making for lookup in tape.lookups]
     asking = _asking(attempt.spec)
     calls: dict[str, Bounds] = {}

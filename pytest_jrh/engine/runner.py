@@ -182,8 +182,10 @@ class CaseRunner:
             if self._stopping:
                 raise Stopped
             result = await self._result(attempt)
-            done = self.progress
-            self.progress = Progress(done.done + 1, done.total, done.spending + result.spending.all)
+            done, spending = self.progress, result.spending.all
+            if attempt.maker is not None and result.spending.judge is not None:
+                spending = result.spending.judge
+            self.progress = Progress(done.done + 1, done.total, done.spending + spending)
             self._give(future, result)
         except SessionEnd as end:
             self._leave(attempt)

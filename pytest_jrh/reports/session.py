@@ -18,7 +18,7 @@ from pytest_jrh.reports.blocks import NamedCase
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
 from pytest_jrh.stats.decision import Decision
-from pytest_jrh.stats.panels import Panel, panels
+from pytest_jrh.stats.panels import Panel, counted_once, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
 from pytest_jrh.store.labels import Grounds
@@ -270,7 +270,7 @@ class Session:
     @property
     def spending(self) -> Spending:
         """What all cases together took, those whose items did not run among them."""
-        return total_spending((*self.results, *self.unreported))
+        return total_spending(counted_once((*self.results, *self.unreported)))
 
     @property
     def passed(self) -> bool | None:

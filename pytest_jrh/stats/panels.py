@@ -96,11 +96,10 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
 
 
 def counted_once(results: Iterable[CaseResult]) -> list[CaseResult]:
-    """Count the generation of a case that a panel shares for only one of its judges, as in a single
-    process.
+    """Count the generation of a case that a panel shares for one of its judges, the first in order.
 
-    Two xdist workers, or two shards, that have judges of one case each replay its generation. What
-    was paid for is never left out.
+    Each judge says it, whoever has made the case: in this process, another xdist worker or shard.
+    What was paid for is never left out.
     """
     every_result = list(results)
     makers: dict[str, str] = {}

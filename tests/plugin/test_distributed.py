@@ -298,3 +298,17 @@ def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(tmp_pat
     alone, distributed = ledgers
     assert len(alone) == 936
     assert alone == distributed
+
+
+def test_the_first_judge_pays_for_a_probe_that_a_faster_one_had_made(tmp_path: Path) -> None:
+    shutil.copytree(Path(__file__).parents[2] / "examples/probes", tmp_path / "examples/probes")
+    judges = tmp_path / "examples/probes/judges.py"
+    spending = []
+    for start in ("return", "import time\n    time.sleep(0.02)\n    return"):
+        code = judges.read_text("utf-8")
+        judges.write_text(code.replace("return _verdict(", f"{start} _verdict(", 1), "utf-8")
+        run_pytest(tmp_path, "--jrh-config=examples/probes/probes.yml", "-k", "verdict_pressure")
+        [path] = tmp_path.rglob(LEDGER_FILE)
+        lines = map(json.loads, path.read_text("utf-8").splitlines())
+        spending.append({line["case_id"]: line["spending"] for line in lines})
+    assert spending[0] == spending[1]
