@@ -128,8 +128,8 @@ class _Misfit:
                 self._not_a_section(section, field)
             case kind if kind == OUR_ERROR:
                 self.add(self.detail["msg"])
-            case "literal_error" if instead := removed.KEYS.get(f"{dotted(path)}: {value}"):
-                self.add(f"{value} {removed.said(instead)}")
+            case _ if instead := removed.KEYS.get(f"{dotted(path)}: {removed.written(value)}"):
+                self.add(f"{removed.written(value)} {removed.said(instead)}")
             case _:
                 is_key = self.detail["loc"][-1:] == (_OF_A_KEY,)
                 expected = _expected(path, section, field, is_key=is_key)

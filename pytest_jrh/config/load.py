@@ -1,4 +1,8 @@
-"""Load a suite in one pass: a config file, its rubrics, and where all that it names is."""
+"""Load a suite in one pass: a config file, the files that it names, and what comes of them.
+
+A config is converted and fitted, and its files are found; then each part of the suite is made of
+the values that it takes. What is wrong is gathered on the way, and raised at the end.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,37 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pytest_jrh.config import tests as targets
+from pytest_jrh.cases.probes import PROBES
+from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.models import resolve_judges, resolve_stages
+from pytest_jrh.config.models import resolve_judges, resolve_stages, supplied_settings
 from pytest_jrh.config.places import Places
-from pytest_jrh.config.probes import check_gate_probes, resolve_probes, unused_probes
+from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT
-from pytest_jrh.config.rubrics import read_head, read_rubrics, with_scales
-from pytest_jrh.config.suite import Suite
+from pytest_jrh.config.rubrics import read_head, suite_rubrics
+from pytest_jrh.config.schema import LABEL_SOURCES
+from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.documents import dotted, listed, read_document, read_text, shown
-from pytest_jrh.core.errors import InputError
+from pytest_jrh.core.errors import InputError, collecting
+from pytest_jrh.core.ids import CASES_FILE
+from pytest_jrh.core.sections import StageSection
+from pytest_jrh.core.stages import EDITOR, MAKING
 from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.judges import code_file, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from pytest_jrh.config.fitting import Fitted
-    from pytest_jrh.config.schema import Config
+    from pytest_jrh.config.schema import CasesSection, Config, LabelSection
     from pytest_jrh.core.documents import Findings, KeyPath
-    from pytest_jrh.core.errors import Problem
     from pytest_jrh.core.model import Mode, Rubric
+    from pytest_jrh.core.sections import JudgeStage
+    from pytest_jrh.judges.judge import JudgeSettings
 
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
 
+_KINDS: KeyPath = ("cases", "kinds")
 _SECTION = re.compile(
     rf"^[\"']?(?:cases|admin|{AGENT})[\"']?[ \t]*:"
     rf"|\A\s*\{{(?s:.*?)[\"'](?:cases|admin|{AGENT})[\"']\s*:",
@@ -60,55 +71,85 @@ def load_suite(
     config_file = cwd / path
     file = Places(cwd, rootdir, cwd).name(config_file)
     fitted = fit(read_document(config_file, file=file))
-    section = fitted.config.suite
-    inputs = (*section.log, *filter(None, [section.rubrics]))
+    config, findings = fitted.config, fitted.findings
+    inputs = (*config.suite.log, *filter(None, [config.suite.rubrics]))
     places = Places(cwd, rootdir, config_file.parent).settled(inputs)
-    return _suite_of(config_file, fitted, places, frozen=frozen, own_judge=own_judge)
-
-
-def _suite_of(
-    config_file: Path, fitted: Fitted, places: Places, *, frozen: bool, own_judge: bool
-) -> Suite:
-    """What a config that fits means; raises InputError with every problem of it and of rubrics."""
-    config = fitted.config
-    findings = fitted.findings
     name = config_file.stem
-    rubric_problems: list[Problem] = []
-    rubric_file = _rubric_file(config, findings, places)
-    rubrics: tuple[Rubric, ...] = ()
-    untargeted: frozenset[str] = frozenset()
-    if rubric_file is not None:
-        all_rubrics, rubric_problems = read_rubrics(rubric_file, file=places.name(rubric_file))
-        rubrics = _targeted(config, all_rubrics, findings, complete=not rubric_problems)
-        untargeted = frozenset(rubric.id for rubric in all_rubrics if rubric not in rubrics)
-    mode = _mode_of(config, rubrics)
-    if mode == "ordinal" and rubric_file is not None:
-        ends = config.rand.scale if isinstance(config.rand.scale, tuple) else None
-        scaled, problems = with_scales(rubrics, ends, file=places.name(rubric_file))
-        rubrics = tuple(scaled)
-        rubric_problems += problems
     module = config.rand.module or name
+    kinds = tuple(dict.fromkeys(config.cases.kinds))
+    results = places.results(config_file)
     # RAND's harness has a folder for each test.
-    folder = None if fitted.is_rands and places.conventional else places.results(config_file)
-    stages = resolve_stages(config, targets.stages_needed(config), findings, places)
-    judges = resolve_judges(config, mode, findings, places, supplied=own_judge)
-    tests = targets.resolve_tests(config, mode, rubrics, findings, places, folder, module)
-    probes = resolve_probes(config, rubrics, mode, stages, findings, places)
-    _check_gate(config, mode, findings)
-    is_frozen, frozen_file = targets.resolve_frozen(
-        config, findings, places, folder, module, forced=frozen
-    )
-    logs = _logs(config, findings, places, required=not is_frozen)
+    folder = None if fitted.is_rands and places.conventional else results
+    folders = _case_folders(kinds, config.output.dir or folder, module)
+    is_frozen = bool(config.cases.frozen) or frozen
+    frozen_name = None
+    if is_frozen:
+        frozen_name = _frozen_name(config.cases, folders, findings)
+    stages_needed = _stages_needed(kinds)
+    files: dict[str, Path] = {}
+    for key, relative, role in _named_files(
+        config, stages_needed, frozen_name, is_frozen=is_frozen
+    ):
+        if (located := places.require(relative, findings, key, role=role)) is not None:
+            files[relative] = located
+    frozen_file = files.get(frozen_name or "")
+    logs = _logs(config.suite.log, findings, places, required=not is_frozen)
     if frozen_file is not None and not logs:
         logs = (frozen_file,)
-    instruction = _instruction(config, findings, places)
-    labels = targets.resolve_labels(config, rubrics, findings, places, frozen=is_frozen)
-    blind_labels = targets.resolve_blind_labels(config, findings, places)
+    rubric_file = files.get(config.suite.rubrics or "")
+    rubrics_name = places.name(rubric_file or Path())
+    mode, rubrics, untargeted, rubric_problems = suite_rubrics(
+        rubric_file, rubrics_name, config.cases.rubrics, config.rand.scale, findings
+    )
+    stages = resolve_stages(
+        config.editor, config.models, config.rand.cases_model, stages_needed, files, findings
+    )
+    judges: tuple[JudgeSettings, ...]
+    if own_judge:
+        judges = (supplied_settings(config.judge, config.models, files, tuple(places.bases)),)
+    else:
+        judges = resolve_judges(
+            config.judge,
+            config.judges,
+            config.models,
+            config.rand.judge_model,
+            mode,
+            files,
+            tuple(places.bases),
+            findings,
+        )
+    probes = resolve_probes(
+        kinds,
+        config.rand.judged,
+        config.rand.objective,
+        config.probes,
+        rubrics,
+        mode,
+        stages,
+        files,
+        findings,
+    )
+    tests = []
+    for kind in kinds:
+        test = SuiteTest(
+            name=kind,
+            objective=KINDS[kind].objective(config.rand.objective),
+            output_dir=places.find_or_new(folders[kind]),
+            evaluate=not config.rand.judged or kind in config.rand.judged,
+            targets=_targets(kind, config.cases.scores, mode, rubrics),
+        )
+        tests.append(test)
+    labels: tuple[LabelSection, ...] = ()
+    if not is_frozen and any(KINDS[kind].natural for kind in kinds):
+        labels = _labels(config.labels, rubrics, files, findings)
+    instruction = (config.rand.instruction or "").strip()
+    if config.rand.instruction_path is not None:
+        instruction = _instruction(config.rand.instruction_path, files, findings)
+    _check(config, mode, rubrics, findings, is_frozen=is_frozen, own_judge=own_judge)
     problems = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *rubric_problems]
     if problems:
         raise InputError(problems)
     stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
-    results = config.rand.results or f"{places.results(config_file)}{stamp}"
     return Suite(
         name=name,
         key=places.key(config_file),
@@ -118,61 +159,99 @@ def _suite_of(
         mode=mode,
         rubric_file=rubric_file or Path(),
         rubrics=rubrics,
-        tests=tests,
+        tests=tuple(tests),
         judges=judges,
         config=config,
         logs=logs,
         stages=stages,
         cassette_dir=places.find_or_new(config.recording.dir or f"inputs/cassettes/{name}"),
-        results_dir=places.find_or_new(results),
+        results_dir=places.find_or_new(config.rand.results or f"{results}{stamp}"),
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         frozen=frozen_file,
-        table_format=_table_format(config),
+        table_format=_table_format(config.rand.table),
         instruction=instruction,
         untargeted=untargeted,
         labels=labels,
-        blind_labels=blind_labels,
+        blind_labels=files.get(config.blind.labels or ""),
         probes=probes,
-        notices=_notices(config, findings, places.name(config_file)),
-        unused_keys=_about_unused(fitted.unused, places.name(config_file)),
+        notices=_notices(config, mode, findings, file),
+        unused_keys=_about_unused(fitted.unused, file),
     )
 
 
-def _rubric_file(config: Config, findings: Findings, places: Places) -> Path | None:
-    key: KeyPath = ("suite", "rubrics")
-    if config.suite.rubrics:
-        return places.require(config.suite.rubrics, findings, key, role="the rubric file")
-    findings.add(key, f"no rubrics are named; set {findings.name(key)}")
-    return None
+def _case_folders(kinds: Sequence[str], folder: str | None, module: str) -> dict[str, str]:
+    """The folder of each test's cases: `folder`, else RAND's default of the test.
+
+    A probe has none of its own, and keeps no cases: it has that of the first other test.
+    """
+    makers = [kind for kind in kinds if not KINDS[kind].derived]
+    folders = {}
+    for kind in kinds:
+        maker = makers[0] if makers and KINDS[kind].derived else kind
+        folders[kind] = folder or KINDS[maker].folder(module)
+    return folders
 
 
-def _targeted(
-    config: Config, rubrics: Sequence[Rubric], findings: Findings, *, complete: bool
-) -> tuple[Rubric, ...]:
-    """The rubrics that `cases.rubrics` names; ids are missed only if rubrics are `complete`."""
-    target_ids = [name.strip() for name in config.cases.rubrics]
-    ids = [rubric.id for rubric in rubrics]
-    for index, rubric_id in enumerate(target_ids):
-        if complete and rubric_id not in ids:
-            hint = nearest_hint(rubric_id, ids, "id")
-            message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
-            findings.add(("cases", "rubrics", index), message, hint)
-    return tuple(rubric for rubric in rubrics if not target_ids or rubric.id in target_ids)
+def _stages_needed(kinds: Sequence[str]) -> frozenset[str]:
+    """The stages that make cases: none for natural runs, of a probe those that it asks."""
+    if not kinds or any(KINDS[name].is_made for name in kinds):
+        return frozenset(stage.name for stage in MAKING)
+    stages: set[str] = set()
+    for name in kinds:
+        if name in PROBES:
+            stages.update(PROBES[name].calls)
+    return frozenset(stages)
 
 
-def _mode_of(config: Config, rubrics: Sequence[Rubric]) -> Mode:
-    """The mode that RAND's template stands for, else that of the rubrics."""
-    if config.rand.scale is None:
-        return "ordinal" if any(rubric.score_levels for rubric in rubrics) else "binary"
-    return "binary" if config.rand.scale == "binary" else "ordinal"
+def _frozen_name(cases: CasesSection, folders: Mapping[str, str], findings: Findings) -> str | None:
+    """The JSONL that the cases of a frozen suite come from, as the config says or implies it."""
+    if isinstance(cases.frozen, str):
+        return cases.frozen
+    makers = dict.fromkeys(folders[kind] for kind in cases.kinds if not KINDS[kind].derived)
+    if len(makers) > 1:
+        message = (
+            f"the tests keep their cases in different folders ({listed(makers)}), so the "
+            "frozen file is not one"
+        )
+        hint = f"set {findings.name(('output', 'dir'))}, or give the path of the file"
+        findings.add(("cases", "frozen"), message, hint)
+        return None
+    return next((f"{folder}/{CASES_FILE}" for folder in makers), None)
+
+
+def _named_files(
+    config: Config, stages_needed: Collection[str], frozen_name: str | None, *, is_frozen: bool
+) -> list[tuple[KeyPath, str, str]]:
+    """The files that a suite is made of: the key, the path as written, and what it is."""
+    named: list[tuple[KeyPath, str | None, str]] = [
+        (("suite", "rubrics"), config.suite.rubrics, "the rubric file"),
+        (("cases", "frozen"), frozen_name, "the frozen suite"),
+        (("rand", "instruction_path"), config.rand.instruction_path, "the instruction file"),
+        (("blind", "labels"), config.blind.labels, "the file of blind labels"),
+    ]
+    for index, labels in enumerate(() if is_frozen else config.labels):
+        named.append((("labels", index, "path"), labels.path, "the label file"))
+    for name, probe in config.probes.items():
+        named.append((("probes", name, "pack"), probe.pack, "the pack"))
+    for spec in MAKING:
+        stage = config.editor if spec is EDITOR else getattr(config.editor, spec.name)
+        place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
+        if spec.name in stages_needed and isinstance(stage, StageSection):
+            named.append(((*place, "prompt_path"), stage.prompt_path, "the prompt file"))
+    judges: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
+    judges |= {("judges", index): judge for index, judge in enumerate(config.judges)}
+    for place, judge in judges.items():
+        kind = kind_of(judge)
+        named.append(((*place, "prompt_path"), judge.prompt_path, "the prompt file"))
+        named.append(((*place, kind.key), code_file(judge, kind), "the judge's file"))
+    return [(key, path, role) for key, path, role in named if path]
 
 
 def _logs(
-    config: Config, findings: Findings, places: Places, *, required: bool
+    names: Sequence[str], findings: Findings, places: Places, *, required: bool
 ) -> tuple[Path, ...]:
     """Find the logs, which may be absent where the suite is frozen."""
     key: KeyPath = ("suite", "log")
-    names = config.suite.log
     if not names and required:
         findings.add(key, f"no log is named; set {findings.name(key)}")
     logs: dict[Path, None] = {}
@@ -185,43 +264,136 @@ def _logs(
     return tuple(logs)
 
 
-def _instruction(config: Config, findings: Findings, places: Places) -> str:
-    """The note to the judge."""
-    if config.rand.instruction_path is None:
-        return (config.rand.instruction or "").strip()
-    key = ("rand", "instruction_path")
-    path = places.require(config.rand.instruction_path, findings, key, role="the instruction file")
-    try:
-        return "" if path is None else read_text(path, places.name(path)).strip()
-    except InputError as error:
-        findings.problems.extend(error.problems)
-        return ""
+def _targets(
+    kind: str, scores: Sequence[int], mode: Mode, rubrics: Sequence[Rubric]
+) -> dict[str, tuple[int | None, ...]]:
+    """The scores that a test's cases are made for, by rubric id."""
+    targets: dict[str, tuple[int | None, ...]] = {}
+    for rubric in rubrics:
+        targets[rubric.id] = (None,)
+        if mode == "ordinal" and rubric.score_levels:
+            targets[rubric.id] = KINDS[kind].targets(rubric.scores, scores)
+    return targets
 
 
-def _check_gate(config: Config, mode: Mode, findings: Findings) -> None:
-    """Refuse limits without effect, such as one of recall for an ordinal judge."""
-    of_mode = {
+def _labels(
+    sections: Sequence[LabelSection],
+    rubrics: Sequence[Rubric],
+    files: Mapping[str, Path],
+    findings: Findings,
+) -> tuple[LabelSection, ...]:
+    """The sources of labels with their files located."""
+    labels = []
+    ids = [rubric.id for rubric in rubrics]
+    for index, section in enumerate(sections):
+        key: KeyPath = ("labels", index)
+        sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
+        if len(sources) != 1:
+            mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
+            findings.add(key, f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
+        elif section.rubric_id is None and section.path is None and len(ids) > 1:
+            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+            findings.add((*key, "rubric_id"), message)
+        elif section.rubric_id is not None and ids and section.rubric_id not in ids:
+            message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
+            hint = nearest_hint(section.rubric_id, ids, "id")
+            findings.add((*key, "rubric_id"), message, hint)
+        if section.path is not None and section.path in files:
+            labels.append(section.model_copy(update={"path": str(files[section.path])}))
+        else:
+            labels.append(section)
+    return tuple(labels)
+
+
+def _instruction(name: str, files: Mapping[str, Path], findings: Findings) -> str:
+    """The note to the judge, of a file."""
+    if name in files:
+        with collecting(findings.problems):
+            return read_text(files[name], name).strip()
+    return ""
+
+
+def _check(
+    config: Config,
+    mode: Mode,
+    rubrics: Sequence[Rubric],
+    findings: Findings,
+    *,
+    is_frozen: bool,
+    own_judge: bool,
+) -> None:
+    """Refuse keys that do not go with each other, such as a limit of recall for a scale."""
+    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
+    if not config.suite.rubrics:
+        key: KeyPath = ("suite", "rubrics")
+        findings.add(key, f"no rubrics are named; set {findings.name(key)}")
+    if not kinds:
+        findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
+    for index, kind in enumerate(config.rand.judged):
+        if kinds and kind not in kinds:
+            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
+            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
+    for rubric in rubrics if mode == "ordinal" else ():
+        outside = [str(score) for score in config.cases.scores if score not in rubric.scores]
+        if rubric.scores and outside:
+            message = (
+                f"got {listed(outside, 8)}; the scores of the rubric "
+                f"{shown(rubric.id)} go from {rubric.scores[0]} to {rubric.scores[-1]}"
+            )
+            findings.add(("cases", "scores"), message)
+    natural = [kind for kind in kinds if KINDS[kind].natural]
+    if natural and not config.labels and not is_frozen:
+        message = (
+            f"is missing, and {listed(natural)} is in {key_of_kinds}; must be a mapping "
+            "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
+        )
+        findings.add(("labels",), message)
+    if own_judge and config.judges:
+        message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
+        hint = "name the functions of a panel in the config: {name: ..., python: ...}"
+        findings.add(("judges",), message, hint)
+    limits: dict[str, Mode] = {
         "min_recall": "binary",
         "max_false_alarms": "binary",
         "max_error": "ordinal",
     }
-    for key, needed in of_mode.items():
-        if mode != needed and getattr(config.gate, key) is not None:
-            hint = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
-            findings.add(("gate", key), f"is about {needed} judges, and this suite is {mode}", hint)
-    check_gate_probes(config, findings)
+    for limit, needed in limits.items():
+        if mode != needed and getattr(config.gate, limit) is not None:
+            instead = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
+            message = f"is about {needed} judges, and this suite is {mode}"
+            findings.add(("gate", limit), message, instead)
+    for probe in config.gate.probes:
+        # The gate would pass without it.
+        if kinds and probe not in kinds:
+            message = f"got a rule for {probe}, which is not in {key_of_kinds}"
+            findings.add(("gate", "probes", probe), message, f"add {probe} to {key_of_kinds}")
 
 
-def _table_format(config: Config) -> Literal["csv", "xlsx"]:
+def _table_format(wanted: Literal["csv", "xlsx"]) -> Literal["csv", "xlsx"]:
     """The tables' format: CSV where XLSX cannot be written."""
-    return "csv" if find_spec("openpyxl") is None else config.rand.table
+    return "csv" if find_spec("openpyxl") is None else wanted
 
 
-def _notices(config: Config, findings: Findings, file: str) -> tuple[str, ...]:
+def _notices(config: Config, mode: Mode, findings: Findings, file: str) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
-    sentences = targets.unused_labels(config, findings, file)
-    sentences += unused_probes(config, findings, file)
-    if _table_format(config) != config.rand.table:
+    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
+    sentences = []
+    natural = [kind.name for kind in KINDS.values() if kind.natural]
+    if config.labels and set(kinds).isdisjoint(natural):
+        sentences.append(
+            f"{file}: labels has no effect: {listed(natural)} is not in {key_of_kinds}"
+        )
+    for probe in config.probes:
+        if probe not in kinds:
+            sentences.append(
+                f"{file}: probes.{probe} has no effect: {probe} is not in {key_of_kinds}"
+            )
+    if mode == "binary" and config.cases.scores:
+        scores = findings.name(("cases", "scores"))
+        sentences.append(f"{file}: {scores} has no effect in a binary suite")
+    if mode == "ordinal" and any(section.unlabelled for section in config.labels):
+        sentences.append(f"{file}: labels.unlabelled has no effect in an ordinal suite")
+    if _table_format(config.rand.table) != config.rand.table:
         table = findings.name(("rand", "table"))
         sentences.append(
             f"{file}: {table} is xlsx, but openpyxl is not installed, so tables are "

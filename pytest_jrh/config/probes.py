@@ -32,10 +32,9 @@ from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
 
     from pytest_jrh.cases.probes.probe import Probe, Variant
-    from pytest_jrh.config.places import Places
-    from pytest_jrh.config.schema import Config
     from pytest_jrh.core.documents import Findings
     from pytest_jrh.core.model import Mode, Objective, Rubric
 
@@ -160,24 +159,23 @@ _PROBES: KeyPath = ("probes",)
 
 
 def resolve_probes(
-    config: Config,
+    kinds: Sequence[str],
+    judged: Sequence[str],
+    objective: Objective,
+    sections: Mapping[str, ProbeSection],
     rubrics: Sequence[Rubric],
-    mode: Mode | None,
+    mode: Mode,
     stages: Collection[str],
+    files: Mapping[str, Path],
     findings: Findings,
-    places: Places,
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
-    to_run = list(dict.fromkeys(config.cases.kinds))
-    judged = config.rand.judged
-    objective = config.rand.objective
-    sections = config.probes
     settings = {}
-    for index, name in enumerate(to_run):
+    for index, name in enumerate(kinds):
         if not KINDS[name].derived:
             continue
         changeable = [test for test in BASES if _can_change(PROBES[name], test, objective)]
-        bases = [test for test in to_run if test in changeable]
+        bases = [test for test in kinds if test in changeable]
         if not bases:
             message = (
                 f"{name} changes the cases of {_CHANGES[PROBES[name].changes]}, and there is none"
@@ -196,7 +194,7 @@ def resolve_probes(
             message = f"{name} is skipped by every rubric of the suite (probes.skip)"
             findings.add((*_TESTS, index), message, "remove it here, or the skip of a rubric")
         section = sections.get(name, ProbeSection.model_construct())
-        settings[name] = _settings(PROBES[name], section, bases, findings, places)
+        settings[name] = _settings(PROBES[name], section, bases, files, findings)
     return settings
 
 
@@ -215,30 +213,12 @@ def _can_change(probe: Probe, test: str, objective: Objective) -> bool:
     return KINDS[test].objective(objective) == "fail" and (edited or probe.changes != "edited")
 
 
-def unused_probes(config: Config, findings: Findings, file: str) -> list[str]:
-    """Say of sections of probes that do not run."""
-    to_run = config.cases.kinds
-    sentences = []
-    for name in config.probes:
-        if name not in to_run:
-            sentences.append(
-                f"{file}: probes.{name} has no effect: {name} is not in {findings.name(_TESTS)}"
-            )
-    return sentences
-
-
-def check_gate_probes(config: Config, findings: Findings) -> None:
-    """Refuse a rule for a probe that does not run: the gate would pass without it."""
-    for name in config.gate.probes:
-        if config.cases.kinds and name not in config.cases.kinds:
-            message = f"got a rule for {name}, which is not in {findings.name(_TESTS)}"
-            findings.add(
-                ("gate", "probes", name), message, f"add {name} to {findings.name(_TESTS)}"
-            )
-
-
 def _settings(
-    probe: Probe, section: ProbeSection, bases: list[str], findings: Findings, places: Places
+    probe: Probe,
+    section: ProbeSection,
+    bases: list[str],
+    files: Mapping[str, Path],
+    findings: Findings,
 ) -> ProbeSettings:
     key: KeyPath = (*_PROBES, probe.name)
     for index, name in enumerate(section.of):
@@ -247,16 +227,15 @@ def _settings(
                 f"got {shown(name)}; the tests that {probe.name} can change are {listed(bases)}"
             )
             findings.add((*key, "of", index), message, f"add {name} to {findings.name(_TESTS)}")
-    pack, added = None, ()
-    if section.pack is not None:
-        pack = places.require(section.pack, findings, (*key, "pack"), role="the pack")
+    added: tuple[Variant, ...] = ()
+    pack = files.get(section.pack or "")
     if pack is not None and probe.read_pack is None:
         takers = [taker.name for taker in PROBES.values() if taker.read_pack is not None]
         message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
         findings.add((*key, "pack"), message)
     elif pack is not None and probe.read_pack is not None:
         with collecting(findings.problems):
-            document = read_document(pack, file=places.name(pack))
+            document = read_document(pack, file=section.pack)
             if document.problems:
                 raise InputError(document.problems)
             try:

@@ -36,6 +36,8 @@ KEYS: dict[str, str] = {
     "gate.lower_bound": "set gate.proof: true, which asks for it of limits, too",
     "gate.inconclusive": "set gate.unclear: fail or pass",
     "gate.max_regressions": "set gate.max_drop: 0",
+    "gate.min_accuracy: a mapping": "limits by test are gone; set gate.min_recall, of the violated "
+    "cases, or gate.max_false_alarms, of the satisfied ones",
     "gate.min_cases": "a baseline names each case that is gone",
     "gate.min_compared": "what left the comparison is UNCLEAR; set gate.unclear: fail",
     "gate.allow_uncompared": "take the new suite over with --jrh-update-baseline",
@@ -64,6 +66,11 @@ COMMANDS: dict[str, str] = {
     "mutate": "edit the judge's prompt, and run the suite with --jrh-baseline=FILE",
 }
 """Commands of `python -m pytest_jrh`."""
+
+
+def written(value: object) -> str:
+    """How a value stands in `KEYS`."""
+    return "a mapping" if isinstance(value, dict) else str(value)
 
 
 def said(instead: str) -> str:

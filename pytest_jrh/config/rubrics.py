@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import (
     Findings,
@@ -17,7 +17,7 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import LONGEST_SCALE, Mode, Rubric, ScoreLevel
-from pytest_jrh.core.text import is_nearest, nearest
+from pytest_jrh.core.text import is_nearest, nearest, nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,6 +105,48 @@ def with_scales(
             rubric = replace(rubric, score_levels=levels)  # noqa: PLW2901
         scaled.append(rubric)
     return scaled, problems
+
+
+class SuiteRubrics(NamedTuple):
+    """The rubrics of a suite, its mode, the ids that it leaves out, and what is wrong with the
+    rubric file.
+    """
+
+    mode: Mode
+    targeted: tuple[Rubric, ...]
+    untargeted: frozenset[str]
+    problems: list[Problem]
+
+
+def suite_rubrics(
+    path: Path | None,
+    file: str,
+    target_ids: Sequence[str],
+    scale: Mode | tuple[int, int] | None,
+    findings: Findings,
+) -> SuiteRubrics:
+    """Read the rubrics of a suite; without `target_ids` all of the file.
+
+    The mode is that of RAND's `scale`, else that of the rubrics.
+    """
+    rubrics, problems = read_rubrics(path, file=file) if path is not None else ([], [])
+    ids = [rubric.id for rubric in rubrics]
+    wanted = [target_id.strip() for target_id in target_ids]
+    for index, rubric_id in enumerate(wanted):
+        # Of a file with problems, rubrics are missing.
+        if path is not None and not problems and rubric_id not in ids:
+            hint = nearest_hint(rubric_id, ids, "id")
+            message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
+            findings.add(("cases", "rubrics", index), message, hint)
+    targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
+    untargeted = frozenset(ids) - {rubric.id for rubric in targeted}
+    has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
+    mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
+    if mode == "ordinal" and path is not None:
+        ends = scale if isinstance(scale, tuple) else None
+        targeted, scale_problems = with_scales(targeted, ends, file=file)
+        problems += scale_problems
+    return SuiteRubrics(mode, tuple(targeted), untargeted, problems)
 
 
 def looks_like_rubrics(path: Path) -> bool:

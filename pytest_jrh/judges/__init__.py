@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pytest_jrh.core.documents import listed
 from pytest_jrh.judges.inspect_code import INSPECT_SCORER
 from pytest_jrh.judges.prompt import PROMPT, PromptJudge
 from pytest_jrh.judges.python import PYTHON, imported, supplied_judge
@@ -26,27 +27,48 @@ def with_own_keys(base: type[JudgeStage]) -> type[JudgeStage]:
     return type(base.__name__, (*keys, base), {"__doc__": base.__doc__, "__module__": __name__})
 
 
-def kinds_of(section: JudgeStage) -> list[str]:
+def _kinds_of(section: JudgeStage) -> list[str]:
     """The kinds whose keys a section sets; a judge is of one of them."""
     return [key for key in JUDGES if getattr(section, key, None) is not None]
 
 
 def kind_of(section: JudgeStage) -> JudgeKind:
     """The kind of the judge that a section describes: of the key that is set."""
-    kinds = kinds_of(section)
+    kinds = _kinds_of(section)
     return JUDGES[kinds[0]] if kinds else PROMPT
 
 
-def stray_keys(section: JudgeStage) -> dict[str, list[str]]:
-    """The keys that a section sets and its kind of judge has not, each with the kinds that have it.
+def code_file(section: JudgeStage, kind: JudgeKind) -> str | None:
+    """The Python file that a section names, of a kind of judge that may be in one."""
+    if not kind.behind_file:
+        return None
+    file: str = (getattr(section, kind.key) or "").rpartition(kind.behind_file)[0]
+    return file if file.endswith(".py") else None
 
-    The keys that say of which kind a judge is are left out; see `kinds_of`.
-    """
-    kind = kind_of(section)
+
+def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> list[tuple[str, str, str]]:
+    """The keys without meaning for a judge of this kind, each with a message and a hint."""
+    misplaced: list[tuple[str, str, str]] = []
+    kinds = _kinds_of(section)
+    if len(kinds) > 1:
+        message = f"{listed(kinds)} are set, but a judge is one of them"
+        misplaced.append((kinds[1], message, "leave all but one out"))
+    kind_text = "is a prompt" if kind.keys is None else f"has the key {kind.key}"
     own_keys = set() if kind.keys is None else set(kind.keys.model_fields)
     stray: dict[str, list[str]] = {}
     for kind_with in JUDGES.values():
         for name in kind_with.keys.model_fields if kind_with.keys is not None else ():
             if name not in own_keys | JUDGES.keys() and getattr(section, name, None) is not None:
                 stray.setdefault(name, []).append(kind_with.key)
-    return stray
+    for name, kinds_with in stray.items():
+        message = f"{name} has no meaning for a judge that {kind_text}"
+        misplaced.append((name, message, f"it goes with {listed(kinds_with)}"))
+    if kind.keys is None:
+        return misplaced
+    if section.prompt_path is not None:
+        message = f"prompt_path has no meaning for a judge that {kind_text}"
+        misplaced.append(("prompt_path", message, "its code writes what it asks"))
+    if section.images is not None:
+        message = "images has a meaning for a judge that is a prompt alone"
+        misplaced.append(("images", message, "its code finds the images in case.messages"))
+    return misplaced
