@@ -21,13 +21,13 @@ from pytest_jrh.config.rand import AGENT
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES
 from pytest_jrh.config.suite import Suite, SuiteTest
-from pytest_jrh.core.documents import dotted, listed, read_document, read_text, shown
+from pytest_jrh.core.documents import listed, read_document, read_text, shown
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import EDITOR, MAKING
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.judges import code_file, kind_of
+from pytest_jrh.judges import code_file, kind_of, misplaced_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -77,7 +77,7 @@ def load_suite(
     name = config_file.stem
     module = config.rand.module or name
     kinds = tuple(dict.fromkeys(config.cases.kinds))
-    results = places.results(config_file)
+    results, config_key = places.results(config_file), places.key(config_file)
     # RAND's harness has a folder for each test.
     folder = None if fitted.is_rands and places.conventional else results
     folders = _case_folders(kinds, config.output.dir or folder, module)
@@ -86,20 +86,36 @@ def load_suite(
     if is_frozen:
         frozen_name = _frozen_name(config.cases, folders, findings)
     stages_needed = _stages_needed(kinds)
+    judge_entries: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
+    panel: dict[KeyPath, JudgeStage] = {
+        ("judges", index): entry for index, entry in enumerate(config.judges)
+    }
+    named = _named_files(config, stages_needed, frozen_name, is_frozen=is_frozen)
+    judge_kinds = {}
+    for place, entry in (judge_entries | panel).items():
+        judge_kinds[place] = judge_kind = kind_of(entry)
+        named.append(((*place, "prompt_path"), entry.prompt_path, "the prompt file"))
+        named.append(((*place, judge_kind.key), code_file(entry, judge_kind), "the judge's file"))
+        if not own_judge:
+            for judge_key, message, hint in misplaced_keys(entry, judge_kind):
+                findings.add((*place, judge_key), message, hint)
     files: dict[str, Path] = {}
-    for key, relative, role in _named_files(
-        config, stages_needed, frozen_name, is_frozen=is_frozen
-    ):
-        if (located := places.require(relative, findings, key, role=role)) is not None:
+    for key, relative, role in named:
+        located = places.require(relative, findings, key, role=role) if relative else None
+        if relative and located is not None:
             files[relative] = located
     frozen_file = files.get(frozen_name or "")
-    logs = _logs(config.suite.log, findings, places, required=not is_frozen)
+    logs = places.logs(config.suite.log, findings, required=not is_frozen)
     if frozen_file is not None and not logs:
         logs = (frozen_file,)
     rubric_file = files.get(config.suite.rubrics or "")
     rubrics_name = places.name(rubric_file or Path())
-    mode, rubrics, untargeted, rubric_problems = suite_rubrics(
-        rubric_file, rubrics_name, config.cases.rubrics, config.rand.scale, findings
+    instruction = config.rand.instruction or ""
+    if (note := files.get(config.rand.instruction_path or "")) is not None:
+        with collecting(findings.problems):
+            instruction = read_text(note, places.name(note))
+    mode, rubrics, rubric_ids, rubric_problems = suite_rubrics(
+        rubric_file, rubrics_name, config.cases.rubrics, config.rand.scale
     )
     stages = resolve_stages(
         config.editor, config.models, config.rand.cases_model, stages_needed, files, findings
@@ -110,7 +126,8 @@ def load_suite(
     else:
         judges = resolve_judges(
             config.judge,
-            config.judges,
+            panel or judge_entries,
+            judge_kinds,
             config.models,
             config.rand.judge_model,
             mode,
@@ -141,10 +158,10 @@ def load_suite(
         tests.append(test)
     labels: tuple[LabelSection, ...] = ()
     if not is_frozen and any(KINDS[kind].natural for kind in kinds):
-        labels = _labels(config.labels, rubrics, files, findings)
-    instruction = (config.rand.instruction or "").strip()
-    if config.rand.instruction_path is not None:
-        instruction = _instruction(config.rand.instruction_path, files, findings)
+        labels = _labels(config.labels, files, findings)
+    notices = _notices(config, mode, findings, file)
+    if rubric_file is not None and not rubric_problems:
+        _check_ids(config.cases.rubrics, labels, rubrics, rubric_ids, findings)
     _check(config, mode, rubrics, findings, is_frozen=is_frozen, own_judge=own_judge)
     problems = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *rubric_problems]
     if problems:
@@ -152,7 +169,7 @@ def load_suite(
     stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
     return Suite(
         name=name,
-        key=places.key(config_file),
+        key=config_key,
         config_file=config_file,
         module_name=module,
         dataset_name=logs[0].name if logs else "",
@@ -169,13 +186,13 @@ def load_suite(
         custom_prompts_dir=places.find_or_new(f"inputs/custom_prompts/{module}"),
         frozen=frozen_file,
         table_format=_table_format(config.rand.table),
-        instruction=instruction,
-        untargeted=untargeted,
+        instruction=instruction.strip(),
+        untargeted=frozenset(rubric_ids) - {rubric.id for rubric in rubrics},
         labels=labels,
         blind_labels=files.get(config.blind.labels or ""),
         probes=probes,
-        notices=_notices(config, mode, findings, file),
-        unused_keys=_about_unused(fitted.unused, file),
+        notices=notices,
+        unused_keys=fitted.unused_keys,
     )
 
 
@@ -221,8 +238,8 @@ def _frozen_name(cases: CasesSection, folders: Mapping[str, str], findings: Find
 
 def _named_files(
     config: Config, stages_needed: Collection[str], frozen_name: str | None, *, is_frozen: bool
-) -> list[tuple[KeyPath, str, str]]:
-    """The files that a suite is made of: the key, the path as written, and what it is."""
+) -> list[tuple[KeyPath, str | None, str]]:
+    """The key, the path as written and the role of each file but those of judges."""
     named: list[tuple[KeyPath, str | None, str]] = [
         (("suite", "rubrics"), config.suite.rubrics, "the rubric file"),
         (("cases", "frozen"), frozen_name, "the frozen suite"),
@@ -238,30 +255,7 @@ def _named_files(
         place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
         if spec.name in stages_needed and isinstance(stage, StageSection):
             named.append(((*place, "prompt_path"), stage.prompt_path, "the prompt file"))
-    judges: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
-    judges |= {("judges", index): judge for index, judge in enumerate(config.judges)}
-    for place, judge in judges.items():
-        kind = kind_of(judge)
-        named.append(((*place, "prompt_path"), judge.prompt_path, "the prompt file"))
-        named.append(((*place, kind.key), code_file(judge, kind), "the judge's file"))
-    return [(key, path, role) for key, path, role in named if path]
-
-
-def _logs(
-    names: Sequence[str], findings: Findings, places: Places, *, required: bool
-) -> tuple[Path, ...]:
-    """Find the logs, which may be absent where the suite is frozen."""
-    key: KeyPath = ("suite", "log")
-    if not names and required:
-        findings.add(key, f"no log is named; set {findings.name(key)}")
-    logs: dict[Path, None] = {}
-    for index, relative in enumerate(names):
-        if not required:
-            logs[places.find_or_new(relative)] = None
-            continue
-        place = (*key, index) if len(names) > 1 else key
-        logs.update(dict.fromkeys(places.require_runs(relative, findings, place)))
-    return tuple(logs)
+    return named
 
 
 def _targets(
@@ -277,27 +271,16 @@ def _targets(
 
 
 def _labels(
-    sections: Sequence[LabelSection],
-    rubrics: Sequence[Rubric],
-    files: Mapping[str, Path],
-    findings: Findings,
+    sections: Sequence[LabelSection], files: Mapping[str, Path], findings: Findings
 ) -> tuple[LabelSection, ...]:
     """The sources of labels with their files located."""
     labels = []
-    ids = [rubric.id for rubric in rubrics]
     for index, section in enumerate(sections):
         key: KeyPath = ("labels", index)
         sources = [name for name in LABEL_SOURCES if getattr(section, name) is not None]
         if len(sources) != 1:
             mistake = f"has {listed(sources)}" if sources else "says not where the labels are"
             findings.add(key, f"{mistake}; must have one of {listed(LABEL_SOURCES)}")
-        elif section.rubric_id is None and section.path is None and len(ids) > 1:
-            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-            findings.add((*key, "rubric_id"), message)
-        elif section.rubric_id is not None and ids and section.rubric_id not in ids:
-            message = f"got {shown(section.rubric_id)}; the suite's rubrics are {listed(ids)}"
-            hint = nearest_hint(section.rubric_id, ids, "id")
-            findings.add((*key, "rubric_id"), message, hint)
         if section.path is not None and section.path in files:
             labels.append(section.model_copy(update={"path": str(files[section.path])}))
         else:
@@ -305,12 +288,29 @@ def _labels(
     return tuple(labels)
 
 
-def _instruction(name: str, files: Mapping[str, Path], findings: Findings) -> str:
-    """The note to the judge, of a file."""
-    if name in files:
-        with collecting(findings.problems):
-            return read_text(files[name], name).strip()
-    return ""
+def _check_ids(
+    targeted: Sequence[str],
+    labels: Sequence[LabelSection],
+    rubrics: Sequence[Rubric],
+    all_ids: Sequence[str],
+    findings: Findings,
+) -> None:
+    """Refuse ids of rubrics that are not there, and labels that do not say what they are about."""
+    ids = [rubric.id for rubric in rubrics]
+    named: dict[KeyPath, tuple[str, Collection[str], str]] = {}
+    for index, rubric_id in enumerate(targeted):
+        named["cases", "rubrics", index] = rubric_id.strip(), all_ids, "ids in the rubric file"
+    for index, section in enumerate(labels):
+        key: KeyPath = ("labels", index, "rubric_id")
+        if section.rubric_id is not None:
+            named[key] = section.rubric_id, ids, "suite's rubrics"
+        elif section.path is None and len(ids) > 1:
+            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+            findings.add(key, message)
+    for key, (rubric_id, choices, noun) in named.items():
+        if rubric_id not in choices:
+            message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
+            findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
 
 
 def _check(
@@ -352,14 +352,13 @@ def _check(
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add(("judges",), message, hint)
-    limits: dict[str, Mode] = {
-        "min_recall": "binary",
-        "max_false_alarms": "binary",
-        "max_error": "ordinal",
-    }
-    for limit, needed in limits.items():
+    limits: tuple[tuple[str, Mode, str], ...] = (
+        ("min_recall", "binary", "set gate.max_error"),
+        ("max_false_alarms", "binary", "set gate.max_error"),
+        ("max_error", "ordinal", "set gate.min_accuracy"),
+    )
+    for limit, needed, instead in limits:
         if mode != needed and getattr(config.gate, limit) is not None:
-            instead = "set gate.max_error" if mode == "ordinal" else "set gate.min_accuracy"
             message = f"is about {needed} judges, and this suite is {mode}"
             findings.add(("gate", limit), message, instead)
     for probe in config.gate.probes:
@@ -406,15 +405,3 @@ def _notices(config: Config, mode: Mode, findings: Findings, file: str) -> tuple
             "(pip install 'pytest-jrh[sklearn]')"
         )
     return tuple(sentences)
-
-
-def _about_unused(unused: Sequence[KeyPath], file: str) -> str:
-    """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
-    groups: dict[str, list[str]] = {}
-    for path in unused:
-        groups.setdefault(dotted(path[:-1]), []).append(str(path[-1]))
-    names = []
-    for section, keys in groups.items():
-        within = keys[0] if len(keys) == 1 else f"{{{listed(keys)}}}"
-        names.append(f"{section}.{within}" if section else within)
-    return f"{file}: not used by agentic tests: {', '.join(names)}" if names else ""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 from pytest_jrh.config.schema import PanelJudge
 from pytest_jrh.core.documents import received, shown
 from pytest_jrh.core.model import RateLimit, StageModel
-from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection, first_set
+from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
-from pytest_jrh.judges import PYTHON, code_file, kind_of, misplaced_keys
+from pytest_jrh.judges import PYTHON
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from pytest_jrh.config.schema import EditorSection
@@ -75,7 +75,8 @@ def _own_section(editor: EditorSection) -> StageSection:
 
 def resolve_judges(
     base: JudgeStage,
-    panel: Sequence[PanelJudge],
+    entries: Mapping[KeyPath, JudgeStage],
+    kinds: Mapping[KeyPath, JudgeKind],
     defaults: ModelDefaults,
     general_model: str | None,
     mode: Mode,
@@ -83,28 +84,29 @@ def resolve_judges(
     folders: tuple[Path, ...],
     findings: Findings,
 ) -> tuple[JudgeSettings, ...]:
-    """Return the judges in order: those of the panel, or a lone one without a name."""
-    places: dict[KeyPath, JudgeStage] = {("judges", at): entry for at, entry in enumerate(panel)}
+    """Return the judges in order, a lone one without a name; `entries` and `kinds` are those of the
+    keys of the config.
+    """
     judges: dict[str | None, JudgeSettings] = {}
-    for place, entry in (places or {("judge",): base}).items():
+    for place, entry in entries.items():
         name = entry.name if isinstance(entry, PanelJudge) else None
         if name in judges:
             message = f"duplicate name {shown(name)}; judge names must be unique"
             findings.add((*place, "name"), message)
-        kind, base_kind = kind_of(entry), kind_of(base)
-        for key, message, hint in misplaced_keys(entry, kind):
-            findings.add((*place, key), message, hint)
-        section = entry if entry is base else _over(entry, base, is_same_kind=kind is base_kind)
+        kind = kinds[place]
+        section = (
+            entry if entry is base else _over(entry, base, is_same_kind=kind is kinds[JUDGE.name,])
+        )
         section = _filled(section, defaults, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": general_model})
             if general_model is None:
                 message = f"no model for the judge; set {findings.name(_JUDGES_MODEL)}"
                 findings.once(_JUDGES_MODEL, message)
+        judges[name] = _settings(name, section, kind, files, folders)
         if section.score_map is not None:
             owner: KeyPath = ("judge",) if entry.score_map is None else place
             _check_score_map(section, kind, mode, (*owner, "score_map"), findings)
-        judges[name] = _settings(name, section, kind, files, folders)
     return tuple(judges.values())
 
 
@@ -129,13 +131,14 @@ def _settings(
     values = {
         "model": section.model,
         "prompt_path": stage.prompt_path,
-        "show_reasoning": first_set(section.show_reasoning, default=False),
+        "show_reasoning": bool(section.show_reasoning),
         "images": "send" if sends_images else None,
-        "repeats": first_set(section.repeats, default=1),
+        "repeats": section.repeats or 1,
     }
-    code = code_file(section, kind)
-    if code is not None and code in files:
-        values[kind.key] = f"{files[code]}{getattr(section, kind.key).removeprefix(code)}"
+    if kind.behind_file:
+        file, mark, function = (getattr(section, kind.key) or "").rpartition(kind.behind_file)
+        if file in files:
+            values[kind.key] = f"{files[file]}{mark}{function}"
     section = section.model_copy(update=values)
     return JudgeSettings(name, stage, kind.key, section, folders)
 
@@ -177,7 +180,5 @@ def _over(entry: JudgeStage, base: JudgeStage, *, is_same_kind: bool) -> JudgeSt
 
 def _filled(settings: SectionT, defaults: object, names: Iterable[str]) -> SectionT:
     """Take what is not set of these names from another."""
-    values = {
-        name: first_set(getattr(settings, name), default=getattr(defaults, name)) for name in names
-    }
-    return settings.model_copy(update=values)
+    unset = [name for name in names if getattr(settings, name) is None]
+    return settings.model_copy(update={name: getattr(defaults, name) for name in unset})

@@ -15,7 +15,7 @@ from pytest_jrh.core.ids import node_part
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pytest_jrh.core.documents import Findings, KeyPath
 
@@ -115,27 +115,44 @@ class Places:
             return None
         return path
 
-    def require_runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
+    def logs(self, names: Sequence[str], findings: Findings, *, required: bool) -> tuple[Path, ...]:
+        """Find the logs, which may be absent where the suite is frozen."""
+        key: KeyPath = ("suite", "log")
+        if not names and required:
+            findings.add(key, f"no log is named; set {findings.name(key)}")
+        logs: dict[Path, None] = {}
+        for index, relative in enumerate(names):
+            if not required:
+                logs[self.find_or_new(relative)] = None
+                continue
+            place = (*key, index) if len(names) > 1 else key
+            logs.update(dict.fromkeys(self._runs(relative, findings, place)))
+        return tuple(logs)
+
+    def _runs(self, relative: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
         """Return the file or folder at `relative`, or what the glob matches in the first place
         where it matches anything; else report at `key` where it was looked for.
         """
         path = self.find(relative)
         if path is not None:
             return (path,)
-        if not is_glob(relative) or remote_hint(relative):
-            self._report_missing(relative, findings, key, "the log")
-            return ()
+        if is_glob(relative) and not remote_hint(relative):
+            return self._matching(relative, findings, key)
+        self._report_missing(relative, findings, key, "the log")
+        return ()
+
+    def _matching(self, pattern: str, findings: Findings, key: KeyPath) -> tuple[Path, ...]:
         try:
-            matches = (matching(base, relative) for base in self.bases)
+            matches = (matching(base, pattern) for base in self.bases)
             first = next((paths for paths in matches if paths), ())
         except (OSError, ValueError, NotImplementedError) as error:
-            findings.add(key, f"the glob {shown(relative)} cannot be used: {printable(str(error))}")
+            findings.add(key, f"the glob {shown(pattern)} cannot be used: {printable(str(error))}")
             return ()
         if not first:
             looked = "; ".join(printable(str(base), 300) for base in self.bases)
-            findings.add(key, f"the glob {shown(relative)} matches nothing in {looked}")
+            findings.add(key, f"the glob {shown(pattern)} matches nothing in {looked}")
         elif len(first) > MOST_FILES:
-            findings.add(key, f"the glob {shown(relative)} matches more than {MOST_FILES:,} files")
+            findings.add(key, f"the glob {shown(pattern)} matches more than {MOST_FILES:,} files")
         return first
 
     @property

@@ -15,7 +15,7 @@ from pytest_jrh.core.stages import EDITOR, PLANNER, SUMMARY, VERIFIER
 from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
 AGENT = "test_agent_perturbation_config"
 _TESTS = ("admin", "perturbation_config")
@@ -279,8 +279,7 @@ def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
         return
     if not isinstance(template, str) or template not in _SCALES:
         expected = "agent_judge (binary) or agent_autograder (ordinal)"
-        hint = is_nearest(nearest(str(template), _SCALES))
-        converted.findings.add(written, received(template, expected), hint)
+        converted.findings.add(written, received(template, expected))
         return
     scale: Any = _SCALES[template]
     if scale == "ordinal":
@@ -299,6 +298,18 @@ def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, Key
             if isinstance(params, dict) and params.get(name) is not None:
                 return params[name], (*path, name)
     return None
+
+
+def about_unused(unused: Sequence[KeyPath], file: str) -> str:
+    """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
+    groups: dict[str, list[str]] = {}
+    for path in unused:
+        groups.setdefault(dotted(path[:-1]), []).append(str(path[-1]))
+    names = []
+    for section, keys in groups.items():
+        within = keys[0] if len(keys) == 1 else f"{{{listed(keys)}}}"
+        names.append(f"{section}.{within}" if section else within)
+    return f"{file}: not used by agentic tests: {', '.join(names)}" if names else ""
 
 
 def written_key(

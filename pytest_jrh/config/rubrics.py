@@ -17,12 +17,13 @@ from pytest_jrh.core.documents import (
 )
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import LONGEST_SCALE, Mode, Rubric, ScoreLevel
-from pytest_jrh.core.text import is_nearest, nearest, nearest_hint
+from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_jrh.config.schema import RubricEntry
+    from pytest_jrh.core.documents import Document
 
 
 # How every text begins that `init` leaves for the user to write.
@@ -62,12 +63,17 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
         document = read_document(path, file=file)
     except InputError as error:
         return [], list(error.problems)
+    return _rubrics(document, str(path))
+
+
+def _rubrics(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
+    """The rubrics of a document, and what is wrong with it."""
     findings = Findings(document, list(document.problems))
     entries, prefix = _entries(findings)
     rubrics: dict[str, Rubric] = {}
     for index, entry in enumerate(entries):
         place = (*prefix, index)
-        rubric = _rubric(entry, place, str(path), findings)
+        rubric = _rubric(entry, place, path, findings)
         if rubric is None:
             continue
         if rubric.id in rubrics:
@@ -108,13 +114,11 @@ def with_scales(
 
 
 class SuiteRubrics(NamedTuple):
-    """The rubrics of a suite, its mode, the ids that it leaves out, and what is wrong with the
-    rubric file.
-    """
+    """The rubrics of a suite, its mode, all ids of the rubric file, and what is wrong with it."""
 
     mode: Mode
     targeted: tuple[Rubric, ...]
-    untargeted: frozenset[str]
+    ids: tuple[str, ...]
     problems: list[Problem]
 
 
@@ -123,30 +127,21 @@ def suite_rubrics(
     file: str,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
-    findings: Findings,
 ) -> SuiteRubrics:
     """Read the rubrics of a suite; without `target_ids` all of the file.
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
     rubrics, problems = read_rubrics(path, file=file) if path is not None else ([], [])
-    ids = [rubric.id for rubric in rubrics]
-    wanted = [target_id.strip() for target_id in target_ids]
-    for index, rubric_id in enumerate(wanted):
-        # Of a file with problems, rubrics are missing.
-        if path is not None and not problems and rubric_id not in ids:
-            hint = nearest_hint(rubric_id, ids, "id")
-            message = f"got {shown(rubric_id)}; the ids in the rubric file are {listed(ids)}"
-            findings.add(("cases", "rubrics", index), message, hint)
+    wanted = {target_id.strip() for target_id in target_ids}
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
-    untargeted = frozenset(ids) - {rubric.id for rubric in targeted}
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     if mode == "ordinal" and path is not None:
         ends = scale if isinstance(scale, tuple) else None
         targeted, scale_problems = with_scales(targeted, ends, file=file)
         problems += scale_problems
-    return SuiteRubrics(mode, tuple(targeted), untargeted, problems)
+    return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
 
 
 def looks_like_rubrics(path: Path) -> bool:

@@ -61,11 +61,6 @@ RecordModeName: TypeAlias = Annotated[RecordMode, Takes("none, once, new_episode
 FreeMapping: TypeAlias = Annotated[dict[str, Any], Takes("a mapping of keys to values")]
 
 
-def first_set(*values: T | None, default: T) -> T:
-    """The first value that a config sets, else the default: null is the same as no key."""
-    return next((value for value in values if value is not None), default)
-
-
 class ConfigSection(BaseModel):
     """A mapping in the config: strict, frozen, closed; a null value is the same as no key.
 

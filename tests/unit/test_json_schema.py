@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 import pytest_jrh
-from pytest_jrh.config import json_schema, schema
+from pytest_jrh.config import json_schema, rand, schema
 from pytest_jrh.config import schema as probing
 from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.load import load_suite
 from pytest_jrh.config.rubrics import read_rubrics
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core import sections as parts
-from pytest_jrh.core.documents import read_document
+from pytest_jrh.core.documents import Findings, read_document
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.sections import ConfigSection
 from tests.support.suites import SuiteFiles, copy_agentharm, merged, write_suite
@@ -185,5 +185,6 @@ def test_rubric_files_are_right_or_wrong_for_both(data: Any, right: bool, tmp_pa
 
 
 def changed(suite: SuiteFiles, overrides: dict[str, Any]) -> dict[str, Any]:
-    own_words = fit(read_document(suite.config)).in_our_words
+    document = read_document(suite.config)
+    own_words = rand.convert(document.data, Findings(document)).data
     return merged(own_words, overrides)
