@@ -68,8 +68,7 @@ def fit(document: Document) -> Fitted:
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
     is_rands = not sections.isdisjoint(rand.SECTIONS)
-    unused_keys = rand.about_unused(converted.unused, document.file)
-    return Fitted(config, findings, converted.unused, unused_keys, is_rands)
+    return Fitted(config, findings, converted.unused, converted.unused_keys, is_rands)
 
 
 def report_misfits(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.schema import CasesSection, Config, LabelSection
     from pytest_jrh.core.documents import Findings, KeyPath
+    from pytest_jrh.core.errors import Problem
     from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.core.sections import JudgeStage
     from pytest_jrh.judges.judge import JudgeSettings
@@ -109,14 +110,19 @@ def load_suite(
     if frozen_file is not None and not logs:
         logs = (frozen_file,)
     rubric_file = files.get(config.suite.rubrics or "")
-    rubrics_name = places.name(rubric_file or Path())
     instruction = config.rand.instruction or ""
     if (note := files.get(config.rand.instruction_path or "")) is not None:
         with collecting(findings.problems):
             instruction = read_text(note, places.name(note))
-    mode, rubrics, rubric_ids, rubric_problems = suite_rubrics(
-        rubric_file, rubrics_name, config.cases.rubrics, config.rand.scale
+    document = None
+    of_rubrics: list[Problem] = []
+    if rubric_file is not None:
+        with collecting(of_rubrics):
+            document = read_document(rubric_file, file=places.name(rubric_file))
+    mode, rubrics, rubric_ids, problems = suite_rubrics(
+        document, rubric_file or Path(), config.cases.rubrics, config.rand.scale
     )
+    of_rubrics += problems
     stages = resolve_stages(
         config.editor, config.models, config.rand.cases_model, stages_needed, files, findings
     )
@@ -160,12 +166,12 @@ def load_suite(
     if not is_frozen and any(KINDS[kind].natural for kind in kinds):
         labels = _labels(config.labels, files, findings)
     notices = _notices(config, mode, findings, file)
-    if rubric_file is not None and not rubric_problems:
-        _check_ids(config.cases.rubrics, labels, rubrics, rubric_ids, findings)
     _check(config, mode, rubrics, findings, is_frozen=is_frozen, own_judge=own_judge)
-    problems = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *rubric_problems]
-    if problems:
-        raise InputError(problems)
+    known_ids = rubric_ids if not of_rubrics else ()
+    _check_names(config, [rubric.id for rubric in rubrics], known_ids, findings)
+    found = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *of_rubrics]
+    if found:
+        raise InputError(found)
     stamp = f"_{config.rand.stamp}" if config.rand.stamp else ""
     return Suite(
         name=name,
@@ -288,31 +294,6 @@ def _labels(
     return tuple(labels)
 
 
-def _check_ids(
-    targeted: Sequence[str],
-    labels: Sequence[LabelSection],
-    rubrics: Sequence[Rubric],
-    all_ids: Sequence[str],
-    findings: Findings,
-) -> None:
-    """Refuse ids of rubrics that are not there, and labels that do not say what they are about."""
-    ids = [rubric.id for rubric in rubrics]
-    named: dict[KeyPath, tuple[str, Collection[str], str]] = {}
-    for index, rubric_id in enumerate(targeted):
-        named["cases", "rubrics", index] = rubric_id.strip(), all_ids, "ids in the rubric file"
-    for index, section in enumerate(labels):
-        key: KeyPath = ("labels", index, "rubric_id")
-        if section.rubric_id is not None:
-            named[key] = section.rubric_id, ids, "suite's rubrics"
-        elif section.path is None and len(ids) > 1:
-            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
-            findings.add(key, message)
-    for key, (rubric_id, choices, noun) in named.items():
-        if rubric_id not in choices:
-            message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
-            findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
-
-
 def _check(
     config: Config,
     mode: Mode,
@@ -329,10 +310,6 @@ def _check(
         findings.add(key, f"no rubrics are named; set {findings.name(key)}")
     if not kinds:
         findings.add(_KINDS, f"no test is to be run; must be a list of {' and '.join(TESTS)}")
-    for index, kind in enumerate(config.rand.judged):
-        if kinds and kind not in kinds:
-            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
-            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
     for rubric in rubrics if mode == "ordinal" else ():
         outside = [str(score) for score in config.cases.scores if score not in rubric.scores]
         if rubric.scores and outside:
@@ -361,11 +338,39 @@ def _check(
         if mode != needed and getattr(config.gate, limit) is not None:
             message = f"is about {needed} judges, and this suite is {mode}"
             findings.add(("gate", limit), message, instead)
+
+
+def _check_names(
+    config: Config, ids: Sequence[str], all_ids: Sequence[str], findings: Findings
+) -> None:
+    """Refuse names of tests that do not run and ids of rubrics that are not there: `ids` are those
+    of the suite, `all_ids` those of the rubric file, empty where it has mistakes.
+    """
+    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
+    for index, kind in enumerate(config.rand.judged):
+        if kinds and kind not in kinds:
+            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
+            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
     for probe in config.gate.probes:
         # The gate would pass without it.
         if kinds and probe not in kinds:
             message = f"got a rule for {probe}, which is not in {key_of_kinds}"
             findings.add(("gate", "probes", probe), message, f"add {probe} to {key_of_kinds}")
+    named: dict[KeyPath, tuple[str, Sequence[str], str]] = {}
+    for index, rubric_id in enumerate(config.cases.rubrics):
+        named["cases", "rubrics", index] = rubric_id.strip(), all_ids, "ids in the rubric file"
+    labelled = any(KINDS[kind].natural for kind in kinds)
+    for index, section in enumerate(config.labels if labelled else ()):
+        key: KeyPath = ("labels", index, "rubric_id")
+        if section.rubric_id is not None:
+            named[key] = section.rubric_id, ids, "suite's rubrics"
+        elif section.source != "path" and len(ids) > 1:
+            message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
+            findings.add(key, message)
+    for key, (rubric_id, choices, noun) in named.items():
+        if choices and rubric_id not in choices:
+            message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
+            findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
 
 
 def _table_format(wanted: Literal["csv", "xlsx"]) -> Literal["csv", "xlsx"]:

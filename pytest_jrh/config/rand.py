@@ -123,14 +123,16 @@ _SMALLEST_PANEL = 2
 
 @dataclass
 class Converted:
-    """A config in our words: `data`, where each of its keys was `written`, and the keys of the file
-    that are `unused`.
+    """A config in our words: `data`, where each of its keys was `written`, and of the file the keys
+    that are `unused`, also as a sentence, and `doubled` ones, which say the same as another.
     """
 
     findings: Findings
     data: dict[str, Any] = field(default_factory=dict)
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
+    unused_keys: str = ""
+    doubled: list[tuple[KeyPath, KeyPath]] = field(default_factory=list)
 
     def put(
         self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
@@ -150,8 +152,7 @@ class Converted:
             # A section in parts, such as the editor's and, in it, the planner's.
             value = {**value, **before}
         elif before is not None:
-            said = dotted(self.written.get(ours, ours))
-            self.findings.add(written, f"{said} says the same; keep one of them")
+            self.doubled.append((written, self.written.get(ours, ours)))
             return
         parent[ours[-1]] = value
         self.written[ours] = written
@@ -174,12 +175,15 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
     _panel(converted, others)
     _of_module(converted, others)
     _scale(converted, others)
-    aggregation: KeyPath = (*_EVALUATION, "aggregation_method")
-    if others[aggregation] not in (None, "majority_vote"):
-        findings.add(aggregation, received(others[aggregation], "majority_vote or null"))
     debug: KeyPath = ("admin", "test_debug_mode")
     if others[debug] is not None or ("rand", "table") in converted.written:
         converted.put(debug, ("output", "rand"), value=True, is_fallback=True)
+    converted.unused_keys = _about_unused(converted.unused, findings.document.file)
+    for written, other in converted.doubled:
+        findings.add(written, f"{dotted(other)} says the same; keep one of them")
+    aggregation: KeyPath = (*_EVALUATION, "aggregation_method")
+    if others[aggregation] not in (None, "majority_vote"):
+        findings.add(aggregation, received(others[aggregation], "majority_vote or null"))
     return converted
 
 
@@ -300,7 +304,7 @@ def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, Key
     return None
 
 
-def about_unused(unused: Sequence[KeyPath], file: str) -> str:
+def _about_unused(unused: Sequence[KeyPath], file: str) -> str:
     """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
     groups: dict[str, list[str]] = {}
     for path in unused:

@@ -63,11 +63,11 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
         document = read_document(path, file=file)
     except InputError as error:
         return [], list(error.problems)
-    return _rubrics(document, str(path))
+    return rubrics_of(document, str(path))
 
 
-def _rubrics(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
-    """The rubrics of a document, and what is wrong with it."""
+def rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
+    """The rubrics of a document, which are said to be of `path`, and what is wrong with it."""
     findings = Findings(document, list(document.problems))
     entries, prefix = _entries(findings)
     rubrics: dict[str, Rubric] = {}
@@ -123,23 +123,25 @@ class SuiteRubrics(NamedTuple):
 
 
 def suite_rubrics(
-    path: Path | None,
-    file: str,
+    document: Document | None,
+    path: Path,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
 ) -> SuiteRubrics:
-    """Read the rubrics of a suite; without `target_ids` all of the file.
+    """The rubrics of a suite from its rubric file; without `target_ids` all of the file.
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
-    rubrics, problems = read_rubrics(path, file=file) if path is not None else ([], [])
+    if document is None:
+        return SuiteRubrics("binary" if scale in {None, "binary"} else "ordinal", (), (), [])
+    rubrics, problems = rubrics_of(document, str(path))
     wanted = {target_id.strip() for target_id in target_ids}
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
-    if mode == "ordinal" and path is not None:
+    if mode == "ordinal":
         ends = scale if isinstance(scale, tuple) else None
-        targeted, scale_problems = with_scales(targeted, ends, file=file)
+        targeted, scale_problems = with_scales(targeted, ends, file=document.file)
         problems += scale_problems
     return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
 
