@@ -83,23 +83,24 @@ def load_suite(
     folder = None if fitted.is_rands and places.conventional else results
     folders = _case_folders(kinds, config.output.dir or folder, module)
     is_frozen = bool(config.cases.frozen) or frozen
+    is_labelled = not is_frozen and any(KINDS[kind].natural for kind in kinds)
     frozen_name = None
     if is_frozen:
         frozen_name = _frozen_name(config.cases, folders, findings)
     stages_needed = _stages_needed(kinds)
-    judge_entries: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
-    panel: dict[KeyPath, JudgeStage] = {
-        ("judges", index): entry for index, entry in enumerate(config.judges)
-    }
-    named = _named_files(config, stages_needed, frozen_name, is_frozen=is_frozen)
+    judge: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
+    panel: dict[KeyPath, JudgeStage] = {}
+    for index, entry in enumerate(config.judges):
+        panel["judges", index] = entry
+    named = _named_files(config, stages_needed, frozen_name, is_labelled=is_labelled)
     judge_kinds = {}
-    for place, entry in (judge_entries | panel).items():
-        judge_kinds[place] = judge_kind = kind_of(entry)
-        named.append(((*place, "prompt_path"), entry.prompt_path, "the prompt file"))
-        named.append(((*place, judge_kind.key), code_file(entry, judge_kind), "the judge's file"))
-        if not own_judge:
-            for judge_key, message, hint in misplaced_keys(entry, judge_kind):
-                findings.add((*place, judge_key), message, hint)
+    for place, section in (judge | panel).items():
+        judge_kinds[place] = judge_kind = kind_of(section)
+        named.append(((*place, "prompt_path"), section.prompt_path, "the prompt file"))
+        named.append(((*place, judge_kind.key), code_file(section, judge_kind), "the judge's file"))
+        if place in (panel or judge) and not own_judge:
+            for name_of_key, message, hint in misplaced_keys(section, judge_kind):
+                findings.add((*place, name_of_key), message, hint)
     files: dict[str, Path] = {}
     for key, relative, role in named:
         located = places.require(relative, findings, key, role=role) if relative else None
@@ -132,7 +133,7 @@ def load_suite(
     else:
         judges = resolve_judges(
             config.judge,
-            panel or judge_entries,
+            panel or judge,
             judge_kinds,
             config.models,
             config.rand.judge_model,
@@ -162,13 +163,11 @@ def load_suite(
             targets=_targets(kind, config.cases.scores, mode, rubrics),
         )
         tests.append(test)
-    labels: tuple[LabelSection, ...] = ()
-    if not is_frozen and any(KINDS[kind].natural for kind in kinds):
-        labels = _labels(config.labels, files, findings)
+    labels = _labels(config.labels, files, findings) if is_labelled else ()
     notices = _notices(config, mode, findings, file)
-    _check(config, mode, rubrics, findings, is_frozen=is_frozen, own_judge=own_judge)
+    _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
     known_ids = rubric_ids if not of_rubrics else ()
-    _check_names(config, [rubric.id for rubric in rubrics], known_ids, findings)
+    _check_names(config, labels, [rubric.id for rubric in rubrics], known_ids, findings)
     found = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *of_rubrics]
     if found:
         raise InputError(found)
@@ -243,7 +242,7 @@ def _frozen_name(cases: CasesSection, folders: Mapping[str, str], findings: Find
 
 
 def _named_files(
-    config: Config, stages_needed: Collection[str], frozen_name: str | None, *, is_frozen: bool
+    config: Config, stages_needed: Collection[str], frozen_name: str | None, *, is_labelled: bool
 ) -> list[tuple[KeyPath, str | None, str]]:
     """The key, the path as written and the role of each file but those of judges."""
     named: list[tuple[KeyPath, str | None, str]] = [
@@ -252,10 +251,11 @@ def _named_files(
         (("rand", "instruction_path"), config.rand.instruction_path, "the instruction file"),
         (("blind", "labels"), config.blind.labels, "the file of blind labels"),
     ]
-    for index, labels in enumerate(() if is_frozen else config.labels):
+    for index, labels in enumerate(config.labels if is_labelled else ()):
         named.append((("labels", index, "path"), labels.path, "the label file"))
     for name, probe in config.probes.items():
-        named.append((("probes", name, "pack"), probe.pack, "the pack"))
+        if name in config.cases.kinds:
+            named.append((("probes", name, "pack"), probe.pack, "the pack"))
     for spec in MAKING:
         stage = config.editor if spec is EDITOR else getattr(config.editor, spec.name)
         place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
@@ -300,7 +300,7 @@ def _check(
     rubrics: Sequence[Rubric],
     findings: Findings,
     *,
-    is_frozen: bool,
+    is_labelled: bool,
     own_judge: bool,
 ) -> None:
     """Refuse keys that do not go with each other, such as a limit of recall for a scale."""
@@ -318,8 +318,8 @@ def _check(
                 f"{shown(rubric.id)} go from {rubric.scores[0]} to {rubric.scores[-1]}"
             )
             findings.add(("cases", "scores"), message)
-    natural = [kind for kind in kinds if KINDS[kind].natural]
-    if natural and not config.labels and not is_frozen:
+    if is_labelled and not config.labels:
+        natural = [kind for kind in kinds if KINDS[kind].natural]
         message = (
             f"is missing, and {listed(natural)} is in {key_of_kinds}; must be a mapping "
             "with path (a CSV or JSON lines file), scorer or metadata (of the log)"
@@ -341,7 +341,11 @@ def _check(
 
 
 def _check_names(
-    config: Config, ids: Sequence[str], all_ids: Sequence[str], findings: Findings
+    config: Config,
+    labels: Sequence[LabelSection],
+    ids: Sequence[str],
+    all_ids: Sequence[str],
+    findings: Findings,
 ) -> None:
     """Refuse names of tests that do not run and ids of rubrics that are not there: `ids` are those
     of the suite, `all_ids` those of the rubric file, empty where it has mistakes.
@@ -359,8 +363,7 @@ def _check_names(
     named: dict[KeyPath, tuple[str, Sequence[str], str]] = {}
     for index, rubric_id in enumerate(config.cases.rubrics):
         named["cases", "rubrics", index] = rubric_id.strip(), all_ids, "ids in the rubric file"
-    labelled = any(KINDS[kind].natural for kind in kinds)
-    for index, section in enumerate(config.labels if labelled else ()):
+    for index, section in enumerate(labels):
         key: KeyPath = ("labels", index, "rubric_id")
         if section.rubric_id is not None:
             named[key] = section.rubric_id, ids, "suite's rubrics"

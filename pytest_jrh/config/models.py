@@ -84,8 +84,8 @@ def resolve_judges(
     folders: tuple[Path, ...],
     findings: Findings,
 ) -> tuple[JudgeSettings, ...]:
-    """Return the judges in order, a lone one without a name; `entries` and `kinds` are those of the
-    keys of the config.
+    """Return the judges in order, a lone one without a name; `entries` and `kinds` are by the keys
+    of the config, `kinds` also of `base`.
     """
     judges: dict[str | None, JudgeSettings] = {}
     for place, entry in entries.items():
@@ -94,9 +94,9 @@ def resolve_judges(
             message = f"duplicate name {shown(name)}; judge names must be unique"
             findings.add((*place, "name"), message)
         kind = kinds[place]
-        section = (
-            entry if entry is base else _over(entry, base, is_same_kind=kind is kinds[JUDGE.name,])
-        )
+        section = entry
+        if entry is not base:
+            section = _over(entry, base, is_same_kind=kind is kinds[JUDGE.name,])
         section = _filled(section, defaults, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
             section = section.model_copy(update={"model": general_model})

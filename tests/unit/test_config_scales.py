@@ -114,3 +114,13 @@ def test_a_negative_number_of_runs_is_refused_and_0_and_null_mean_all(
     assert problem.line is not None
     assert folder.load(changed(f"{section}.sample_num_from_orig", 0)).config.cases.sample == 0
     assert folder.load(changed(f"{section}.sample_num_from_orig", None)).config.cases.sample == 0
+
+
+def test_a_key_of_the_other_mode_is_said_to_be_without_effect(folder: Folder) -> None:
+    [notice] = folder.load(changed(f"{AGENT}.score_targets", [1])).notices
+    assert f"{AGENT}.score_targets has no effect in a binary suite" in notice
+    folder.rubrics(ORDINAL_RUBRIC)
+    data = ordinal()
+    data["labels"] = {"scorer": "graded", "unlabelled": "judge"}
+    [_, notice] = folder.load(data).notices
+    assert "labels.unlabelled has no effect in an ordinal suite" in notice
