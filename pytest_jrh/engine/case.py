@@ -561,8 +561,7 @@ class EngineSettings:
     mode. `review` is where cases go before they are judged; `on_reviewed` gets each case that a
     person decided about and that is used, with the decision. `is_orphan` says whether the process
     that this one works for is gone: nothing more is asked then. `ends_session` are the errors of
-    user code that end the session instead of the case alone. `is_selected` says which cases the
-    session is to run.
+    user code that end the session instead of the case alone.
     """
 
     max_workers: int
@@ -583,7 +582,6 @@ class EngineSettings:
     on_reviewed: Callable[[Case, Decision], None] = lambda _case, _decision: None
     is_orphan: Callable[[], bool] | None = None
     ends_session: tuple[type[BaseException], ...] = (KeyboardInterrupt,)
-    is_selected: Callable[[CaseSpec], bool] = lambda _spec: False
 
     def mode(self, ready: ReadySuite, *, judging: bool) -> RecordMode:
         """The record mode of a suite's generation or judging."""

@@ -296,14 +296,13 @@ class CaseRunner:
         return self._bases.work(base, asker, attempt, lambda: self._made_and_judged(attempt))
 
     def _counts_here(self, verdict: SharedWork[Judgment]) -> bool:
-        """Whether what an unchanged case took counts for a changed one: not where its own item is
-        to run, in whichever process, but what this one has paid for is never left out.
+        """Whether what an unchanged case took counts for a changed one: where this process has paid
+        for it and does not run its own item. Its replay does not, as each worker has one.
         """
         base = verdict.attempt
         if verdict.claimed or base.spec in self._announced:
             return False
-        has_paid = any(tape.spending.calls for tape in base.tapes)
-        return has_paid or not self._settings.is_selected(base.spec)
+        return any(tape.spending.calls for tape in base.tapes)
 
     async def _awaited(self, verdict: SharedWork[Judgment]) -> Judgment:
         """Wait for a shared verdict; in a review without this case's place, which others need."""

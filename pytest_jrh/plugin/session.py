@@ -116,7 +116,6 @@ class SuiteSession:
         self._abandoned = False
         self._workers_notices: list[str] = []
         self._makers: frozenset[CaseSpec] = frozenset()
-        self._selected: set[CaseSpec] = set()
         self.refusal = ""
         self._parent = os.getppid()
 
@@ -165,7 +164,6 @@ class SuiteSession:
         """Count the making of a panel's case for the first of its judges that is to run."""
         makers: dict[str, CaseSpec] = {}
         for spec in specs:
-            self._selected.add(spec)
             if spec.judge is not None:
                 makers.setdefault(generation_id(spec), spec)
         self._makers = frozenset(makers.values())
@@ -275,7 +273,6 @@ class SuiteSession:
                 complete=self._supplied_client(),
                 retry_unscored=options.retry_unscored,
                 ends_session=_ENDS_SESSION,
-                is_selected=self._selected.__contains__,
                 processes=processes,
                 session=self._token,
                 is_orphan=self._is_orphan if self.is_worker else None,

@@ -285,18 +285,22 @@ def test_a_session_that_runs_nothing_leaves_no_spools(
     assert "judge reliability" not in done.stdout
 
 
-def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("selected", "lines"), [("", 936), ("not agent_perturbation", 864)])
+def test_the_ledger_of_probes_is_the_same_with_workers_that_share_a_base(
+    tmp_path: Path, selected: str, lines: int
+) -> None:
     """Each worker judges the cases that its probes change, and their cost counts once."""
     root = Path(__file__).parents[2]
     shutil.copytree(root / "examples/probes", tmp_path / "examples/probes")
     ledgers = []
     for workers in ("0", "2"):
-        run_pytest(tmp_path, "--jrh-config=examples/probes/probes.yml", "-n", workers, "--tb=no")
+        options = ["--jrh-config=examples/probes/probes.yml", "-n", workers, "-k", selected]
+        run_pytest(tmp_path, *options, "--tb=no")
         [path] = tmp_path.rglob(LEDGER_FILE)
         ledgers.append(path.read_text("utf-8").splitlines())
         path.unlink()
     alone, distributed = ledgers
-    assert len(alone) == 936
+    assert len(alone) == lines
     assert alone == distributed
 
 
