@@ -97,8 +97,9 @@ def load_suite(
     for place, section in (judge | panel).items():
         judge_kinds[place] = judge_kind = kind_of(section)
         named.append(((*place, "prompt_path"), section.prompt_path, "the prompt file"))
-        named.append(((*place, judge_kind.key), code_file(section, judge_kind), "the judge's file"))
         if place in (panel or judge) and not own_judge:
+            code = code_file(section, judge_kind)
+            named.append(((*place, judge_kind.key), code, "the judge's file"))
             for name_of_key, message, hint in misplaced_keys(section, judge_kind):
                 findings.add((*place, name_of_key), message, hint)
     files: dict[str, Path] = {}
