@@ -22,7 +22,7 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, exists, relative_path
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes
 from pytest_jrh.core.model import UNSCORED, CaseResult
-from pytest_jrh.core.text import columns, counted, log_line
+from pytest_jrh.core.text import columns, counted, log_line, one_line
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_origin, suite_run
 from pytest_jrh.plugin.collect import CaseItem
 from pytest_jrh.plugin.options import RESULT_ATTRIBUTE, may_be_case
@@ -322,6 +322,8 @@ _CATEGORIES = ("failed", "error")
 _MOST_NAMED = 5
 # What pytest's short summary needs beside a node id: `FAILED`, and what was done.
 _LEAST_MESSAGE = 50
+# As in `Skipped: not confirmed: the verifier says FAIL`.
+_MOST_PARTS = 3
 
 
 # Every object that is registered has to have a hash: pytest before 9.1 keeps plugins in a set.
@@ -375,6 +377,19 @@ class BriefFailures:
             if category == "failed" and len(ours) == 1 and is_explained:
                 shown = [report for report in shown if report.nodeid == ours[0].nodeid]
             terminalreporter.stats[category] = [*other_reports, *shown]
+        skipped = terminalreporter.stats.get("skipped", [])
+        if skipped and terminalreporter.verbosity <= 0:
+            self._whole["skipped"] = skipped
+            terminalreporter.stats["skipped"] = [self._short_skip(report) for report in skipped]
+
+    def _short_skip(self, report: Any) -> Any:
+        """A skip with the beginning of its reason, without what a model wrote on the one case."""
+        if report.nodeid not in self.results:
+            return report
+        path, line, reason = report.longrepr
+        report = copy.copy(report)
+        report.longrepr = (path, line, ": ".join(one_line(reason).split(": ")[:_MOST_PARTS]))
+        return report
 
     def _named(
         self, reports: Sequence[Any], terminalreporter: pytest.TerminalReporter
