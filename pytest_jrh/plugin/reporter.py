@@ -83,6 +83,7 @@ class Reporter:
         self._unused: list[str] = []
         self._lost = False
         self._left_out: set[str] = set()
+        self._judged_again: set[str] = set()
         self._concluded: Concluded | None = None
         self.brief = BriefFailures(self.results, self._order, self._name)
 
@@ -100,6 +101,8 @@ class Reporter:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if text is not None:
             result = self.results[report.nodeid] = result_from(text)
+            if report.outcome == "rerun" and result.score is not None:
+                self._judged_again.add(report.nodeid)
             # That of a suite that only workers know by now is written at the end of the session.
             for ready in self._suites:
                 if ready.suite.name == result.suite:
@@ -215,7 +218,11 @@ class Reporter:
             return []
         unused_keys = filter(None, (ready.suite.unused_keys for ready in self._suites))
         notices = (text for text in self._session.notices if not is_snapshot_change(text))
-        return [*unused_keys, *notices]
+        again = []
+        if self._judged_again:
+            number = counted(len(self._judged_again), "case")
+            again.append(f"Run again: {number}; the first verdict of each counts.")
+        return [*unused_keys, *again, *notices]
 
     def _suites_by_file(self) -> dict[str, ReadySuite]:
         """The suites by the node ids of their files; a controller meets discovered ones here."""
