@@ -101,7 +101,8 @@ class Reporter:
         text = getattr(report, RESULT_ATTRIBUTE, None)
         if text is not None:
             result = self.results[report.nodeid] = result_from(text)
-            if report.outcome == "rerun" and result.score is not None:
+            outcome: str = report.outcome  # rerun plugins have a word of their own
+            if outcome == "rerun" and result.score is not None:
                 self._judged_again.add(report.nodeid)
             # That of a suite that only workers know by now is written at the end of the session.
             for ready in self._suites:
