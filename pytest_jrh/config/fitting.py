@@ -92,7 +92,7 @@ def _as_written(document: Document) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    """A copy in which nothing stands twice, as what YAML's aliases name does."""
+    """A copy without shared parts: YAML's aliases give one object in several places."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     return [_copied(item) for item in value] if isinstance(value, list) else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -19,7 +19,6 @@ from pytest_jrh.core.model import RecordMode
 
 OUR_ERROR = "jrh"
 """The kind of an error whose message is ours."""
-T = TypeVar("T")
 
 MAX_REPEATS = 99
 
