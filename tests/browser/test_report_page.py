@@ -34,6 +34,7 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 SHOTS = Path(__file__).parent / "screenshots"
 BEFORE = "I checked order 17: it was bought 45 days ago, so I cannot refund it."
 AFTER = "I checked order 17: it was bought 25 days ago, so I can refund it today."
+SHOWN = "document.querySelector('#shown').textContent"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage")
 
 pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="needs Chromium")
@@ -200,7 +201,7 @@ def test_table_filters_sorts_and_leads_to_the_cases_and_back(opened: Any, report
     page = opened(report)
     page.select_option("select[name=outcome]", "disagree")
     assert len(rows(page)) == 4
-    assert page.inner_text("#shown") == "4 of 49 cases"
+    wait_for(page, SHOWN, "4 of 49 cases")
     page.fill("input[name=text]", "TONE positives")
     assert [row[2:5] for row in rows(page)] == [["tone", "agent_positives", "run-003"]]
     page.fill("input[name=text]", "")
@@ -231,11 +232,11 @@ def test_a_phone_sorts_by_a_choice_and_back(opened: Any, report: Path) -> None:
 def test_figures_lead_to_their_cases(opened: Any, report: Path) -> None:
     page = opened(report)
     page.click("header a >> text=4 regressions")
-    assert page.inner_text("#shown") == "4 of 49 cases"
+    wait_for(page, SHOWN, "4 of 49 cases")
     page.click("#more-figures > summary")
     page.click("#figures tr.rubric a >> text=tone")
     assert page.input_value("select[name=rubric]") == "tone"
-    assert page.inner_text("#shown") == "24 of 49 cases"
+    wait_for(page, SHOWN, "24 of 49 cases")
 
 
 def test_the_worst_cases_are_links_to_their_pages(opened: Any, report: Path) -> None:
@@ -333,7 +334,7 @@ def test_the_search_finds_reasoning_edits_and_rubrics(
         ("refund_policy disagree regression 25", 1),
     ):
         page.fill("input[name=text]", words)
-        wait_for(page, "document.querySelector('#shown').textContent", f"{number} of 49 cases")
+        wait_for(page, SHOWN, f"{number} of 49 cases")
 
 
 def test_the_focus_goes_into_a_case_and_back_to_its_row(opened: Any, report: Path) -> None:
@@ -437,7 +438,7 @@ def test_no_name_widens_the_page_and_each_leads_to_its_cases(opened: Any, tmp_pa
         for row in range(3):
             page.evaluate("scrollTo(0, 0)")
             page.locator("#figures tr.rubric a").nth(row).click()
-            wait_for(page, "document.querySelector('#shown').textContent", "4 of 12 cases")
+            wait_for(page, SHOWN, "4 of 12 cases")
 
 
 def test_huge_texts_do_not_stall_the_page(opened: Any, tmp_path: Path) -> None:
