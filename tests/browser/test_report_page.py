@@ -235,8 +235,8 @@ def test_figures_lead_to_their_cases(opened: Any, report: Path) -> None:
     wait_for(page, SHOWN, "4 of 49 cases")
     page.click("#more-figures > summary")
     page.click("#figures tr.rubric a >> text=tone")
-    assert page.input_value("select[name=rubric]") == "tone"
     wait_for(page, SHOWN, "24 of 49 cases")
+    assert page.input_value("select[name=rubric]") == "tone"
 
 
 def test_the_worst_cases_are_links_to_their_pages(opened: Any, report: Path) -> None:
