@@ -89,6 +89,8 @@ def _as_on_a_desk() -> Iterator[None]:
             "CI",
             "BUILD_NUMBER",
             "GITHUB_ACTIONS",
+            "CI_JOB_URL",
+            "GITHUB_RUN_ID",
             "GITHUB_STEP_SUMMARY",
             "GITHUB_WORKSPACE",
         ):

@@ -102,14 +102,13 @@ class EndSettings:
 
 @dataclass(frozen=True, slots=True)
 class Concluded:
-    """What a session came to. `written` are the reports, the HTML `page` among them, `folders`
-    those of the suites' own files, `updates` and `problems` sentences for the user.
+    """What a session came to. `written` are the reports, `folders` those of the suites' own files,
+    `updates` and `problems` sentences for the user.
     """
 
     session: Session
     passed: bool
     written: tuple[Path, ...] = ()
-    page: Path | None = None
     folders: tuple[Path, ...] = ()
     updates: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
@@ -143,7 +142,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     session = replace(_session(runs, decisions, settings), records=RecordIndex(entries))
     unwritten = any(end.failed for end in ends)
     written: Sequence[Path] = ()
-    page = None
     if session.results or settings.stopped:
         page, reports = named_page(settings.reports), settings.reports
         if page is None and NO_PAGE not in [path.name for path in reports]:
@@ -154,7 +152,10 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
                     page, reports = own, [own, *reports]
                     break
         _remove_old_pages(page, runs, session)
+        session = replace(session, page=page)
         written, missing = write_reports(reports, session)
+        if page not in written:
+            session = replace(session, page=None)
         problems += missing
         unwritten = unwritten or bool(missing)
     updates, refused = _accepted(runs, session, settings)
@@ -170,7 +171,6 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
         session,
         passed=gates_pass and judged and not refused and not unwritten,
         written=tuple(written),
-        page=page if page in written else None,
         folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
         updates=tuple(updates),
         problems=tuple(problems),
@@ -195,15 +195,13 @@ def ending_lines(
     lines: list[Styled] = [*map(Styled, first)]
     last: list[Styled] = []
     if concluded is not None:
-        if concluded.page is not None:
-            display = replace(display, page=str(relative_path(concluded.page, display.folder)))
         for report in REPORTS:
             lines += report.lines(concluded.session, display)
             of_report = list(report.last_lines(concluded.session, display))
             last += of_report if report.is_for_runner else map(_plain, of_report)
         lines += map(Styled, concluded.updates)
         # The answer names the page.
-        named = concluded.page if last else None
+        named = concluded.session.page if last else None
         for path in concluded.written:
             if path != named:
                 lines.append(Styled(f"report: {relative_path(path, display.folder)}"))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from urllib.parse import quote
 
-from pytest_jrh.core.files import atomic_write
+from pytest_jrh.core.files import absolute, atomic_write
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pytest_jrh.core.text import Styled
     from pytest_jrh.reports.session import Session
 
@@ -21,8 +22,7 @@ class Display:
 
     Paths are named relative to `folder`, and those of annotations to `workspace` where GitHub does
     not say which. `verbosity` is pytest's. Without `skips` the reasons of cases that could not be
-    made are left out. `page` is the HTML report of the session, where one was written. `explained`
-    are cases whose reason is printed above.
+    made are left out. `explained` are cases whose reason is printed above.
     """
 
     folder: Path
@@ -30,12 +30,11 @@ class Display:
     width: int = 80
     verbosity: int = 0
     skips: bool = True
-    page: str = ""
     explained: frozenset[str] = frozenset()
 
 
 class Report:
-    """One way to say what a session came to, registered in `writing.REPORTS`.
+    """One way to say what a session came to, registered in `ending.REPORTS`.
 
     A subclass overrides what it has: a file of its own, or lines at the end of the session.
     Whatever it needs much code for, it imports when it is asked.
@@ -64,3 +63,35 @@ class Report:
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:  # noqa: ARG002
         """What it prints after the session's notices."""
         return ()
+
+
+class Link(NamedTuple):
+    """What a report links to, and its address."""
+
+    title: str
+    url: str
+
+
+def ci_links(page: Path | None) -> list[Link]:
+    """Where the run of a job of GitHub Actions or GitLab CI is seen, and the session's `page` among
+    the files that the job keeps; empty elsewhere.
+    """
+    env = os.environ
+    if run_id := env.get("GITHUB_RUN_ID"):
+        repository = f"{env.get('GITHUB_SERVER_URL')}/{env.get('GITHUB_REPOSITORY')}"
+        run = f"{repository}/actions/runs/{run_id}"
+        # An artifact has its own address only once it is uploaded; the run lists them here.
+        report = f"{run}#artifacts"
+    elif job := env.get("CI_JOB_URL"):
+        run = env.get("CI_PIPELINE_URL", job)
+        report = f"{job}/artifacts/browse"
+        folder = absolute(Path(env.get("CI_PROJECT_DIR", "")))
+        if page is not None and absolute(page).is_relative_to(folder):
+            path = absolute(page).relative_to(folder).as_posix()
+            report = f"{job}/artifacts/file/{quote(path)}"
+    else:
+        return []
+    links = [Link("run", run)]
+    if page is not None:
+        links.append(Link("report", report))
+    return links

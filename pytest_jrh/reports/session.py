@@ -213,7 +213,8 @@ class Session:
 
     `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
-    no case was made and no call, so that nothing is said of what they cost.
+    no case was made and no call, so that nothing is said of what they cost. `page` is the HTML
+    report of the session.
     """
 
     results: Sequence[CaseResult]
@@ -235,6 +236,7 @@ class Session:
     redactor: Redactor = field(default_factory=Redactor)
     folder: Path | None = None
     is_table: bool = False
+    page: Path | None = None
 
     @cached_property
     def table(self) -> StatisticsTable:

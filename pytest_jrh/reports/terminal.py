@@ -186,8 +186,9 @@ class TerminalReport(Report):
 
     def last_lines(self, session: Session, display: Display) -> Iterable[Styled]:
         if session.results and display.verbosity >= 0:
+            page = "" if session.page is None else str(relative_path(session.page, display.folder))
             yield Styled("")
-            yield from answer_lines(session, display.width, display.page, display.explained)
+            yield from answer_lines(session, display.width, page, display.explained)
 
 
 def quiet_lines(session: Session, width: int) -> Iterator[Styled]:

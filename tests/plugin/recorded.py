@@ -127,6 +127,8 @@ def environment(more: Mapping[str, str | None] | None = None) -> dict[str, str]:
         "PYTEST_ADDOPTS",
         "PYTEST_CURRENT_TEST",
         "PYTEST_XDIST_WORKER",
+        "CI_JOB_URL",
+        "GITHUB_RUN_ID",
         "GITHUB_STEP_SUMMARY",
     )
     kept = {name: value for name, value in os.environ.items() if name not in dropped}

@@ -12,7 +12,7 @@ import pytest_jrh.reports
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.reports import ending as report_files
 from pytest_jrh.reports.ending import REPORTS
-from pytest_jrh.reports.report import Report
+from pytest_jrh.reports.report import Report, ci_links
 from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.figures import COLUMNS
 from tests.support.judged_sessions import judged, right, session_of
@@ -69,3 +69,39 @@ def test_titles_and_keys_of_columns_are_distinct(mode: str) -> None:
     keys = [column.key for column in columns if column.kind != "bounds"]
     assert len(titles) == len(set(titles))
     assert len(keys) == len(set(keys))
+
+
+GITHUB = {
+    "GITHUB_SERVER_URL": "https://github.com",
+    "GITHUB_REPOSITORY": "acme/support",
+    "GITHUB_RUN_ID": "7",
+}
+JOB = "https://gitlab.com/acme/support/-/jobs/9"
+PIPELINE = "https://gitlab.com/acme/support/-/pipelines/8"
+
+
+@pytest.mark.parametrize(
+    ("environment", "run", "report"),
+    [
+        (
+            GITHUB,
+            "https://github.com/acme/support/actions/runs/7",
+            "https://github.com/acme/support/actions/runs/7#artifacts",
+        ),
+        (
+            {"CI_JOB_URL": JOB, "CI_PIPELINE_URL": PIPELINE, "CI_PROJECT_DIR": "/builds/acme"},
+            PIPELINE,
+            f"{JOB}/artifacts/file/out/a%20page.html",
+        ),
+        ({"CI_JOB_URL": JOB, "CI_PROJECT_DIR": "/elsewhere"}, JOB, f"{JOB}/artifacts/browse"),
+    ],
+)
+def test_a_job_links_to_its_run_and_to_its_page(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], run: str, report: str
+) -> None:
+    page = Path("/builds/acme/out/a page.html")
+    assert ci_links(page) == []
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ci_links(page) == [("run", run), ("report", report)]
+    assert ci_links(None) == [("run", run)]
