@@ -4,7 +4,7 @@ corrects (rule N4).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.measure import Line
+from benchmarks.rates import checked_cases
 from pytest_jrh.stats.intervals import LEVEL, estimate_share
 from pytest_jrh.stats.people import (
     Anchored,
-    CheckedCases,
+    CheckedCase,
     anchored_accuracy,
     anchored_positives,
 )
@@ -44,7 +45,7 @@ CORRELATION = 0.2
 MOST = 0.97
 # Shares of wrong labels, and labels of people in the figure: recall has half of them.
 SMALL = ((0.02, 30), (0.02, 15), (0.05, 15), (0.02, 60))
-FIGURES: dict[str, Callable[[CheckedCases], Anchored]] = {
+FIGURES: dict[str, Callable[[Sequence[CheckedCase]], Anchored]] = {
     "accuracy": anchored_accuracy,
     "recall": partial(anchored_positives, label=1),
     "false-positive rate": partial(anchored_positives, label=0),
@@ -93,9 +94,7 @@ def simulated(cell: Cell, sessions: int) -> dict[str, Found]:
         true, label, answer = _session(rng, cell)
         people = np.zeros(CASES, dtype=bool)
         people[rng.choice(CASES, cell.labelled, replace=False)] = True
-        cases = CheckedCases(
-            answer.astype(float), label.astype(float), np.where(people, true, np.nan), runs
-        )
+        cases = checked_cases(answer, label, np.where(people, true, np.nan), runs)
         for figure, compute in FIGURES.items():
             found = compute(cases).estimate
             if found.value is None or found.lower is None or found.upper is None:
@@ -137,7 +136,7 @@ def verifier_coverage(wrong: float, labelled: int, sessions: int) -> float:
     rng = np.random.default_rng([int(1000 * wrong), labelled])
     hits = 0
     for errors in rng.binomial(labelled, wrong, sessions):
-        bounds = estimate_share(np.arange(labelled) < errors, np.arange(labelled))
+        bounds = estimate_share((np.arange(labelled) < errors).tolist(), range(labelled))
         assert bounds.lower is not None
         assert bounds.upper is not None
         hits += bounds.lower <= wrong <= bounds.upper

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from itertools import product
+from math import isnan
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import holds
 from pytest_jrh.stats.intervals import estimate_share
-from pytest_jrh.stats.people import CheckedCases, anchored_violations
+from pytest_jrh.stats.people import CheckedCase, anchored_violations
 
 Flags = npt.NDArray[np.int64]
 CASES = 2_000
@@ -62,6 +63,17 @@ class Held(NamedTuple):
     judge_bias: float
 
 
+def checked_cases(
+    answers: npt.NDArray[Any], labels: npt.NDArray[Any], people: npt.NDArray[Any], runs: Flags
+) -> list[CheckedCase]:
+    """Cases by what the judge, the suite and people say of each, nan where nobody looked."""
+    columns = [column.tolist() for column in (answers, labels, people, runs)]
+    cases = []
+    for answer, label, person, run in zip(*columns, strict=True):
+        cases.append(CheckedCase(answer, label, None if isnan(person) else int(person), run))
+    return cases
+
+
 def simulated(cell: Cell, sessions: int) -> Held:
     """The corrected rate in so many sessions of one design."""
     rng = np.random.default_rng([cell.size, int(1000 * cell.rate), cell.labelled, sessions])
@@ -73,10 +85,9 @@ def simulated(cell: Cell, sessions: int) -> Held:
         true, answers = verdicts(rng, cell)
         is_labelled = np.zeros(CASES, dtype=bool)
         is_labelled[rng.choice(CASES, cell.labelled, replace=False)] = True
-        said = answers.astype(float)
         people = np.where(is_labelled, true, np.nan)
-        bounds = anchored_violations(CheckedCases(said, said, people, tasks)).estimate
-        alone = estimate_share(true[is_labelled], tasks[is_labelled])
+        bounds = anchored_violations(checked_cases(answers, answers, people, tasks)).estimate
+        alone = estimate_share(true[is_labelled].tolist(), tasks[is_labelled].tolist())
         hits += holds(bounds, cell.rate)
         hits_alone += holds(alone, cell.rate)
         widths.append((bounds.upper or 0.0) - (bounds.lower or 0.0))

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.checks import Check, error_of, table
-from pytest_jrh.stats.people import CheckedCases, anchored_positives
+from benchmarks.rates import checked_cases
+from pytest_jrh.stats.people import anchored_positives
 
 RECALL = 0.85
 RATES = (0.02, 0.05)
@@ -39,7 +40,8 @@ def simulated(rate: float, cases: int, labelled: int, wrong: float, sessions: in
         people = np.full(cases, np.nan)
         looked = rng.choice(cases, labelled, replace=False)
         people[looked] = true[looked]
-        found = anchored_positives(CheckedCases(answer, label, people, np.arange(cases) // 6), 1)
+        checked = checked_cases(answer, label, people, np.arange(cases) // 6)
+        found = anchored_positives(checked, 1)
         bounds = found.estimate
         if bounds.value is not None and bounds.lower is not None and bounds.upper is not None:
             errors.append(100 * (bounds.value - RECALL))

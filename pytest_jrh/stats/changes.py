@@ -24,8 +24,12 @@ from pytest_jrh.stats.intervals import grouped
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    import numpy as np
+    import numpy.typing as npt
+
     from pytest_jrh.stats.baseline import Pair
-    from pytest_jrh.stats.intervals import Numbers
+
+    Numbers: TypeAlias = npt.NDArray[np.float64]
 
 
 LEVEL = 0.05
@@ -80,27 +84,33 @@ def compare_sets(
     With `runs`, one for each case, whole runs are exchanged, else the verdicts inside of each case.
     The same seed gives the same figures.
     """
-    import numpy as np
-
-    rises = np.array([case.rise for case in cases])
+    rises = [case.rise for case in cases]
     # What a rise of one adds to each set, a row for all that is exchanged together.
-    weights = np.zeros((len(cases), len(sets)))
+    weights = [[0.0] * len(sets) for _ in cases]
     for number, members in enumerate(sets):
-        weights[list(members), number] = 1
-    seen = rises @ weights
+        for place in members:
+            weights[place][number] = 1.0
     if runs is None:
         pools = [(tuple(sorted((*case.before, *case.now))), len(case.now)) for case in cases]
     else:
-        rows = {run: row for row, run in enumerate(dict.fromkeys(runs))}
-        of_runs = np.zeros((len(rows), len(sets)))
-        np.add.at(of_runs, [rows[run] for run in runs], rises[:, None] * weights)
-        weights = np.round(of_runs, _DIGITS)
-        pools = [_EITHER_SIGN] * len(rows)
+        of_runs: dict[Hashable, list[float]] = {}
+        for run, rise, row in zip(runs, rises, weights, strict=True):
+            sums_of_run = of_runs.setdefault(run, [0.0] * len(sets))
+            for number, weight in enumerate(row):
+                sums_of_run[number] += rise * weight
+        weights = [[round(total, _DIGITS) for total in row] for row in of_runs.values()]
+        pools = [_EITHER_SIGN] * len(weights)
     alike = Counter(
         (tuple(row), *pool)
-        for row, pool in zip(weights.tolist(), pools, strict=True)
+        for row, pool in zip(weights, pools, strict=True)
         if any(row) and len({*pool[0]}) > 1
     )
+    if not alike:
+        # Every exchange is as what was seen.
+        return [SetTest(1.0, 1.0)] * len(sets)
+    import numpy as np
+
+    seen = np.array([sum(rises[place] for place in members) for members in sets])
     sums, shares = _exchanged(alike, seen, seed)
     gains = _p_values(-sums, -seen, shares)
     return [

@@ -25,9 +25,9 @@ from pytest_jrh.stats.baseline import (
     suite_of,
 )
 from pytest_jrh.stats.changes import DOUBT, LEVEL, SetChange, Widths, runs_to_prove, set_changes
-from pytest_jrh.stats.intervals import grouped
+from pytest_jrh.stats.intervals import estimate_kappa, grouped
 from pytest_jrh.stats.limits import Limit, flip_of, judge_limits, limit_text, probe_limits
-from pytest_jrh.stats.statistics import accuracy_of, answer_of, kappa_by_case
+from pytest_jrh.stats.statistics import accuracy_of, answered
 from pytest_jrh.stats.wording import (
     Word,
     about_sets,
@@ -393,12 +393,8 @@ def _useless(session: _Session) -> Iterator[Reason]:
     """Judges that are worth nothing, whatever the comparison says; of a part nothing is said."""
     if session.held.scope.deselected or session.held.part:
         return
-    known = [
-        (result.judge, (result.label, answer))
-        for result in session.counting
-        if result.label is not None and (answer := answer_of(result)) is not None
-    ]
-    for judge, pairs in grouped(known).items():
+    for judge, of_judge in grouped((result.judge, result) for result in session.counting).items():
+        pairs = answered(of_judge)[1]
         if len(pairs) < 2:  # noqa: PLR2004 - a single case has one label, whatever the suite
             continue
         subject = session.held.subject(judge)
@@ -410,7 +406,8 @@ def _useless(session: _Session) -> Iterator[Reason]:
         elif len(answers) == 1:
             text = f"{subject} always says {answers.pop()}"
         else:
-            kappa = kappa_by_case(pairs)
+            # As if no two cases shared a run; the lower bound alone is asked for, at 95%.
+            kappa = estimate_kappa(pairs, range(len(pairs)), 0.9)
             if kappa.lower is None or kappa.lower <= 0:
                 text = f"{subject} is not shown to be better than chance"
         if text:

@@ -420,7 +420,9 @@ def doubt(statistics: Statistics, rubrics: int = 1) -> str:
     name = "weighted kappa" if statistics.mode == "ordinal" else "kappa"
     kappa = statistics.figures[name.replace(" ", "_")]
     if rubrics > 1 and kappa.upper is not None and kappa.upper < _SOUND:
-        kappa = kappa_of(statistics, 1 - SIGNIFICANCE / rubrics)
+        is_ordinal = statistics.mode == "ordinal"
+        shown = [case for case in statistics.judged if (case.target is not None) == is_ordinal]
+        kappa = kappa_of(shown, 1 - SIGNIFICANCE / rubrics)
     is_worthless = kappa.upper is not None and kappa.upper < _SOUND
     if _is_constant(statistics) and (rubrics == 1 or is_worthless):
         [answer] = _occurring(matrix.labels, matrix.columns)

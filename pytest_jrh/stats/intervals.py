@@ -13,25 +13,20 @@ wrong together, so that a hundred cases of ten runs say less than a hundred runs
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
-from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from operator import mul
+from statistics import NormalDist, fmean
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from pytest_jrh.stats.formulas import (
     NO_VERDICT,
     Estimate,
+    Pair,
     binomial_tail,
     t_quantile,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Numbers: TypeAlias = npt.NDArray[np.float64]
-    Codes: TypeAlias = npt.NDArray[np.intp]
 
 LEVEL = 0.95
 ONE_CLUSTER = "all verdicts come from one sample or cluster"
@@ -52,8 +47,10 @@ _MOST_LEVELS = 20
 
 _Item = TypeVar("_Item")
 _Key = TypeVar("_Key", bound=Hashable)
-Figure: TypeAlias = "Callable[[Any], Any]"
-"""A figure of sums, which stand along the first axis; nan where it cannot be computed."""
+Row: TypeAlias = tuple[float, ...]
+"""What a case adds to each of the sums that a figure is of."""
+Figure: TypeAlias = Callable[[Sequence[Any]], Any]
+"""A figure of sums, which may be complex; nan where it cannot be computed."""
 
 
 def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
@@ -64,19 +61,11 @@ def grouped(items: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return groups
 
 
-def cluster_codes(clusters: Iterable[Hashable]) -> Codes:
-    """The clusters of cases as numbers, from 0 on."""
-    import numpy as np
-
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(each, len(numbers)) for each in clusters], dtype=np.intp)
-
-
 def estimate(
-    rows: Numbers,
-    clusters: Codes,
+    rows: Sequence[Row],
+    clusters: Sequence[Hashable],
     figure: Figure,
-    turned: Numbers,
+    turned: Sequence[Row],
     *,
     span: tuple[float, float] = (0.0, 1.0),
     level: float = LEVEL,
@@ -91,29 +80,27 @@ def estimate(
     its variance. `freedom` bounds the degrees of freedom where few cases say how much it varies.
     A value that is `known` takes the place of the figure.
     """
-    import numpy as np
-
     n = len(rows)
     if not n:
         return Estimate(why=NO_VERDICT)
-    total = rows.sum(axis=0)
-    with np.errstate(all="ignore"):
-        value = float(figure(total)) if known is None else known
+    total = [sum(column) for column in zip(*rows, strict=True)]
+    value = float(figure(total)) if known is None else known
     if not math.isfinite(value):
         return Estimate(n=n, why=SAME_CLASS)
     spread = _Spread.of(clusters)
     if spread.runs < _TWO <= n:
         return Estimate(value, n=n, why=ONE_CLUSTER)
     low, width = span[0], span[1] - span[0]
-    influence = rows @ _slopes(figure, total)
-    one_more = total + turned.mean(axis=0)
+    influence = _influence(rows, _slopes(figure, total))
+    columns = zip(total, zip(*turned, strict=True), strict=True)
+    one_more = [whole + fmean(column) for whole, column in columns]
     slopes = _slopes(figure, one_more)
-    mistake = float(np.mean((turned @ slopes) ** 2))
-    if unseen or np.abs(influence).max() * n > _NOTHING * width:
-        near, alone = value, float(influence @ influence)
+    mistake = _squares(_influence(turned, slopes)) / len(turned)
+    if unseen or max(map(abs, influence)) * n > _NOTHING * width:
+        near, alone = value, _squares(influence)
         excess = spread.excess(influence, is_shrunk=freedom == math.inf)
     else:
-        near, alone = float(figure(one_more)), float(np.sum((rows @ slopes) ** 2)) + mistake
+        near, alone = float(figure(one_more)), _squares(_influence(rows, slopes)) + mistake
         alone *= (n + 1) / n
         excess = spread.others * _ALIKE
     near = min(max((near - low) / width, 0.0), 1.0)
@@ -138,47 +125,56 @@ class _Spread(NamedTuple):
     shares its cluster with so many `others` in the mean.
     """
 
-    clusters: Codes
+    clusters: Sequence[Hashable]
     runs: int
     independent: float
     others: float
 
     @classmethod
-    def of(cls, clusters: Codes) -> _Spread:
-        import numpy as np
+    def of(cls, clusters: Sequence[Hashable]) -> _Spread:
+        sizes = Counter(clusters).values()
+        n = len(clusters)
+        weighted = sum(size * size for size in sizes) / n
+        return cls(clusters, len(sizes), n / weighted, weighted - 1)
 
-        sizes = np.bincount(clusters).astype(float)
-        weighted = float(sizes @ sizes) / len(clusters)
-        return cls(clusters, int(np.count_nonzero(sizes)), len(clusters) / weighted, weighted - 1)
-
-    def excess(self, influence: Numbers, *, is_shrunk: bool = True) -> float:
+    def excess(self, influence: Sequence[float], *, is_shrunk: bool = True) -> float:
         """How many cases more than an independent one a case takes to say as much.
 
         What is seen of that weighs as many independent cases as the variance rests on; the guess,
         where it is shrunk towards one, weighs one case and one cluster.
         """
-        import numpy as np
-
-        squares = influence**2
-        alone = float(squares.sum())
-        together = np.bincount(self.clusters, influence)
-        ratio = float(together @ together) / max(alone, _TINY**2)
+        alone = _squares(influence)
+        together: defaultdict[Hashable, float] = defaultdict(float)
+        for cluster, of_case in zip(self.clusters, influence, strict=True):
+            together[cluster] += of_case
+        ratio = _squares(together.values()) / max(alone, _TINY**2)
         seen = max(0.0, ratio * self.independent / (self.independent - 1) - 1)
         if not is_shrunk:
             return seen
         seen = min(seen, self.others)
-        rests_on = alone**2 / float(squares @ squares) / (1 + seen)
+        rests_on = alone**2 / sum(of_case**4 for of_case in influence) / (1 + seen)
         weight = rests_on / (rests_on + 1) * (self.independent - 1) / self.independent
         return weight * seen + (1 - weight) * self.others * _UNLIKE
 
 
-def _slopes(figure: Figure, total: Numbers) -> Numbers:
+def _slopes(figure: Figure, total: Sequence[float]) -> list[float]:
     """How a figure changes with each sum."""
-    import numpy as np
-
-    moved = total[:, None] + 1j * _STEP * np.eye(len(total))
-    slopes: Numbers = np.imag(figure(moved)) / _STEP
+    slopes = []
+    for place in range(len(total)):
+        moved: list[complex] = [*total]
+        moved[place] += 1j * _STEP
+        slopes.append(figure(moved).imag / _STEP)
     return slopes
+
+
+def _influence(rows: Sequence[Row], slopes: Sequence[float]) -> list[float]:
+    """What each case adds to a figure."""
+    by_row = {row: sum(map(mul, row, slopes)) for row in set(rows)}
+    return [by_row[row] for row in rows]
+
+
+def _squares(values: Iterable[float]) -> float:
+    return sum(value * value for value in values)
 
 
 def wilson(share: float, square: float) -> tuple[float, float]:
@@ -193,99 +189,99 @@ def wilson(share: float, square: float) -> tuple[float, float]:
 
 
 def estimate_share(
-    marks: Any, clusters: Codes, level: float = LEVEL, missing: str = NO_VERDICT
+    marks: Iterable[bool],
+    clusters: Sequence[Hashable],
+    level: float = LEVEL,
+    missing: str = NO_VERDICT,
 ) -> Estimate:
     """The share of cases of which something is true; without cases, `missing` says what there is
     none of.
 
     With one case a cluster it has exactly Wilson's interval.
     """
-    import numpy as np
-
-    values = np.asarray(marks, dtype=float)
-    if not len(values):
+    values = [float(mark) for mark in marks]
+    if not values:
         return Estimate(count=0, why=missing)
-    return replace(estimate_mean(values, clusters, level=level), count=round(values.sum()))
+    return replace(estimate_mean(values, clusters, level=level), count=round(sum(values)))
 
 
 def estimate_mean(
-    values: Numbers,
-    clusters: Codes,
+    values: Sequence[float],
+    clusters: Sequence[Hashable],
     span: tuple[float, float] = (0.0, 1.0),
     *,
     step: float = 1.0,
     level: float = LEVEL,
 ) -> Estimate:
     """The mean over cases, which lies within `span`; another verdict is a `step` away."""
-    import numpy as np
-
-    rows = np.column_stack([values, np.ones(len(values))])
-    others = np.clip([values + step, values - step], *span)
-    away = others[others != values]
-    turned = np.column_stack([away, np.ones(len(away))])
+    low, high = span
+    turned: list[Row] = []
+    for value, number in Counter(values).items():
+        for other in (min(max(value + step, low), high), min(max(value - step, low), high)):
+            if other != value:
+                turned += [(other, 1.0)] * number
+    rows = [(value, 1.0) for value in values]
     return estimate(rows, clusters, _mean, turned, span=span, level=level)
 
 
-def _mean(sums: Any) -> Any:
+def _mean(sums: Sequence[Any]) -> Any:
     return sums[0] / sums[1]
 
 
-def estimate_bias(labels: Numbers, answers: Numbers, clusters: Codes, farthest: float) -> Estimate:
+def estimate_bias(
+    errors: Sequence[float], clusters: Sequence[Hashable], farthest: float
+) -> Estimate:
     """The mean of answer minus label: above 0, a judge scores too high."""
-    errors = answers - labels
     bias = estimate_mean(errors, clusters, (-farthest, farthest))
-    if bias.upper is None or errors.any():
+    if bias.upper is None or any(errors):
         return bias
     # What was not seen may be all too high, or all too low.
     most = estimate_mean(errors, clusters, (0.0, farthest)).upper or 0.0
     return replace(bias, lower=-most, upper=most)
 
 
-def effective_size(marks: Sequence[bool], clusters: Codes) -> float:
+def effective_size(marks: Sequence[bool], clusters: Sequence[Hashable]) -> float:
     """How many independent cases these are as good as, at most as many as there are."""
-    import numpy as np
-
-    values = np.asarray(marks, dtype=float)
     spread = _Spread.of(clusters)
     if spread.runs < _TWO:
         return float(spread.runs)
     excess = spread.others * _ALIKE
-    if values.any() and not values.all():
-        excess = spread.excess((values - values.mean()) / len(values))
-    return len(values) / (1 + excess)
+    if any(marks) and not all(marks):
+        share = fmean(marks)
+        excess = spread.excess([(mark - share) / len(marks) for mark in marks])
+    return len(marks) / (1 + excess)
 
 
 def estimate_kappa(
-    labels: Numbers, answers: Numbers, clusters: Codes, level: float = LEVEL
+    pairs: Sequence[Pair], clusters: Sequence[Hashable], level: float = LEVEL
 ) -> Estimate:
-    """Agreement beyond chance, quadratically weighted (Cohen 1968, Psychol Bull 70:213-220), which
-    for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas 20:37-46): 1 is perfect, 0 what
-    chance gives. Where no answer is wrong, a wrong one is any other of the scores that were given.
+    """Agreement beyond chance of pairs of label and answer, quadratically weighted (Cohen 1968,
+    Psychol Bull 70:213-220), which for the labels 0 and 1 is Cohen's (1960, Educ Psychol Meas
+    20:37-46): 1 is perfect, 0 what chance gives. Where no answer is wrong, a wrong one is any other
+    of the scores that were given.
     """
-    import numpy as np
-
-    levels = np.unique(np.concatenate([labels, answers]))
+    levels = sorted({score for pair in pairs for score in pair})
     if len(levels) > _MOST_LEVELS:
-        levels = levels[[0, -1]]
-    is_perfect = bool((labels == answers).all())
+        levels = [levels[0], levels[-1]]
+    is_perfect = all(label == answer for label, answer in pairs)
     others = [(one, other) for one in levels for other in levels if (one == other) != is_perfect]
-    turned = _products(*np.array(others or [(0.0, 1.0)]).T)
-    rows = _products(labels, answers)
+    by_pair = {pair: _products(pair) for pair in {*pairs, *others, (0, 1)}}
+    rows = [by_pair[pair] for pair in pairs]
+    turned = [by_pair[pair] for pair in others or [(0, 1)]]
     return estimate(rows, clusters, _kappa, turned, span=(-1.0, 1.0), level=level)
 
 
-def _products(labels: Numbers, answers: Numbers) -> Numbers:
+def _products(pair: Pair) -> Row:
     """What kappa needs to know of each case."""
-    import numpy as np
-
-    ones = np.ones(len(labels))
-    columns = [ones, labels, labels**2, answers, answers**2, labels * answers]
-    return np.column_stack(columns).astype(float)
+    label, answer = map(float, pair)
+    return 1.0, label, label**2, answer, answer**2, label * answer
 
 
-def _kappa(sums: Any) -> Any:
+def _kappa(sums: Sequence[Any]) -> Any:
     n, labels, label_squares, answers, answer_squares, products = sums
     chance = n * (label_squares + answer_squares) - 2 * labels * answers
+    if not chance:
+        return math.nan
     return 1 - n * (label_squares + answer_squares - 2 * products) / chance
 
 
@@ -314,17 +310,11 @@ def estimate_flicker(cases: Iterable[RepeatedCase]) -> Estimate:
     repeated = [case for case in cases if len(case.scores) >= _TWO]
     if not repeated:
         return NOT_ASKED_TWICE
-    import numpy as np
-
-    shares = np.array([differing_pairs(case.scores) for case in repeated])
+    shares = [differing_pairs(case.scores) for case in repeated]
     most = max(_most_flicker_pairs(case) for case in repeated)
-    clusters = cluster_codes(case.cluster for case in repeated)
+    clusters = [case.cluster for case in repeated]
     flicker = estimate_mean(shares, clusters, (0.0, most), step=most)
-    return replace(
-        flicker,
-        value=math.fsum(shares) / len(repeated),
-        count=int(np.count_nonzero(shares)),
-    )
+    return replace(flicker, value=fmean(shares), count=sum(map(bool, shares)))
 
 
 def differing_pairs(scores: Sequence[int]) -> float:

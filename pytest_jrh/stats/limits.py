@@ -16,8 +16,8 @@ from pytest_jrh.stats.intervals import (
     grouped,
     majority_flip,
 )
-from pytest_jrh.stats.probes import ProbeTable, is_turned, probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, answer_of, repeated_case, share_of
+from pytest_jrh.stats.probes import ProbeTable, probe_tables
+from pytest_jrh.stats.statistics import accuracy_of, answer_of, is_wrong, repeated_case, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -200,7 +200,7 @@ def _probe_limit(
     if table is None or not table.judged:
         nothing = Estimate(why=NO_VERDICT)
         return Limit("max_rate", judge, limit, nothing, broken=True, probe=probe)
-    rate = share_of(table.judged, is_turned, _RATE_LEVEL)
+    rate = share_of(table.judged, is_wrong, _RATE_LEVEL)
     is_more = rate.value is not None and rate.value > limit + _ROUNDING
     return Limit(
         "max_rate",

@@ -14,7 +14,7 @@ from pytest_jrh.core.model import (
 )
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Estimate
-from pytest_jrh.stats.intervals import cluster_codes, estimate_kappa, estimate_share, grouped
+from pytest_jrh.stats.intervals import estimate_kappa, estimate_share, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -152,13 +152,14 @@ def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
     votes = tuple(
         _vote(case, list(by_judge.values()), len(judges)) for case, by_judge in cases.items()
     )
-    codes = cluster_codes(clusters[vote.case] for vote in votes)
     return Panel(
         suite=suite,
         judges=judges,
         pairs=tuple(_pair(one, other, cases) for one, other in combinations(judges, 2)),
         votes=votes,
-        accuracy=estimate_share([vote.score == vote.expected for vote in votes], codes),
+        accuracy=estimate_share(
+            [vote.score == vote.expected for vote in votes], [*clusters.values()]
+        ),
     )
 
 
@@ -177,12 +178,8 @@ def _pair(one: str, other: str, cases: Mapping[str, Mapping[str, CaseResult]]) -
     if not scores:
         nothing = Estimate(count=0, why=_NOTHING_SHARED)
         return JudgePair((one, other), nothing, nothing, ())
-    import numpy as np
-
-    codes = cluster_codes(clusters)
-    of_one, of_other = np.array(scores, dtype=float).T
-    agreement = estimate_share(of_one == of_other, codes)
-    kappa = estimate_kappa(of_one, of_other, codes)
+    agreement = estimate_share([first == second for first, second in scores], clusters)
+    kappa = estimate_kappa(scores, clusters)
     return JudgePair((one, other), agreement, kappa, tuple(different))
 
 

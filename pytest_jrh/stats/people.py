@@ -9,30 +9,24 @@ is assumed.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
 from pytest_jrh.core.text import counted
 from pytest_jrh.stats.formulas import Agreement, Estimate, agreement
-from pytest_jrh.stats.intervals import (
-    cluster_codes,
-    estimate,
-    estimate_share,
-    grouped,
-)
+from pytest_jrh.stats.intervals import Row, estimate, estimate_share, grouped
 from pytest_jrh.stats.panels import made_case_id
-from pytest_jrh.stats.statistics import share_of
+from pytest_jrh.stats.statistics import clusters_of, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult, LabelKey
-    from pytest_jrh.stats.intervals import Codes, Numbers
 
 
-_Counts: TypeAlias = "Callable[[Numbers, Numbers], Any]"
-"""Which cases count, by the judge's answers and by labels."""
+_Counts: TypeAlias = Callable[[int, int], bool]
+"""Whether a case counts, by the judge's answer and by a label."""
 
 FEWEST_LABELS = 20
 """With fewer labels of people, no figure of all cases is corrected."""
@@ -49,22 +43,15 @@ _UNSEEN_CASES = 2 / 3
 _UNSEEN_OF_RATES = 1 / 3
 
 
-class CheckedCases(NamedTuple):
-    """Judged binary cases as columns: the judge's answer, the suite's label, and that of people,
-    nan where nobody looked.
+class CheckedCase(NamedTuple):
+    """A judged binary case: the judge's answer, the suite's label, and that of people, None where
+    nobody looked.
     """
 
-    answers: Numbers
-    labels: Numbers
-    people: Numbers
-    clusters: Codes
-
-    @property
-    def is_labelled(self) -> Any:
-        """Whether people looked at each."""
-        import numpy as np
-
-        return ~np.isnan(self.people)
+    answer: int
+    label: int
+    people: int | None
+    cluster: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,68 +64,71 @@ class Anchored:
     raw: float | None = None
 
 
-def anchored_violations(cases: CheckedCases) -> Anchored:
+def anchored_violations(cases: Sequence[CheckedCase]) -> Anchored:
     """The share of all cases that are violated by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
-    return _anchored(cases, lambda _, labels: labels == 1, None, _UNSEEN_OF_RATES)
+    return _anchored(cases, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
 
 
-def anchored_accuracy(cases: CheckedCases) -> Anchored:
+def anchored_accuracy(cases: Sequence[CheckedCase]) -> Anchored:
     """The share of cases that the judge gets right by the labels of people."""
-    return _anchored(cases, lambda answers, labels: answers == labels, None)
+    return _anchored(cases, lambda answer, label: answer == label, None)
 
 
-def anchored_positives(cases: CheckedCases, label: int) -> Anchored:
+def anchored_positives(cases: Sequence[CheckedCase], label: int) -> Anchored:
     """The share of the cases with this label by people that the judge calls violated: of violated
     ones the recall, of satisfied ones the false-positive rate.
     """
     return _anchored(
         cases,
-        lambda answers, labels: (answers == 1) & (labels == label),
-        lambda _, labels: labels == label,
+        lambda answer, of_case: answer == 1 and of_case == label,
+        lambda _, of_case: of_case == label,
     )
 
 
 def _anchored(
-    cases: CheckedCases,
+    cases: Sequence[CheckedCase],
     counts: _Counts,
     among: _Counts | None,
     unseen: float = _UNSEEN_CASES,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
-    import numpy as np
-
-    n, labelled = len(cases.labels), int(cases.is_labelled.sum())
-    is_among = np.ones(n, dtype=bool) if among is None else among(cases.answers, cases.labels)
+    n = len(cases)
+    guesses = [float(counts(case.answer, case.label)) for case in cases]
+    is_among = [among is None or among(case.answer, case.label) for case in cases]
     raw = None
-    if is_among.any():
-        raw = float(counts(cases.answers, cases.labels)[is_among].mean())
+    if any(is_among):
+        raw = fmean(guess for guess, is_one in zip(guesses, is_among, strict=True) if is_one)
     if why := _missing(cases, among):
         return Anchored(Estimate(n=n, why=why), raw)
-    looked = cases.is_labelled
-    guess = counts(cases.answers, cases.labels).astype(float)
-    true = counts(cases.answers, cases.people)[looked].astype(float)
-    whole = np.ones(labelled)
+    looked = [(place, case.people) for place, case in enumerate(cases) if case.people is not None]
+    true = [float(counts(cases[place].answer, label)) for place, label in looked]
+    wholes = [1.0] * len(looked)
+    rest = true
     if among is not None:
         # What a case adds to the ratio, and would by its label: the slope is between these.
-        whole = among(cases.answers, cases.people)[looked].astype(float)
-        ratio = true.sum() / whole.sum()
-        guess = guess - ratio * is_among
-        weights = _weights(guess[looked], true - ratio * whole)
-    else:
-        weights = _weights(guess[looked], true)
-    rows = np.zeros((n, 5))
-    rows[:, 0], rows[:, 1], rows[:, 2] = 1, looked, weights.mean() * guess
-    rows[looked, 3], rows[looked, 4] = true - weights * guess[looked], whole
+        wholes = [float(among(cases[place].answer, label)) for place, label in looked]
+        ratio = sum(true) / sum(wholes)
+        pairs = zip(guesses, is_among, strict=True)
+        guesses = [guess - ratio * is_one for guess, is_one in pairs]
+        rest = [one - ratio * whole for one, whole in zip(true, wholes, strict=True)]
+    weights = _weights([guesses[place] for place, _ in looked], rest)
+    mean_weight = fmean(weights)
+    rows: list[Row] = [(1.0, 0.0, mean_weight * guess, 0.0, 0.0) for guess in guesses]
+    of_looked = zip(looked, true, weights, wholes, strict=True)
+    for (place, _), one, weight, whole in of_looked:
+        guess = guesses[place]
+        rows[place] = (1.0, 1.0, mean_weight * guess, one - weight * guess, whole)
     # A labelled case of which people say otherwise than the label, either way.
-    turned = np.array([[0, 1, 0, 1, 1], [0, 1, 0, -1, 1]], dtype=float)
-    turned[:, 4] *= whole.mean()
+    share = fmean(wholes)
+    turned = [(0.0, 1.0, 0.0, 1.0, share), (0.0, 1.0, 0.0, -1.0, share)]
     known = None
     if unseen == _UNSEEN_CASES and _is_confirmed(cases):
         known = raw
+    clusters = [case.cluster for case in cases]
     corrected = estimate(
-        rows, cases.clusters, _corrected, turned, unseen=unseen, freedom=labelled, known=known
+        rows, clusters, _corrected, turned, unseen=unseen, freedom=len(looked), known=known
     )
     if corrected.value is None:
         return Anchored(Estimate(n=n, why=_UNSEEN), raw)
@@ -146,12 +136,13 @@ def _anchored(
     return Anchored(replace(corrected, value=value), raw)
 
 
-def _missing(cases: CheckedCases, among: _Counts | None) -> str:
+def _missing(cases: Sequence[CheckedCase], among: _Counts | None) -> str:
     """Why no figure is corrected; empty where one is."""
-    if among is None and (labelled := int(cases.is_labelled.sum())) < FEWEST_LABELS:
-        return f"{labelled} labels of people; at least {FEWEST_LABELS} are needed"
+    labels = [(case.answer, case.people) for case in cases if case.people is not None]
+    if among is None and len(labels) < FEWEST_LABELS:
+        return f"{len(labels)} labels of people; at least {FEWEST_LABELS} are needed"
     if among is not None:
-        of_class = int(among(cases.answers, cases.people).sum())
+        of_class = sum(among(answer, label) for answer, label in labels)
         if not of_class:
             return _UNSEEN
         if of_class < FEWEST_OF_CLASS:
@@ -159,18 +150,18 @@ def _missing(cases: CheckedCases, among: _Counts | None) -> str:
                 f"people labelled {counted(of_class, 'such case')}; at least {FEWEST_OF_CLASS} are "
                 "needed"
             )
-    if len(set(cases.clusters.tolist())) == 1:
+    if len({case.cluster for case in cases}) == 1:
         return "all cases come from one source run"
     return ""
 
 
-def _is_confirmed(cases: CheckedCases) -> bool:
+def _is_confirmed(cases: Sequence[CheckedCase]) -> bool:
     """Whether people found no wrong label in all cases, or in so many that the figure by the labels
     is the best that there is.
     """
-    looked = cases.is_labelled
-    is_enough = looked.sum() >= min(len(looked), _CONFIRMING_LABELS)
-    return bool(is_enough and (cases.people[looked] == cases.labels[looked]).all())
+    looked = [case for case in cases if case.people is not None]
+    is_enough = len(looked) >= min(len(cases), _CONFIRMING_LABELS)
+    return is_enough and all(case.people == case.label for case in looked)
 
 
 def _corrected(sums: Any) -> Any:
@@ -178,17 +169,21 @@ def _corrected(sums: Any) -> Any:
     return (sums[2] / sums[0] + sums[3] / sums[1]) / (sums[4] / sums[1])
 
 
-def _weights(guess: Numbers, true: Numbers) -> Numbers:
+def _weights(guesses: Sequence[float], true: Sequence[float]) -> list[float]:
     """For each pair, the slope of truth on prediction in the others, from 0 to 1, so that the
     estimate is unbiased (a jackknife of PPI++'s); two pseudo pairs, one of each discordant kind,
     steady it.
     """
-    number = len(guess) + 1
-    trues, guesses = true.sum() + 1 - true, guess.sum() + 1 - guess
-    squares = (guess * guess).sum() + 1 - guess * guess
-    covariance = ((true * guess).sum() - true * guess) - trues * guesses / number
-    variance = squares - guesses * guesses / number
-    slopes: Numbers = (covariance / variance).clip(0.0, 1.0)
+    number = len(guesses) + 1
+    all_guesses, all_true = sum(guesses) + 1, sum(true) + 1
+    squares = sum(guess * guess for guess in guesses) + 1
+    products = sum(guess * one for guess, one in zip(guesses, true, strict=True))
+    slopes = []
+    for guess, one in zip(guesses, true, strict=True):
+        others = all_guesses - guess
+        covariance = products - one * guess - (all_true - one) * others / number
+        variance = squares - guess * guess - others * others / number
+        slopes.append(min(max(covariance / variance, 0.0), 1.0))
     return slopes
 
 
@@ -257,34 +252,16 @@ def against_people(
     )
 
 
-def _checked_cases(judged: Sequence[CaseResult], labels: Mapping[str, int | None]) -> CheckedCases:
+def _checked_cases(
+    judged: Sequence[CaseResult], labels: Mapping[str, int | None]
+) -> list[CheckedCase]:
     first = _first_of_equals(judged)
-    answers, of_suite, of_people = [], [], []
+    cases = []
     for result in judged:
+        answer = _NO_SCORE if result.score is None else result.score
         label = labels.get(result.case_digest) if result.case_id in first else None
-        answers.append(_NO_SCORE if result.score is None else result.score)
-        of_suite.append(result.label or 0)
-        of_people.append(math.nan if label is None else label)
-    return checked_cases(
-        answers, of_suite, of_people, [result.spec.cluster_id for result in judged]
-    )
-
-
-def checked_cases(
-    answers: Sequence[int],
-    labels: Sequence[int],
-    people: Sequence[float],
-    clusters: Iterable[Any],
-) -> CheckedCases:
-    """Cases by what the judge, the suite and people say of each, nan where nobody looked."""
-    import numpy as np
-
-    return CheckedCases(
-        np.array(answers, dtype=float),
-        np.array(labels, dtype=float),
-        np.array(people, dtype=float),
-        cluster_codes(clusters),
-    )
+        cases.append(CheckedCase(answer, result.label or 0, label, result.spec.cluster_id))
+    return cases
 
 
 def verifier_against_people(
@@ -330,7 +307,7 @@ def verifier_against_people(
 
 def _share_wrong(marks: Iterable[tuple[CaseResult, bool]]) -> Estimate:
     marked = list(marks)
-    clusters = cluster_codes(result.spec.cluster_id for result, _ in marked)
+    clusters = clusters_of(result for result, _ in marked)
     return estimate_share([is_wrong for _, is_wrong in marked], clusters, missing=_UNSEEN)
 
 
@@ -400,13 +377,12 @@ def _violation_rate(
     ]
     if not any(result.outcome == "unlabelled" for result in judged):
         return None
-    labels = []
+    cases = []
     for result in judged:
+        answer, cluster = result.score or 0, result.spec.cluster_id
         is_drawn = not drawn or result.spec.label_key in drawn
-        labels.append(math.nan if result.label is None or not is_drawn else result.label)
-    labelled = sum(not math.isnan(label) for label in labels)
-    answers = [result.score or 0 for result in judged]
-    cases = checked_cases(answers, answers, labels, [result.spec.cluster_id for result in judged])
+        cases.append(CheckedCase(answer, answer, result.label if is_drawn else None, cluster))
+    labelled = sum(case.people is not None for case in cases)
     corrected = anchored_violations(cases).estimate
     if labelled < FEWEST_LABELS:
         why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"

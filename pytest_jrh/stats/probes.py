@@ -15,12 +15,11 @@ from pytest_jrh.stats.formulas import SIGNIFICANCE, Estimate, binomial_tail
 from pytest_jrh.stats.intervals import (
     NOT_ASKED_TWICE,
     RepeatedCase,
-    cluster_codes,
     effective_size,
     estimate_flicker,
     grouped,
 )
-from pytest_jrh.stats.statistics import answer_of, share_of
+from pytest_jrh.stats.statistics import answer_of, clusters_of, is_wrong, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import CaseResult
@@ -38,16 +37,11 @@ def chance_of(judged: Sequence[CaseResult], chance: float) -> float:
     One-sided, by the binomial distribution on as many cases as these are good for; 1 where none
     turned.
     """
-    turned = list(map(is_turned, judged))
+    turned = list(map(is_wrong, judged))
     if not any(turned):
         return 1.0
-    size = effective_size(turned, cluster_codes(result.spec.cluster_id for result in judged))
+    size = effective_size(turned, clusters_of(judged))
     return binomial_tail(sum(turned) * size / len(turned), size, chance)
-
-
-def is_turned(result: CaseResult) -> bool:
-    """Whether the verdict on a changed case is another than on the unchanged one."""
-    return result.outcome == "disagree"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +102,7 @@ class ProbeTable:
     @property
     def cases(self) -> tuple[str, ...]:
         """The ids of the cases whose verdict turned."""
-        return tuple(result.case_id for result in self.judged if is_turned(result))
+        return tuple(result.case_id for result in self.judged if is_wrong(result))
 
     @property
     def is_finding(self) -> bool:
@@ -173,7 +167,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 
 def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
-    wrong = list(filter(is_turned, judged))
+    wrong = list(filter(is_wrong, judged))
     ordinal = any(result.spec.target_score is not None for result in judged)
     shifts = [
         result.score - result.base_score
@@ -182,7 +176,7 @@ def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     ]
     return ProbeRow(
         variant,
-        share_of(judged, is_turned),
+        share_of(judged, is_wrong),
         satisfied=0 if ordinal else sum(answer_of(result) == 0 for result in wrong),
         violated=0 if ordinal else sum(answer_of(result) == 1 for result in wrong),
         shift=fmean(shifts) if shifts else None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, NATURAL, PERTURBATION, POSITIVES, UNSCORED
 from pytest_jrh.stats.formulas import (
@@ -21,18 +21,18 @@ from pytest_jrh.stats.formulas import (
 from pytest_jrh.stats.intervals import (
     LEVEL,
     RepeatedCase,
-    cluster_codes,
     estimate_bias,
     estimate_flicker,
     estimate_kappa,
     estimate_mean,
     estimate_share,
+    grouped,
 )
 from pytest_jrh.stats.reasoning import reasoning_disagrees
 
 if TYPE_CHECKING:
-    from pytest_jrh.core.model import CaseResult, Mode
-    from pytest_jrh.stats.intervals import Codes, Numbers
+    from pytest_jrh.core.model import CaseResult, ClusterId, Mode
+    from pytest_jrh.stats.formulas import Pair
 
 
 SEE_RECALL = "see the intervals of recall and false-positive rate"
@@ -46,25 +46,49 @@ def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCa
     return RepeatedCase(result.spec.cluster_id, scores, binary=result.spec.target_score is None)
 
 
+def clusters_of(results: Iterable[CaseResult]) -> list[ClusterId]:
+    """The cluster of each result."""
+    return [result.spec.cluster_id for result in results]
+
+
 def share_of(
-    results: Iterable[CaseResult], counts: Callable[[CaseResult], bool], level: float = LEVEL
+    results: Sequence[CaseResult],
+    counts: Callable[[CaseResult], bool],
+    level: float = LEVEL,
+    missing: str = NO_VERDICT,
 ) -> Estimate:
     """The share of results that count."""
-    every_result = list(results)
-    clusters = cluster_codes(result.spec.cluster_id for result in every_result)
-    return estimate_share(list(map(counts, every_result)), clusters, level)
+    return estimate_share(map(counts, results), clusters_of(results), level, missing)
 
 
-def accuracy_of(judged: Iterable[CaseResult]) -> Estimate:
+def is_right(result: CaseResult) -> bool:
+    """Whether a verdict is the label."""
+    return result.outcome == "agree"
+
+
+def is_wrong(result: CaseResult) -> bool:
+    """Whether a verdict is another than the label."""
+    return result.outcome == "disagree"
+
+
+def accuracy_of(judged: Sequence[CaseResult]) -> Estimate:
     """The share of verdicts that are right."""
-    return share_of(judged, lambda result: result.outcome == "agree")
+    return share_of(judged, is_right)
 
 
 def bias_of(judged: Sequence[CaseResult], scale: Sequence[int]) -> Estimate:
     """The mean of score minus label of a judge that gives scores of a scale, in levels: above 0,
     it scores too high.
     """
-    return _bias(Verdicts.of(judged).with_answer, _farthest(scale))
+    known, pairs = answered(judged)
+    errors = [answer - label for label, answer in pairs]
+    return estimate_bias(errors, clusters_of(known), _farthest(scale))
+
+
+def kappa_of(judged: Sequence[CaseResult], level: float = LEVEL) -> Estimate:
+    """Agreement beyond chance of the cases that have both, a label and an answer."""
+    known, pairs = answered(judged)
+    return estimate_kappa(pairs, clusters_of(known), level)
 
 
 def answer_of(result: CaseResult) -> int | None:
@@ -124,55 +148,19 @@ class Counts:
         return self.agree / self.n if self.n else None
 
 
-class Verdicts(NamedTuple):
-    """Results as columns of numbers, with a row each: label and answer (`answer_of`) are nan where
-    there is none.
-    """
-
-    is_judged: Any
-    is_right: Any
-    is_ordinal: Any
-    tests: Any
-    labels: Numbers
-    answers: Numbers
-    clusters: Codes
-
-    @classmethod
-    def of(cls, results: Sequence[CaseResult]) -> Verdicts:
-        """The columns of these results."""
-        import numpy as np
-
-        outcomes = np.array([result.outcome for result in results], dtype=str)
-        return cls(
-            np.isin(outcomes, JUDGED),
-            outcomes == "agree",
-            np.array([result.spec.target_score is not None for result in results], dtype=bool),
-            np.array([result.spec.test for result in results], dtype=str),
-            _numbers(result.label for result in results),
-            _numbers(map(answer_of, results)),
-            cluster_codes(result.spec.cluster_id for result in results),
-        )
-
-    def where(self, rows: Any) -> Verdicts:
-        """The columns of some rows: their places, or whether each is one of them."""
-        return Verdicts(*(column[rows] for column in self))
-
-    @property
-    def with_answer(self) -> Verdicts:
-        """The rows that have both, a label and an answer."""
-        import numpy as np
-
-        return self.where(np.isfinite(self.labels + self.answers))
+def answered(judged: Iterable[CaseResult]) -> tuple[list[CaseResult], list[Pair]]:
+    """The results that have both, a label and an answer, and these."""
+    known, pairs = [], []
+    for result in judged:
+        label, answer = result.label, answer_of(result)
+        if label is not None and answer is not None:
+            known.append(result)
+            pairs.append((_bounded(label), _bounded(answer)))
+    return known, pairs
 
 
-def _numbers(values: Iterable[int | None]) -> Numbers:
-    import numpy as np
-
-    known = []
-    for value in values:
-        bounded = None if value is None else max(-_LARGEST_SCORE, min(value, _LARGEST_SCORE))
-        known.append(bounded)
-    return np.array(known, dtype=float)
+def _bounded(score: int) -> int:
+    return max(-_LARGEST_SCORE, min(score, _LARGEST_SCORE))
 
 
 Scales: TypeAlias = "Mapping[tuple[str, str], Sequence[int]]"
@@ -185,8 +173,7 @@ class Statistics:
     `figures` are by their keys in the JSON report: `accuracy` and `flicker`, and those of the modes
     of which the set has cases. `matrices` are those of the same modes; in a binary one 1 is
     "violated", 0 "satisfied". A tie of repeats is wrong in every share; what needs the score of an
-    ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of,
-    and `verdicts` the same as columns.
+    ordinal judge leaves it out. `judged` are the results with a verdict that the figures are of.
     """
 
     suite: str
@@ -196,7 +183,6 @@ class Statistics:
     figures: Mapping[str, Estimate]
     matrices: Mapping[Mode, ConfusionMatrix]
     judged: Sequence[CaseResult] = field(repr=False)
-    verdicts: Verdicts = field(repr=False, compare=False)
 
     @property
     def accuracy(self) -> Estimate:
@@ -237,7 +223,6 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     them all.
     """
     shown = [result for result in results if not result.spec.derived]
-    verdicts = Verdicts.of(shown)
     of_rubrics: dict[tuple[str, str, str], list[int]] = {}
     of_judges: dict[tuple[str, str, str], list[int]] = {}
     for place, result in enumerate(shown):
@@ -250,8 +235,7 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     def described(names: tuple[str, str, str], places: Iterable[int]) -> Statistics:
         key = tuple(places)
         if key not in computed:
-            members = [shown[place] for place in key]
-            computed[key] = _described(names, members, verdicts.where([*key]), scales or {})
+            computed[key] = _described(names, [shown[place] for place in key], scales or {})
         suite, rubric, judge = names
         return replace(computed[key], suite=suite, rubric=rubric, judge=judge)
 
@@ -263,82 +247,69 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
 
 
 def _described(
-    names: tuple[str, str, str], results: Sequence[CaseResult], columns: Verdicts, scales: Scales
+    names: tuple[str, str, str], results: Sequence[CaseResult], scales: Scales
 ) -> Statistics:
     judged = [result for result in results if result.outcome in JUDGED]
-    verdicts = columns.where(columns.is_judged)
     figures = {
-        "accuracy": estimate_share(verdicts.is_right, verdicts.clusters),
+        "accuracy": accuracy_of(judged),
         "flicker": estimate_flicker(map(repeated_case, judged)),
     }
     matrices: dict[Mode, ConfusionMatrix] = {}
-    if not columns.is_ordinal.all():
-        binary = verdicts.where(~verdicts.is_ordinal)
-        matrices["binary"] = _matrix(binary, (0, 1))
+    by_mode = grouped((result.target is not None, result) for result in judged)
+    binary, ordinal = by_mode.get(False, []), by_mode.get(True, [])
+    if any(result.target is None for result in results):
+        matrices["binary"] = confusion_matrix(answered(binary)[1], (0, 1))
         figures |= _binary_figures(binary, matrices["binary"])
-    if columns.is_ordinal.any():
+    if any(result.target is not None for result in results):
         used = set()
-        for result in judged:
-            if result.spec.target_score is not None:
-                used.add(tuple(scales.get((result.spec.suite, result.spec.rubric_id), ())))
-        ordinal = verdicts.where(verdicts.is_ordinal)
-        matrices["ordinal"] = _matrix(ordinal, set().union(*used))
+        for result in ordinal:
+            used.add(tuple(scales.get((result.spec.suite, result.spec.rubric_id), ())))
+        matrices["ordinal"] = confusion_matrix(answered(ordinal)[1], set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
-    return Statistics(*names, Counts.of(results), figures, matrices, judged, verdicts)
+    return Statistics(*names, Counts.of(results), figures, matrices, judged)
 
 
-def _matrix(judged: Verdicts, labels: Iterable[int]) -> ConfusionMatrix:
-    """Labels and answers but for the ties of an ordinal judge."""
-    known = judged.with_answer
-    pairs = zip(known.labels.astype(int).tolist(), known.answers.astype(int).tolist(), strict=True)
-    return confusion_matrix(pairs, labels)
-
-
-def _binary_figures(judged: Verdicts, matrix: ConfusionMatrix) -> dict[str, Estimate]:
+def _binary_figures(judged: Sequence[CaseResult], matrix: ConfusionMatrix) -> dict[str, Estimate]:
     """The figures of a binary judge, by their keys.
 
     `recall` is the share of the violations that were found, `false_positive_rate` the share of the
     satisfied cases that were judged violated, each of the tests that count in it.
     """
-    import numpy as np
-
-    is_violation = np.isin(judged.tests, (PERTURBATION, NATURAL)) & (judged.labels == 1)
-    is_satisfied = np.isin(judged.tests, (POSITIVES, NATURAL)) & (judged.labels == 0)
-    violated, satisfied = judged.where(is_violation), judged.where(is_satisfied)
+    violated, satisfied = [], []
+    for result in judged:
+        if result.label == 1 and result.test in (PERTURBATION, NATURAL):
+            violated.append(result)
+        elif result.label == 0 and result.test in (POSITIVES, NATURAL):
+            satisfied.append(result)
+    balanced = Estimate(
+        balanced_accuracy(matrix), n=matrix.n, why=SEE_RECALL if matrix.n else NO_VERDICT
+    )
     return {
-        "recall": estimate_share(
-            violated.is_right, violated.clusters, missing="no perturbation was judged"
-        ),
-        "false_positive_rate": estimate_share(
-            ~satisfied.is_right, satisfied.clusters, missing="no positive was judged"
-        ),
-        "balanced_accuracy": _of_two_labels(
-            matrix,
-            Estimate(
-                balanced_accuracy(matrix), n=matrix.n, why=SEE_RECALL if matrix.n else NO_VERDICT
-            ),
-        ),
-        "kappa": _of_two_labels(matrix, _kappa(judged)),
+        "recall": share_of(violated, is_right, missing="no perturbation was judged"),
+        "false_positive_rate": share_of(satisfied, is_wrong, missing="no positive was judged"),
+        "balanced_accuracy": _of_two_labels(matrix, balanced),
+        "kappa": _of_two_labels(matrix, kappa_of(judged)),
     }
 
 
 def _ordinal_figures(
-    judged: Verdicts, matrix: ConfusionMatrix, *, one_scale: bool
+    judged: Sequence[CaseResult], matrix: ConfusionMatrix, *, one_scale: bool
 ) -> dict[str, Estimate]:
     """The figures of a judge that scores, by their keys; errors are in levels of the scale."""
-    known, farthest = judged.with_answer, _farthest(matrix.labels)
+    known, pairs = answered(judged)
+    errors = [abs(answer - label) for label, answer in pairs]
     # A tie is not near: it has no score.
-    near = abs(judged.answers - judged.labels) <= 1
+    near = {result.case_id for result, error in zip(known, errors, strict=True) if error <= 1}
     kappa = Estimate(n=matrix.n, why="the rubrics have different scales")
     if one_scale:
-        kappa = _kappa(known)
+        kappa = kappa_of(judged)
     return {
-        "exact": estimate_share(judged.is_right, judged.clusters),
-        "within_one": estimate_share(near, judged.clusters),
+        "exact": accuracy_of(judged),
+        "within_one": share_of(judged, lambda result: result.case_id in near),
         "mean_absolute_error": estimate_mean(
-            abs(known.answers - known.labels), known.clusters, (0.0, farthest)
+            errors, clusters_of(known), (0.0, _farthest(matrix.labels))
         ),
-        "bias": _bias(known, farthest),
+        "bias": bias_of(judged, matrix.labels),
         "weighted_kappa": _of_two_labels(matrix, kappa),
     }
 
@@ -346,31 +317,6 @@ def _ordinal_figures(
 def _farthest(scale: Sequence[int]) -> float:
     """The largest error that there can be, from the lowest score to the highest."""
     return float(max(1, scale[-1] - scale[0])) if scale else 1.0
-
-
-def _bias(known: Verdicts, farthest: float) -> Estimate:
-    return estimate_bias(known.labels, known.answers, known.clusters, farthest)
-
-
-def _kappa(known: Verdicts, level: float = LEVEL) -> Estimate:
-    return estimate_kappa(known.labels, known.answers, known.clusters, level)
-
-
-def kappa_of(statistics: Statistics, level: float) -> Estimate:
-    """Agreement beyond chance of the cases of the shown mode, with an interval at another level."""
-    verdicts, mode = statistics.verdicts, statistics.mode
-    of_mode = verdicts.where(verdicts.is_ordinal == (mode == "ordinal"))
-    return _of_two_labels(statistics.matrices[mode], _kappa(of_mode.with_answer, level))
-
-
-def kappa_by_case(pairs: Sequence[tuple[int, int]]) -> Estimate:
-    """Agreement beyond chance of these labels and answers, as if no two cases shared a run; either
-    bound is one-sided at 95%, as it is asked whether a judge is better than chance.
-    """
-    import numpy as np
-
-    columns = np.array(pairs, dtype=float)
-    return estimate_kappa(columns[:, 0], columns[:, 1], np.arange(len(pairs)), 0.9)
 
 
 def _of_two_labels(matrix: ConfusionMatrix, figure: Estimate) -> Estimate:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from math import nan
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from pytest_jrh.stats.intervals import (
     LEVEL,
     estimate_bias,
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.core.model import CaseResult
     from pytest_jrh.stats.formulas import Estimate, Pair
-    from pytest_jrh.stats.intervals import Codes, Numbers
 
 
 def describe(results: Iterable[CaseResult], scales: Scales | None = None) -> Statistics:
@@ -34,11 +31,10 @@ Runs = Sequence[Sequence["Pair"]]
 """Of each run the labels and answers."""
 
 
-def as_columns(runs: Runs) -> tuple[Numbers, Numbers, Codes]:
-    """Labels, answers and runs."""
-    pairs = np.array([pair for run in runs for pair in run], dtype=float).reshape(-1, 2)
-    codes = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
-    return pairs[:, 0], pairs[:, 1], codes
+def as_columns(runs: Runs) -> tuple[list[Pair], list[int]]:
+    """Labels with answers, and runs."""
+    pairs = [pair for run in runs for pair in run]
+    return pairs, [number for number, run in enumerate(runs) for _ in run]
 
 
 def kappa_of(runs: Runs) -> Estimate:
@@ -46,13 +42,13 @@ def kappa_of(runs: Runs) -> Estimate:
 
 
 def mean_error_of(runs: Runs, farthest: float = 4) -> Estimate:
-    labels, answers, codes = as_columns(runs)
-    return estimate_mean(np.abs(answers - labels), codes, (0, farthest))
+    pairs, codes = as_columns(runs)
+    return estimate_mean([abs(answer - label) for label, answer in pairs], codes, (0, farthest))
 
 
 def bias_of(runs: Runs, farthest: float = 4) -> Estimate:
-    labels, answers, codes = as_columns(runs)
-    return estimate_bias(labels, answers, codes, farthest)
+    pairs, codes = as_columns(runs)
+    return estimate_bias([answer - label for label, answer in pairs], codes, farthest)
 
 
 def share_of(tallies: Sequence[tuple[int, int]], level: float = LEVEL) -> Estimate:
@@ -60,10 +56,10 @@ def share_of(tallies: Sequence[tuple[int, int]], level: float = LEVEL) -> Estima
     return estimate_share(*marks(tallies), level)
 
 
-def marks(tallies: Sequence[tuple[int, int]]) -> tuple[list[bool], Codes]:
+def marks(tallies: Sequence[tuple[int, int]]) -> tuple[list[bool], list[int]]:
     """Which cases are right, and their runs."""
     are_right = [number < right for right, n in tallies for number in range(n)]
-    return are_right, np.repeat(np.arange(len(tallies)), [n for _, n in tallies])
+    return are_right, [number for number, (_, n) in enumerate(tallies) for _ in range(n)]
 
 
 def ends(estimate: Estimate) -> tuple[float, float]:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from math import nan
 
 import pytest
 
 from benchmarks import rates, recalls
 from benchmarks.anchoring import Cell, simulated
 from pytest_jrh.stats.people import (
-    CheckedCases,
+    CheckedCase,
     anchored_accuracy,
     anchored_positives,
     anchored_violations,
-    checked_cases,
 )
 from tests.support.figures import share_of
 
@@ -27,12 +25,12 @@ def cases(answer: int, label: int, people: int | None, number: int) -> list[Case
     return [(answer, label, people)] * number
 
 
-def together(given: list[Case], first_of_one_run: int = 0) -> CheckedCases:
+def together(given: list[Case], first_of_one_run: int = 0) -> list[CheckedCase]:
     """Cases of runs of their own, but for so many at the beginning."""
-    answers, labels, people = zip(*given, strict=True)
-    looked = [nan if label is None else label for label in people]
-    runs = [max(0, number - first_of_one_run + 1) for number in range(len(given))]
-    return checked_cases(answers, labels, looked, runs)
+    return [
+        CheckedCase(*case, max(0, number - first_of_one_run + 1))
+        for number, case in enumerate(given)
+    ]
 
 
 def test_people_who_agree_with_every_label_change_nothing() -> None:

@@ -53,10 +53,6 @@ HEAVY: dict[str, tuple[str, ...]] = {
     "numpy": (
         "stats.changes",
         "stats.formulas",
-        "stats.intervals",
-        "stats.panels",
-        "stats.people",
-        "stats.statistics",
     ),
     "openpyxl": ("store.outputs",),
     "sklearn": ("stats.formulas",),

@@ -25,7 +25,7 @@ from tests.support.figures import describe, kappa_of, mean_error_of
 from tests.support.made_cases import make_result, make_spec, result_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 BINARY = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60)
 ORDINAL = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=60)
@@ -125,7 +125,7 @@ def test_epochs_of_a_sample_are_one_observation() -> None:
     assert accuracy_of(one_sample).interval_reason == "all verdicts come from one sample or cluster"
 
 
-def width_of(results: Iterable[CaseResult]) -> float:
+def width_of(results: Sequence[CaseResult]) -> float:
     bounds = accuracy_of(results)
     assert bounds.lower is not None
     assert bounds.upper is not None
