@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from pytest_jrh.core.documents import listed
 from pytest_jrh.core.text import counted, one_line, shortened
 from pytest_jrh.reports import topics
-from pytest_jrh.reports.blocks import Cases, Cell, Row, Sentence, Table
-from pytest_jrh.reports.gate import WEIGHTS, decision_blocks, headline, update_blocks
+from pytest_jrh.reports.blocks import WEIGHTS, Cases, Cell, Row, Sentence, Table
+from pytest_jrh.reports.gate import decision_blocks, headline, update_blocks
 from pytest_jrh.reports.grounds import trust_sentence
 from pytest_jrh.reports.probes import WHAT_PROBES_DO, finding_blocks
 from pytest_jrh.stats import figures

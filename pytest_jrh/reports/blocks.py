@@ -6,13 +6,42 @@ Texts of blocks may hold names from outside: each renderer escapes every one of 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pytest_jrh.core.diffs import Piece
 from pytest_jrh.stats.figures import NONE
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_jrh.stats.wording import Word
+
+
 Weight: TypeAlias = Literal["", "strong", "good", "bad", "warning", "muted"]
 Level: TypeAlias = Literal["rubric", "variant", "total"]
+
+WEIGHTS: Mapping[Word, Weight] = {
+    "PASS": "good",
+    "UNCLEAR": "warning",
+    "FAIL": "bad",
+    "": "strong",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The word about a suite, and why; `suite` where there are several. A table that nothing
+    decides about has no word.
+    """
+
+    word: Word
+    text: str
+    suite: str = ""
+
+    @property
+    def weight(self) -> Weight:
+        """The colour of the word."""
+        return WEIGHTS[self.word]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +50,18 @@ class Sentence:
 
     text: str
     weight: Weight = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence under a name of one or two words, such as `labels` or `next`, and the command that
+    it is about, where there is one.
+    """
+
+    title: str
+    text: str
+    weight: Weight = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +76,7 @@ class Cell:
     """A figure, and its interval where it has one.
 
     `reason` says why one of them is missing. `weight` is its colour, or `heat`, from 0 to 5, how
-    strongly it is coloured.
+    strongly it is coloured. Of a share, `share` is its size for a bar, with its interval.
     """
 
     text: str
@@ -43,6 +84,8 @@ class Cell:
     reason: str = ""
     weight: Weight = ""
     heat: int = 0
+    share: float | None = None
+    interval: tuple[float, float] | None = None
 
     @property
     def whole(self) -> str:
@@ -53,11 +96,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table: variants are parts of the row above them."""
+    """A line of a table: variants are parts of the row above them.
+
+    `about` are the suite, the judge and the rubric of its cases, where a list can be filtered by
+    them; what is empty is all.
+    """
 
     name: str
     cells: tuple[Cell, ...]
     level: Level = "rubric"
+    about: tuple[str, str, str] = ("", "", "")
 
     @property
     def is_part(self) -> bool:
@@ -69,7 +117,8 @@ class Row:
 class Table:
     """Names and their figures; `titles` head the figures, and `first` the names.
 
-    `meanings` explain the titles. Where titles have two lines, the terminal has them too.
+    `meanings` explain the titles. Where titles have two lines, the terminal has them too. Where
+    room is short, the first `most` rows and the total are enough: the worst come first.
     """
 
     first: str
@@ -77,6 +126,7 @@ class Table:
     rows: tuple[Row, ...]
     caption: str = ""
     meanings: tuple[str, ...] = ()
+    most: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +174,40 @@ class Cases:
 
 
 @dataclass(frozen=True, slots=True)
+class WorstCase:
+    """A case that is judged wrong, in the words of a line.
+
+    `case_id` is its result's, `name` its node id, and `key` its place in the page. `done` says what
+    was done to the run, `mistake` what is wrong with the verdict, `label` what is right, `basis`
+    what that rests on, `judge` who said otherwise, and `reason` why.
+    """
+
+    case_id: str
+    name: str
+    key: str
+    run: str
+    rubric: str
+    done: str
+    mistake: str
+    label: str
+    basis: str
+    judge: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFirst:
+    """The cases that are judged wrong, in the order in which to read them."""
+
+    cases: tuple[WorstCase, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Diff:
-    """What changed in a text."""
+    """What changed in a text, and in which."""
 
     pieces: tuple[Piece, ...]
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +236,19 @@ class Section:
     weight: Weight = ""
 
 
-Block: TypeAlias = Sentence | Points | Table | Cases | Diff | Command | Fold | Section
+Block: TypeAlias = (
+    Headline
+    | Sentence
+    | Line
+    | Points
+    | Table
+    | Cases
+    | ReadFirst
+    | Diff
+    | Command
+    | Fold
+    | Section
+)
 
 
 def block_values(value: Any) -> Any:

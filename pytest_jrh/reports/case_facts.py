@@ -50,6 +50,12 @@ def score_text(result: CaseResult, score: int | None, session: Session) -> str:
     return meant(score, () if binary or rubric is None else rubric.score_levels)
 
 
+def score_name(session: Session, result: CaseResult, score: int | None) -> str:
+    """A score of a case in a word: `violated`, of an ordinal suite `2 (good)`."""
+    text = score_text(result, score, session)
+    return MEANINGS[score] if score in MEANINGS and text == meant(score, ()) else text
+
+
 def repeats_text(numbers: Sequence[int]) -> str:
     """Which repeats: `repeat 2`, `2 repeats (1, 3)`."""
     if len(numbers) == 1:

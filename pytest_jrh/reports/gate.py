@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.diffs import differences, near_changes
 from pytest_jrh.core.text import counted, one_line
-from pytest_jrh.reports.blocks import Cases, Cell, Command, Diff, Fold, Sentence
+from pytest_jrh.reports.blocks import WEIGHTS, Cases, Cell, Command, Diff, Fold, Sentence
 from pytest_jrh.stats.baseline import NOT_IN_BASELINE
 from pytest_jrh.stats.changes import LEVEL
 from pytest_jrh.stats.figures import NONE
@@ -23,15 +23,8 @@ if TYPE_CHECKING:
     from pytest_jrh.stats.changes import SetChange
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.statistics import Statistics
-    from pytest_jrh.stats.wording import Word
 
 
-WEIGHTS: Mapping[Word, Weight] = {
-    "PASS": "good",
-    "UNCLEAR": "warning",
-    "FAIL": "bad",
-    "": "strong",
-}
 MOST_NAMED = 50
 # pytest names each of them, too, and says why.
 MOST_UNSCORED = 5

@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_jrh.core.model import MADE
+from pytest_jrh.core.model import MADE, majority
 from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports.blocks import Cases, Line
+from pytest_jrh.reports.case_facts import score_name
 from pytest_jrh.stats.figures import decimal, percent, range_text
 from pytest_jrh.stats.formulas import Estimate, agreement
 from pytest_jrh.stats.panels import made_case_id
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.session import Session
     from pytest_jrh.stats.formulas import Agreement
     from pytest_jrh.stats.people import (
@@ -237,6 +240,106 @@ def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tupl
     if same and counts["blind"] < FEWEST_LABELS:
         doubtful = True
     return f"{text}.", doubtful
+
+
+class LabelBasis(NamedTuple):
+    """What a label rests on, in a few words, and whether it can be doubted: `certainty` is 1 where
+    a person confirmed it, and -1 where people found it wrong, or nobody confirmed it.
+    """
+
+    text: str
+    certainty: int
+
+
+def label_basis(session: Session, result: CaseResult) -> LabelBasis:
+    """What the label of a case rests on."""
+    by, certainty = "the verifier", 0
+    if result.extra.review in ("accepted", "edited"):
+        by, certainty = "accepted by a person", 1
+    elif result.extra.altered:
+        by, certainty = "changed on the disk since", -1
+    elif result.labelled_by == "people":
+        by, certainty = "people", 1
+    elif result.labelled_by == "program":
+        by = "a program"
+    elif not result.verified:
+        by, certainty = "unverified", -1
+    blind = _blind(session, result)
+    if not blind or result.label is None:
+        return LabelBasis(by, certainty)
+    if majority(list(blind.values())) == result.label:
+        people = "a person" if len(blind) == 1 else f"{len(blind):,} people"
+        return LabelBasis(f"{by}, {people} blind", 1)
+    others = [
+        f"{person} says {score_name(session, result, label)}" for person, label in blind.items()
+    ]
+    return LabelBasis(f"{by}; blind, {', '.join(others[:_MOST_PEOPLE])}", -1)
+
+
+def _blind(session: Session, result: CaseResult) -> dict[str, int]:
+    """The blind labels of a case by who gave them."""
+    labels: dict[str, int] = {}
+    for label in session.blind_labels.get((result.suite, result.case_digest), ()):
+        if label.label is not None:
+            labels[shortened(one_line(label.reviewer), _LONGEST_PERSON) or "a person"] = label.label
+    return labels
+
+
+def found_wrong(session: Session, suite: str) -> list[CaseResult]:
+    """The cases whose label most of the people who looked at them blind give otherwise, each once
+    of a panel.
+    """
+    made: dict[str, CaseResult] = {}
+    for result in _made_results(session, suite):
+        blind = [*_blind(session, result).values()]
+        most = majority(blind) if blind else None
+        if result.label is not None and most not in (None, result.label):
+            made.setdefault(made_case_id(result), result)
+    return list(made.values())
+
+
+def wrong_labels(session: Session, suite: str) -> list[Block]:
+    """The labels that people found wrong, with whose they are and who said so."""
+    wrong = found_wrong(session, suite)
+    if not wrong:
+        return []
+    named = []
+    for result in wrong:
+        basis = label_basis(session, result)
+        label = score_name(session, result, result.label)
+        named.append(session.named(result.case_id, f"{label} by {basis.text}"))
+    verb = "label is" if len(wrong) == 1 else "labels are"
+    title = f"{len(wrong):,} {verb} wrong, say people who did not see the answer."
+    return [Cases(title, tuple(named), "bad", most=3)]
+
+
+def labels_line(session: Session) -> list[Line]:
+    """Of each suite what its labels rest on, and how far people agree with them; as a warning where
+    that is a reason to doubt the figures.
+    """
+    lines = []
+    for suite, grounds in session.grounds.items():
+        results = _made_results(session, suite)
+        counts = rest_counts(results, grounds)
+        same = any(kin.same for kin in grounds.kin)
+        by = grounds.verifier or "the verifier"
+        if grounds.kin:
+            by = "the judge's own model" if same else "a model of the judge's family"
+        parts = _rest_texts(counts, f"by {by}", {})
+        if not parts:
+            continue
+        text, wrong = ", ".join(parts), len(found_wrong(session, suite))
+        if counts["blind"]:
+            number = f"{wrong:,}" if wrong else "none"
+            text += f"; people checked {counts['blind']:,}, {number} wrong"
+            if counts["blind"] < FEWEST_LABELS:
+                text += f" ({FEWEST_LABELS} needed)"
+        is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
+        if same and counts["blind"] < FEWEST_LABELS:
+            is_doubtful = True
+        of = f"{one_line(suite)}: " if len(session.grounds) > 1 else ""
+        lines.append(Line("labels", f"{of}{text}", "warning" if is_doubtful else ""))
+    return lines
 
 
 _MOST_PEOPLE = 2

@@ -28,11 +28,10 @@ from pytest_jrh.reports.answer import (
     suite_title,
     worst_cases,
 )
-from pytest_jrh.reports.blocks import Cell, Row, Section, Sentence, Table, block_values
+from pytest_jrh.reports.blocks import WEIGHTS, Cell, Row, Section, Sentence, Table, block_values
 from pytest_jrh.reports.case_facts import WhoSaid
 from pytest_jrh.reports.gate import (
     CHANGE_TITLE,
-    WEIGHTS,
     Changes,
     compared_pairs,
     gate_cases,

@@ -444,6 +444,7 @@ def _parts(block: Block) -> tuple[list[str], list[str], list[str]]:
             if isinstance(block, Section):
                 return [f"### {prose(title)}\n"], lines, []
             return [_opening(title)], lines, ["</details>\n"]
+    return [], [], []
 
 
 def _marked(text: str, weight: Weight) -> str:

@@ -21,7 +21,7 @@ from pytest_jrh.stats.decision import Decision
 from pytest_jrh.stats.panels import Panel, counted_once, panels
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
 from pytest_jrh.stats.statistics import StatisticsTable, tabulate
-from pytest_jrh.store.labels import Grounds
+from pytest_jrh.store.labels import Grounds, PersonLabel
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def progress_line(progress: Progress, seconds: float, width: int) -> str:
     if done:
         unpriced = " and unpriced calls" if spending.unpriced else ""
         parts.append(counted(spending.calls, "call"))
-        parts.append(f"{_dollars(spending.paid)}{unpriced}")
+        parts.append(f"{dollars_text(spending.paid)}{unpriced}")
         parts.append(counted(spending.usage.total, "token"))
     return shortened(" | ".join(parts), width)
 
@@ -132,13 +132,14 @@ def _cost(spending: Spending) -> str:
         return unpriced
     and_unpriced = f", {unpriced}" if unpriced else ""
     if spending.calls:
-        return f"{_dollars(spending.paid)}{and_unpriced}"
+        return f"{dollars_text(spending.paid)}{and_unpriced}"
     if spending.replayed:
-        return f"$0.00 ({_dollars(spending.cost)} recorded{and_unpriced})"
+        return f"$0.00 ({dollars_text(spending.cost)} recorded{and_unpriced})"
     return "$0.00"
 
 
-def _dollars(amount: float) -> str:
+def dollars_text(amount: float) -> str:
+    """An amount of money, small ones exactly."""
     return f"${amount:,.2f}" if amount >= 1 or not amount else dollars(amount)
 
 
@@ -205,9 +206,10 @@ class Session:
 
     `decisions` are by suite name; `nodes` and `commands` give by case id the pytest node id and the
     command that runs the case again; `rubrics` are by suite name and rubric id. `record_command`
-    records what is missing, of all cases together; empty where nothing is. `earlier` is by case id
-    what was said when the baseline was written, as far as it was kept, and `prompt_changes` are the
-    judges that are others since. `origin` says where all of it comes from. `unreported` are cases
+    records what is missing, of all cases together; empty where nothing is. `review_command` opens
+    the cases that are judged wrong for a decision. `earlier` is by case id what was said when the
+    baseline was written, as far as it was kept, and `prompt_changes` are the judges that are others
+    since. `origin` says where all of it comes from. `unreported` are cases
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
     fail their item.
 
@@ -224,6 +226,7 @@ class Session:
     commands: Mapping[str, str] = field(default_factory=dict)
     rubrics: Mapping[tuple[str, str], Rubric] = field(default_factory=dict)
     record_command: str = ""
+    review_command: str = ""
     extents: Mapping[str, Extent] = field(default_factory=dict)
     grounds: Mapping[str, Grounds] = field(default_factory=dict)
     earlier: Mapping[str, CaseResult] = field(default_factory=dict)
@@ -305,12 +308,23 @@ class Session:
         """Name a case by what was done, and one of a table that has no rubrics by its run alone:
         what is called the rubric there is a column of labels.
         """
-        if self._has_rubrics:
+        if self.has_rubrics:
             return case_title(result, width)
         return shortened(run_title(result), width)
 
     @cached_property
-    def _has_rubrics(self) -> bool:
+    def blind_labels(self) -> Mapping[tuple[str, str], Sequence[PersonLabel]]:
+        """The last label of each person who saw no answer, by suite and digest of the case."""
+        labels: dict[tuple[str, str], dict[str, PersonLabel]] = {}
+        for suite, grounds in self.grounds.items():
+            for label in grounds.people:
+                if label.blind:
+                    labels.setdefault((suite, label.case_digest), {})[label.reviewer] = label
+        return {key: [*of_case.values()] for key, of_case in labels.items()}
+
+    @cached_property
+    def has_rubrics(self) -> bool:
+        """Whether cases have rubrics: those of a table may have a column of labels alone."""
         return not self.is_table or len({result.spec.rubric_id for result in self.results}) > 1
 
 
@@ -385,12 +399,12 @@ def case_title(result: CaseResult, width: int = TITLE_WIDTH) -> str:
     return f"{rubric}: {shortened(what_was_done(result), room)}{level} ({run})"
 
 
-def run_title(result: CaseResult) -> str:
+def run_title(result: CaseResult, *, with_judge: bool = True) -> str:
     """Name the run of a case, with its judge where there are several: `damaged-kettle, strict`."""
     of_run = [one_line(result.spec.run_id)]
     if result.spec.epoch != 1:
         of_run.append(f"epoch {result.spec.epoch}")
-    if result.judge:
+    if result.judge and with_judge:
         of_run.append(one_line(result.judge))
     return ", ".join(of_run)
 

@@ -33,6 +33,7 @@ from pytest_jrh.reports.answer import (
     worst_cases,
 )
 from pytest_jrh.reports.blocks import (
+    WEIGHTS,
     Cases,
     Cell,
     Command,
@@ -46,7 +47,6 @@ from pytest_jrh.reports.blocks import (
 from pytest_jrh.reports.failures import text_diff
 from pytest_jrh.reports.gate import (
     MOST_NAMED,
-    WEIGHTS,
     gate_blocks,
     gate_cases,
     headline,

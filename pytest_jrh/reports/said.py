@@ -1,0 +1,601 @@
+"""A session as one list of blocks, each at its place and all in one order: terminal, Markdown and
+the page render types of blocks and places, and know of no topic.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_jrh.core.diffs import differences, near_changes
+from pytest_jrh.core.documents import listed
+from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.text import counted, one_line, shortened
+from pytest_jrh.reports import topics
+from pytest_jrh.reports.blocks import (
+    Cases,
+    Cell,
+    Diff,
+    Fold,
+    Headline,
+    Line,
+    Points,
+    ReadFirst,
+    Row,
+    Section,
+    Sentence,
+    Table,
+    WorstCase,
+)
+from pytest_jrh.reports.case_facts import score_name
+from pytest_jrh.reports.gate import Changes, certainty_sentences, compared_pairs, gate_cases
+from pytest_jrh.reports.grounds import (
+    label_basis,
+    label_sentences,
+    labels_line,
+    violated_sentences,
+    wrong_labels,
+)
+from pytest_jrh.reports.probes import finding_sentences, probe_blocks
+from pytest_jrh.reports.provenance import provenance_points
+from pytest_jrh.reports.session import (
+    case_key,
+    dollars_text,
+    run_title,
+    spending_lines,
+    suite_names,
+    what_was_done,
+)
+from pytest_jrh.stats import figures
+from pytest_jrh.stats.figures import ONE_BY_ONE, flicker_sentence, sections
+from pytest_jrh.stats.formulas import Estimate
+from pytest_jrh.stats.panels import made_case_id
+from pytest_jrh.stats.reasoning import REASONING_DISAGREES, reasoning_disagrees
+from pytest_jrh.stats.statistics import accuracy_of, bias_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.reports.blocks import Block, Level, Weight
+    from pytest_jrh.reports.session import Session
+    from pytest_jrh.stats.baseline import Pair, PromptChange
+    from pytest_jrh.stats.probes import ProbeTable
+    from pytest_jrh.stats.statistics import Statistics
+    from pytest_jrh.stats.wording import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A session in blocks, the worst suite first.
+
+    `word` and `headline` are those of all suites together. `answer` is what everybody reads: of
+    each suite its word, which of its labels people found wrong, and what is missed; the cases to
+    read first, what the labels rest on, what to do next. `doubts` make the figures doubtful, and
+    `details` are what they come from.
+    """
+
+    word: Word
+    headline: str
+    answer: tuple[Block, ...]
+    doubts: tuple[Block, ...]
+    details: tuple[Block, ...]
+
+
+def said(session: Session) -> Said:
+    """All that there is to say of a session."""
+    headlines = [_headline(session, suite) for suite in _worst_first(session)]
+    return Said(
+        word=session.word,
+        headline=_session_headline(session, headlines),
+        answer=tuple(_answer(session, headlines)),
+        doubts=tuple(_doubts(session)),
+        details=tuple(_details(session)),
+    )
+
+
+_ORDER: tuple[Word, ...] = ("FAIL", "UNCLEAR", "PASS", "")
+_MOST_SUITES = 3
+# So many rows still fit a glance.
+_MOST_ROWS = 8
+# More than a person reads at once.
+_MOST_READ = 30
+_LONGEST_RUBRIC = 40
+_CONTEXT = 400
+
+
+def _worst_first(session: Session) -> list[str]:
+    def place(suite: str) -> int:
+        decision = session.decisions.get(suite)
+        return len(_ORDER) if decision is None else _ORDER.index(decision.word)
+
+    return sorted(dict.fromkeys([*session.decisions, *suite_names(session)]), key=place)
+
+
+def _headline(session: Session, suite: str) -> Headline:
+    """The word about a suite; of a table that nothing decides about what its judges come to."""
+    of = suite if len({*session.decisions, *suite_names(session)}) > 1 else ""
+    decision = session.decisions.get(suite)
+    if decision is not None:
+        return Headline(decision.word, decision.headline, of)
+    of_suite = [section for section in sections(session.table) if section.suite == suite]
+    if len(of_suite) > 1:
+        return Headline("", f"{len(of_suite):,} judges compared", of)
+    total = of_suite[0].total if of_suite else session.table.overall
+    cases, wrong = counted(total.counts.n, "case"), total.counts.disagree
+    if not total.counts.n:
+        return Headline("", "no case was judged", of)
+    if wrong:
+        return Headline("", f"the judge is wrong in {wrong:,} of {cases}", of)
+    return Headline("", f"the judge gives the label in all {cases}", of)
+
+
+def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
+    """The decision about all suites in a few words."""
+    if not headlines:
+        return "no case was judged"
+    if len(headlines) == 1:
+        return headlines[0].text
+    suites = [headline.suite for headline in headlines if headline.word == session.word]
+    return listed(suites, _MOST_SUITES)
+
+
+def _answer(session: Session, headlines: Sequence[Headline]) -> Iterator[Block]:
+    interrupted = _interrupted(session)
+    for suite, headline in zip(_worst_first(session), headlines, strict=True):
+        yield headline
+        yield from interrupted
+        interrupted = []
+        yield from wrong_labels(session, suite)
+        decision = session.decisions.get(suite)
+        for clause in decision.beside if decision is not None else ():
+            yield Sentence(clause)
+        yield from _figures(session, suite)
+        for change in session.prompt_changes:
+            if change.now.suite == suite:
+                yield _prompt(session, change)
+    if cases := worst_cases(session):
+        yield ReadFirst(tuple(cases))
+    yield from labels_line(session)
+    yield from next_lines(session)
+
+
+def _interrupted(session: Session) -> list[Block]:
+    """What was kept of a session that did not run to its end."""
+    extents = session.extents.values()
+    if not any(extent.interrupted for extent in extents):
+        return []
+    kept, of = sum(extent.cases for extent in extents), sum(extent.of for extent in extents)
+    paid = "" if session.is_table else f" ({dollars_text(session.spending.paid)} so far)"
+    text = f"{kept:,} of {counted(of, 'case')} kept; the same command goes on{paid}"
+    return [Line("interrupted", text, "warning")]
+
+
+def _figures(session: Session, suite: str) -> Iterator[Block]:
+    """What is missed and what is a false alarm: of several judges a row each, of one its rubrics,
+    or the levels of its scale; what probes turned.
+    """
+    of_suite = [section for section in sections(session.table) if section.suite == suite]
+    judged = [section for section in of_suite if section.total.counts.n]
+    findings = [table for table in session.probes if table.suite == suite and table.is_finding]
+    if len(judged) > 1:
+        yield _judges_table(session, judged, findings)
+        return
+    for section in judged:
+        pairs = _pairs(session, section)
+        rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
+        total = rows[0] if len(rows) == 1 else _counts("all", section.total, pairs)
+        if section.total.counts.disagree:
+            shown = rows if len(rows) == 1 else [*rows, total]
+            first = "level" if section.mode == "ordinal" else "rubric"
+            yield _counts_table(first, shown)
+        else:
+            yield Sentence(total.sentence)
+    for table in findings:
+        turned = f"{table.total.turned:,} of {counted(table.total.n, 'right verdict')}"
+        yield Sentence(f"{table.probe} turns {turned}", "warning")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """How many cases of one label are judged wrong, of how many, now and before.
+
+    Of an ordinal judge `missed` are wrong levels, and there are no `alarms`. `before` are those of
+    the baseline, None where nothing is compared.
+    """
+
+    name: str
+    missed: Estimate
+    alarms: Estimate | None
+    missed_before: int | None
+    alarms_before: int | None
+    bias: Estimate | None
+    about: tuple[str, str, str]
+    level: Level = "rubric"
+
+    @property
+    def worst(self) -> float:
+        """The larger one of its shares, by which rows are sorted."""
+        alarms = self.alarms.value if self.alarms is not None else None
+        return max(self.missed.value or 0, alarms or 0)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether more or fewer were wrong before."""
+        missed = self.missed_before not in (None, self.missed.count)
+        return missed or self.has_other_alarms
+
+    @property
+    def has_other_alarms(self) -> bool:
+        """Whether there were more or fewer false alarms before."""
+        return self.alarms is not None and self.alarms_before not in (None, self.alarms.count)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, where there is little: `0 of 25 missed, 0 false alarms on 29 cases`."""
+        parts = []
+        if self.missed.n:
+            kind = "missed" if self.alarms is not None else "given another level"
+            parts.append(f"{self.missed.count:,} of {self.missed.n:,} {kind}")
+        if self.alarms is not None and self.alarms.n:
+            alarms = counted(self.alarms.count or 0, "false alarm")
+            parts.append(f"{alarms} on {counted(self.alarms.n, 'satisfied case')}")
+        return ", ".join(parts)
+
+
+def _pairs(session: Session, section: figures.Section) -> list[Pair]:
+    """The cases of a judge that are compared with the baseline."""
+    of_judge = []
+    for pair in compared_pairs(session):
+        if (pair.now.spec.suite, pair.now.judge) == (section.suite, section.judge):
+            of_judge.append(pair)
+    return of_judge
+
+
+def _section_rows(section: figures.Section, pairs: Sequence[Pair]) -> Iterator[_Counts]:
+    """The rubrics of a judge; of an ordinal one the levels of its scale."""
+    if section.mode == "binary":
+        for statistics in section.rubrics or [section.total]:
+            of_rubric = [pair for pair in pairs if pair.now.rubric_id == statistics.rubric]
+            name = statistics.rubric or section.total.name
+            yield _counts(name, statistics, of_rubric if statistics.rubric else pairs)
+        return
+    by_level: dict[int, list[CaseResult]] = {}
+    for result in section.total.judged:
+        if result.label is not None:
+            by_level.setdefault(result.label, []).append(result)
+    scale = section.total.matrices["ordinal"].labels
+    for level, results in sorted(by_level.items()):
+        of_level = [pair for pair in pairs if pair.now.label == level]
+        yield _Counts(
+            f"level {level}",
+            accuracy_of(results).complement(),
+            None,
+            _wrong_before(of_level),
+            None,
+            bias_of(results, scale),
+            (section.suite, section.judge, ""),
+        )
+
+
+def _counts(
+    name: str, statistics: Statistics, pairs: Sequence[Pair], level: Level = "rubric"
+) -> _Counts:
+    about = (statistics.suite, statistics.judge, statistics.rubric)
+    total: Level = "total" if name == "all" else level
+    if statistics.mode == "ordinal":
+        wrong = statistics.figures["exact"].complement()
+        bias = statistics.figures["bias"]
+        return _Counts(name, wrong, None, _wrong_before(pairs), None, bias, about, total)
+    return _Counts(
+        name,
+        statistics.figures["recall"].complement(),
+        statistics.figures["false_positive_rate"],
+        _wrong_before([pair for pair in pairs if pair.now.label == 1]),
+        _wrong_before([pair for pair in pairs if pair.now.label == 0]),
+        None,
+        about,
+        total,
+    )
+
+
+def _wrong_before(pairs: Sequence[Pair]) -> int | None:
+    return sum(not pair.was_right for pair in pairs) if pairs else None
+
+
+def _counts_table(first: str, rows: Sequence[_Counts], findings: Sequence[str] = ()) -> Table:
+    """A table of counts; what was wrong before stands beside what changed."""
+    missed_before = any(row.missed_before not in (None, row.missed.count) for row in rows)
+    alarms_before = any(row.has_other_alarms for row in rows)
+    is_ordinal = all(row.alarms is None for row in rows)
+    titles = ["wrong level" if is_ordinal else "missed"]
+    titles += ["before"] if missed_before else []
+    titles += ["bias"] if is_ordinal else ["false alarms"]
+    titles += ["before"] if alarms_before else []
+    titles += ["turned by probes"] if findings else []
+    table_rows = []
+    for number, row in enumerate(rows):
+        cells = [_share_cell(row.missed, row.missed_before)]
+        if missed_before:
+            cells.append(_before_cell(row.missed_before))
+        if is_ordinal:
+            cells.append(Cell(figures.decimal(row.bias.value if row.bias else None)))
+        else:
+            cells.append(_share_cell(row.alarms or Estimate(), row.alarms_before))
+        if alarms_before:
+            cells.append(_before_cell(row.alarms_before))
+        if findings:
+            cells.append(Cell(findings[number], weight="warning" if findings[number] else ""))
+        table_rows.append(Row(row.name, tuple(cells), row.level, row.about))
+    return Table(first, tuple(titles), tuple(table_rows), most=_MOST_ROWS)
+
+
+def _share_cell(wrong: Estimate, before: int | None) -> Cell:
+    if not wrong.n:
+        return Cell(figures.NONE)
+    interval = None
+    if wrong.lower is not None and wrong.upper is not None:
+        interval = (wrong.lower, wrong.upper)
+    is_worse = before is not None and (wrong.count or 0) > before
+    text = f"{wrong.count:,} of {wrong.n:,}"
+    weight: Weight = "bad" if is_worse else ""
+    return Cell(text, weight=weight, share=wrong.value, interval=interval)
+
+
+def _before_cell(before: int | None) -> Cell:
+    return Cell(figures.NONE if before is None else f"{before:,}")
+
+
+def _judges_table(
+    session: Session, judged: Sequence[figures.Section], findings: Sequence[ProbeTable]
+) -> Table:
+    """A row for each judge, the best one first; what each probe turned more often than by chance
+    stands beside it.
+    """
+
+    def kappa(section: figures.Section) -> float:
+        name = "weighted_kappa" if section.mode == "ordinal" else "kappa"
+        value = section.total.figures[name].value
+        return 2 if value is None else -value
+
+    rows, turned = [], []
+    for section in sorted(judged, key=kappa):
+        pairs = _pairs(session, section)
+        rows.append(_counts(section.judge or section.label, section.total, pairs))
+        of_judge = []
+        for table in findings:
+            if table.judge == section.judge:
+                of_judge.append(f"{table.probe} {table.total.turned:,} of {table.total.n:,}")
+        turned.append(", ".join(of_judge))
+    return _counts_table("judge", rows, turned if any(turned) else ())
+
+
+def _prompt(session: Session, change: PromptChange) -> Block:
+    """The prompt of a judge that changed since the baseline, compared word by word."""
+    of = f" of judge {one_line(change.now.judge)}" if change.now.judge else ""
+    if change.before is None or change.before == change.now.text:
+        why = "its prompt was not kept (--jrh-update-baseline keeps it)"
+        if change.before is not None:
+            why = "its prompt is the same: the model or another setting has changed"
+        return Line("changed", f"the baseline has verdicts of another judge{of}; {why}")
+    file = change.now.file
+    if file and session.folder is not None:
+        file = str(relative_path(Path(file), session.folder))
+    pieces = near_changes(differences(change.before, change.now.text), _CONTEXT)
+    return Diff(tuple(pieces), f"changed in {one_line(file) or 'the prompt'}{of}")
+
+
+def worst_results(session: Session) -> list[CaseResult]:
+    """The cases that are judged wrong, in the order in which to read them: first those that were
+    right before, or that nothing accepts; of these the ones whose label a person confirmed, and
+    last those whose label people found wrong; then by how far off the verdict is, how many judges
+    are wrong, and how many repeats; of many cases those of the rubric with the most mistakes. Cases
+    of probes are left out.
+    """
+    news: set[str] = set()
+    flickered: set[str] = set()
+    for decision in session.decisions.values():
+        news.update(decision.regressions, decision.new_wrong)
+        flickered.update(decision.flickered)
+    wrong = []
+    for result in session.results:
+        if result.outcome == "disagree" and not result.spec.derived:
+            wrong.append(result)
+    judges = Counter(map(made_case_id, wrong))
+    mistakes: Counter[str] = Counter()
+    if len(judges) > _MOST_READ:
+        mistakes.update(result.rubric_id for result in wrong)
+
+    def order(result: CaseResult) -> tuple[bool, bool, int, int, int, float, int]:
+        right = sum(score == result.label for score in result.all_scores)
+        distance = 1
+        if result.score is not None and result.label is not None:
+            distance = abs(result.score - result.label)
+        return (
+            result.case_id not in news,
+            result.case_id in flickered,
+            -label_basis(session, result).certainty,
+            -distance,
+            -judges[made_case_id(result)],
+            right / (len(result.all_scores) or 1),
+            -mistakes[result.rubric_id],
+        )
+
+    return sorted(wrong, key=order)
+
+
+def worst_cases(session: Session) -> list[WorstCase]:
+    """The cases to read first, one of a panel once."""
+    by_case: dict[str, list[CaseResult]] = {}
+    for result in worst_results(session):
+        by_case.setdefault(made_case_id(result), []).append(result)
+    cases = []
+    for results in by_case.values():
+        first = results[0]
+        basis = label_basis(session, first)
+        judge = f"judge {one_line(first.judge)}" if first.judge else "judge"
+        if len(results) > 1:
+            judge = f"{len(results):,} judges, {one_line(first.judge)}"
+        cases.append(
+            WorstCase(
+                case_id=first.case_id,
+                name=session.node(first.case_id),
+                key=case_key(first.case_id),
+                run=run_title(first, with_judge=False),
+                rubric=one_line(first.rubric_id) if session.has_rubrics else "",
+                done=what_was_done(first),
+                mistake=mistake(first),
+                label=score_name(session, first, first.label),
+                basis=basis.text,
+                judge=judge,
+                reason=one_line(first.reasoning),
+            )
+        )
+    return cases
+
+
+def mistake(result: CaseResult) -> str:
+    """What kind of mistake a wrong verdict is."""
+    if result.outcome == "agree":
+        return f"gave {result.scores_text}, which is right"
+    if result.spec.target_score is not None or result.repeated:
+        return f"gave {result.scores_text}, right is {result.label}"
+    return "missed" if result.label else "false alarm"
+
+
+def next_lines(session: Session) -> list[Block]:
+    """The one next step: to record what is missing, to update the baseline, or to read the cases
+    that are judged wrong, to probe the judge again; to check labels, or keep the verdicts, where
+    nothing is wrong.
+    """
+    missing = sum(result.outcome == "unrecorded" for result in session.results)
+    if session.record_command and missing:
+        text = f"with an API key this records {counted(missing, 'case')}, and only what is missing"
+        return [Line("next", text, "warning", session.record_command)]
+    for decision in session.decisions.values():
+        if decision.update_command:
+            text = "where the cases that the baseline does not have are new"
+            return [Line("next", text, "warning", decision.update_command)]
+    wrong = worst_results(session)
+    if not wrong:
+        text = _nothing_wrong(session)
+        return [Line("next", text)] if text else []
+    if session.is_table:
+        cases = {made_case_id(result) for result in wrong}
+        return [Line("next", f"read {_to_read(wrong, cases)}; where a label is wrong, correct it")]
+    steps = ["wrong label: r", f"right: fix {_judge_file(session)}"]
+    regressed = any(decision.regressions for decision in session.decisions.values())
+    # A part of a suite is not what a baseline is updated from.
+    if regressed and not topics.extent_blocks(session):
+        steps.append("meant so: --jrh-update-baseline")
+    return [Line("next", "; ".join(steps), command=session.review_command)]
+
+
+def _to_read(wrong: Sequence[CaseResult], cases: set[str]) -> str:
+    """Which cases to read: of many those of the rubric with the most mistakes."""
+    if len(cases) == 1:
+        return "the case"
+    rubrics = Counter(result.rubric_id for result in wrong)
+    if len(cases) <= _MOST_READ or len(rubrics) == 1:
+        return f"the {len(cases):,} cases"
+    [(rubric, number)] = rubrics.most_common(1)
+    name = shortened(one_line(rubric), _LONGEST_RUBRIC)
+    return f"the {counted(number, 'case')} of {name} first, of {len(cases):,}"
+
+
+def _judge_file(session: Session) -> str:
+    """What is to be changed of a judge that is wrong: its prompt's file, where that is known."""
+    files = {change.now.file for change in session.prompt_changes if change.now.file}
+    if len(files) == 1:
+        return one_line(files.pop().replace("\\", "/").rpartition("/")[2])
+    return "the judge"
+
+
+def _nothing_wrong(session: Session) -> str:
+    """What is next where no verdict is wrong: that a judge is probed again, people check labels
+    that are in doubt, or that the verdicts are kept for a gate; nothing where all is done.
+    """
+    turning = [table.probe for table in session.probes if table.is_finding]
+    # The others are for all cases.
+    is_part = any(decision.part for decision in session.decisions.values())
+    if turning:
+        return f"read what turned the verdicts, change the judge, and run it again: -k {turning[0]}"
+    if session.is_table or is_part or not session.table.overall.counts.n:
+        return ""
+    if any(line.weight == "warning" for line in labels_line(session)):
+        return "people label cases without the answers: --jrh-review=blind"
+    if not any(decision.active for decision in session.decisions.values()):
+        return "hold later judges to these verdicts: --jrh-baseline=FILE --jrh-update-baseline"
+    return ""
+
+
+def _doubts(session: Session) -> Iterator[Block]:
+    """What makes the figures doubtful, by judge, and then of the whole session."""
+    every_section = sections(session.table)
+    for section in every_section:
+        of = f"{one_line(section.label)}: " if len(every_section) > 1 else ""
+        for warning in figures.section_warnings(section):
+            yield Sentence(f"{of}{warning}", "warning")
+        if flicker := flicker_sentence(section.total):
+            yield Sentence(f"{of}{flicker}")
+    yield from topics.not_shown_blocks(session)
+    yield from topics.review_blocks(session)
+    yield from topics.unsettled_blocks(session)
+    yield from topics.left_out_blocks(session)
+    for sentence in violated_sentences(session):
+        yield Sentence(sentence)
+    if not any(table.is_finding for table in session.probes):
+        yield from map(Sentence, finding_sentences(session.probes))
+    for panel in session.panels:
+        text = topics.majority_text(panel)
+        yield Sentence(f"Panel of {one_line(panel.suite)}: {text}.")
+
+
+def _details(session: Session) -> Iterator[Block]:
+    """What the answer rests on: how sure it is, figures with their intervals, probes, panels,
+    labels, what was shown, and where all of it comes from.
+    """
+    for suite, decision in session.decisions.items():
+        of = f" about {suite}" if len(session.decisions) > 1 else ""
+        sentences = map(Sentence, certainty_sentences(decision))
+        blocks: list[Block] = [*sentences, *gate_cases(decision, session)]
+        if blocks:
+            yield Section(f"How sure is this?{of}", tuple(blocks))
+    changes = Changes(compared_pairs(session))
+    for section in sections(session.table):
+        table = topics.figures_table(section, changes.about(section.total))
+        note = "In parentheses: 95% intervals."
+        if len(table.rows) > 1:
+            note += f" {ONE_BY_ONE}"
+        blocks = [table, Sentence(note, "muted"), *topics.more_figures(section)]
+        blocks += _odd_cases(session, section)
+        yield Section(f"Figures of {section.label}", tuple(blocks))
+    yield from probe_blocks(session.probes)
+    yield from topics.panel_blocks(session)
+    if labels := label_sentences(session):
+        yield Section("Labels", (Points(tuple(labels)),))
+    yield from topics.shown_folds(session)
+    origin: list[Block] = [*provenance_points(session.origin)]
+    if not session.is_table:
+        seconds = session.wall_seconds
+        origin.append(
+            Sentence(" | ".join(spending_lines(session.spending, 500, wall_seconds=seconds)))
+        )
+    if origin:
+        yield Section("Where these figures come from", tuple(origin))
+
+
+def _odd_cases(session: Session, section: figures.Section) -> Iterator[Block]:
+    """The cases in which a judge contradicts itself, in its repeats or in its reasoning."""
+    results = session.by_judge.get((section.suite, section.judge), ())
+    flickering, contradicted = [], []
+    for result in results:
+        if result.flickers:
+            flickering.append(session.named(result.case_id, result.scores_text))
+        if reasoning_disagrees(result):
+            contradicted.append(session.named(result.case_id, f"gave {result.scores_text}"))
+    for title, cases in (("flickering", flickering), (REASONING_DISAGREES, contradicted)):
+        if cases:
+            yield Fold(title, (Cases(title, tuple(cases)),))
