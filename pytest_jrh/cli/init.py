@@ -27,7 +27,7 @@ from pytest_jrh.config.json_schema import (
     config_schema,
     rubrics_schema,
 )
-from pytest_jrh.config.values import InputFormat
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from pytest_jrh.config import rand, removed
 from pytest_jrh.config.schema import Config
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.sections import OUR_ERROR, ConfigSection, JudgeStage, StageSection, takes
+from pytest_jrh.core.sections import ConfigSection, JudgeStage, StageSection, takes
 from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
@@ -126,10 +127,10 @@ class _Misfit:
                 self.add(f"is missing; must be {_says(field) or 'given'}")
             case "model_type" | "model_attributes_type" | "dict_type" | "dataclass_type":
                 self._not_a_section(section, field)
-            case kind if kind == OUR_ERROR:
-                self.add(self.detail["msg"])
             case _ if instead := removed.KEYS.get(f"{dotted(path)}: {removed.written(value)}"):
                 self.add(f"{removed.written(value)} {removed.said(instead)}")
+            case "value_error" if isinstance(value, list):
+                self.add(f"got {printable(json.dumps(value))}; must be {_says(field)}")
             case _:
                 is_key = self.detail["loc"][-1:] == (_OF_A_KEY,)
                 expected = _expected(path, section, field, is_key=is_key)

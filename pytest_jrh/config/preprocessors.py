@@ -13,7 +13,7 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # RAND's path to its preprocessors, and our own before they moved.
 _BUILT_IN_MODULES = ("agent_helpers.preprocessors", "pytest_jrh.suite.preprocessors")
 _KEY = "cases.preprocess"
+_IMPORT_PATH = (
+    "its folder must be importable; pytest's ini option `pythonpath = .` adds the project's"
+)
 _KEYS = ("run_id", "epoch", "input", "target", "messages", "metadata")
 _LINE_COMMENT = re.compile(r"\s*(?:#|//|--(?!-))")
 _BLOCK_COMMENT = re.compile(r"""\s*(/\*|<!--|\"\"\"|''')""")
@@ -108,43 +111,30 @@ BUILT_IN: Mapping[str, Callable[[dict[str, Any]], None]] = MappingProxyType(
 )
 
 
-def resolve(name: str | Preprocessor) -> Preprocessor:
+def resolve(name: str) -> Preprocessor:
     """Find a preprocessor by its built-in name, RAND's path or `pkg.mod.fn`; raises InputError."""
-    if callable(name):
-        return name
-    if not isinstance(name, str):
-        raise _refused(f"{name!r} is neither a name nor a callable")
     path = name.strip()
     module_name, _, attribute = path.rpartition(":" if ":" in path else ".")
-    if module_name in ("", *_BUILT_IN_MODULES) and attribute in BUILT_IN:
+    close = nearest_hint(attribute, BUILT_IN, "of the built-in ones")
+    hint = close or f"built in: {listed(BUILT_IN)}"
+    if module_name in ("", *_BUILT_IN_MODULES):
+        if attribute not in BUILT_IN:
+            message = f"unknown built-in preprocessor {printable(path)!r}"
+            raise InputError(Problem(message, key=_KEY, hint=hint))
         return BUILT_IN[attribute]
-    if not module_name or not attribute or module_name in _BUILT_IN_MODULES:
-        raise _refused(f"unknown built-in preprocessor {printable(path)!r}", attribute)
     try:
-        function = getattr(importlib.import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        raise _refused(
-            f"the preprocessor {printable(path)!r} cannot be imported: {error}",
-            attribute,
-            "its folder must be importable; pytest's ini option `pythonpath = .` adds the "
-            "project's",
-        ) from error
-    except AttributeError as error:
-        raise _refused(
-            f"the preprocessor {printable(path)!r} cannot be imported: {error}", attribute
-        ) from error
+        function: Preprocessor = getattr(importlib.import_module(module_name), attribute)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's module runs here, and may raise anything
-        raise _refused(
-            f"the preprocessor {printable(path)!r} cannot be imported: its module raised "
+        message = (
+            f"the preprocessor {printable(path)!r} cannot be imported: "
             f"{printable(error_text(error), 200)}"
-        ) from error
-    if not callable(function):
-        raise _refused(
-            f"{printable(path)!r} is not a preprocessor: {type(function).__name__} is not callable"
         )
-    return function  # type: ignore[no-any-return]  # callable() is all that can be known of it
+        if isinstance(error, ModuleNotFoundError):
+            hint = f"{_IMPORT_PATH}; {hint}"
+        raise InputError(Problem(message, key=_KEY, hint=hint)) from error
+    return function
 
 
 def wants_raw_sample(preprocessor: Preprocessor) -> bool:
@@ -173,16 +163,24 @@ def apply(
         "metadata": copy.deepcopy(dict(run.metadata)),
     }
     for preprocessor in preprocessors:
+        places: tuple[str, ...] = ()
         try:
-            wrong = _step(state, preprocessor, raw_sample) or _mistake(state, run)
+            cause = _step(state, preprocessor, raw_sample) or _mistake(state, run)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
-            raise _unscored(
-                run, preprocessor, f"raised {error_text(error)}", error_places(error)
-            ) from error
-        if wrong:
-            raise _unscored(run, preprocessor, wrong)
+        except BaseException as error:  # noqa: BLE001 - the user's function may raise anything
+            cause, places = f"raised {error_text(error)}", error_places(error)
+        if cause is not None:
+            module = getattr(preprocessor, "__module__", "")
+            name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
+            raise Unscored(
+                "input_error",
+                stage="input",
+                cause=f"The transcript preprocessor {module}.{name} {cause} "
+                f"(run {printable(run.run_id)}, epoch {run.epoch}).",
+                advice="It must return None, a dict of updates to the run, or a list of messages.",
+                places=places,
+            )
     clean, changed = storable(state)
     note = f"{changed} characters from preprocessors that cannot be stored were replaced or dropped"
     return replace(
@@ -214,8 +212,6 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
     """Say what makes the dict unusable as a run, in words that follow the preprocessor's name."""
     if set(state) != set(_KEYS):
         return f"left the keys {listed(map(str, state))}; a run has {listed(_KEYS)}"
-    if (state["run_id"], state["epoch"]) != (run.run_id, run.epoch):
-        return "changed the run's id or epoch, which name the case"
     for key, kind in (("input", str), ("target", str), ("metadata", dict), ("messages", list)):
         if not isinstance(state[key], kind):
             return f"left {key!r} as {type(state[key]).__name__} instead of {kind.__name__}"
@@ -225,17 +221,12 @@ def _mistake(state: Mapping[str, Any], run: AgentRun) -> str | None:
         return f"left a value that is not JSON: {printable(str(error))}"
     # A run may have come with roles of its own.
     roles = {*ROLES, *(str(message.get("role")) for message in run.messages)}
-    wrong = (
-        _message_mistake(index, message, roles) for index, message in enumerate(state["messages"])
-    )
-    return next((sentence for sentence in wrong if sentence), None)
-
-
-def _message_mistake(index: int, message: object, roles: Collection[str]) -> str | None:
-    if not isinstance(message, dict):
-        return f"left message {index} as {type(message).__name__} instead of a dict"
-    mistake = message_mistake(message, roles)
-    return None if mistake is None else f"left message {index} with {mistake}"
+    for index, message in enumerate(state["messages"]):
+        if not isinstance(message, dict):
+            return f"left message {index} as {type(message).__name__} instead of a dict"
+        if mistake := message_mistake(message, roles):
+            return f"left message {index} with {mistake}"
+    return None
 
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -257,24 +248,3 @@ def _comment_lines(text: str) -> tuple[str, int]:
         if until and until in (line[begin.end() :] if begin else line):
             until = ""
     return "\n".join(comments), len(lines) - len(comments)
-
-
-def _refused(message: str, name: str = "", hint: str | None = None) -> InputError:
-    close = nearest_hint(name, BUILT_IN, "of the built-in ones") if name else None
-    hints = [hint, close or f"built in: {listed(BUILT_IN)}"]
-    return InputError(Problem(message, key=_KEY, hint="; ".join(filter(None, hints))))
-
-
-def _unscored(
-    run: AgentRun, preprocessor: Preprocessor, cause: str, places: tuple[str, ...] = ()
-) -> Unscored:
-    module = getattr(preprocessor, "__module__", "")
-    name = getattr(preprocessor, "__qualname__", type(preprocessor).__name__)
-    return Unscored(
-        "input_error",
-        stage="input",
-        cause=f"The transcript preprocessor {module}.{name} {cause} (run {printable(run.run_id)}, "
-        f"epoch {run.epoch}).",
-        advice="It must return None, a dict of updates to the run, or a list of messages.",
-        places=places,
-    )

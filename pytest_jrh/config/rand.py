@@ -291,7 +291,6 @@ def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
         highest = _bound(others, ("highest_score", "max_score"))
         if lowest is not None and highest is not None:
             scale, written = [lowest[0], highest[0]], lowest[1]
-            converted.written["rand", "scale", 1] = highest[1]
     converted.put(written, ("rand", "scale"), scale)
 
 

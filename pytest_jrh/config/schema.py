@@ -19,9 +19,7 @@ from pydantic.config import JsonDict
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
-from pytest_jrh.config import values
-from pytest_jrh.config.values import SEVERAL, InputFormat, one_is_a_list
-from pytest_jrh.core.model import DEFAULT_SEED, EditsOf, Objective, RecordMode
+from pytest_jrh.core.model import DEFAULT_SEED, LONGEST_SCALE, EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
     ConfigSection,
     Count,
@@ -39,6 +37,91 @@ from pytest_jrh.core.sections import (
     Whole,
 )
 from pytest_jrh.judges import with_own_keys
+
+POINTER = "a JSON pointer such as /task/id"
+SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"
+
+
+def one_is_a_list(value: object) -> object:
+    """Read one item of a list that stands alone."""
+    return [value] if isinstance(value, dict | str) else value
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Say of the schema of a list that one of its items may stand there alone."""
+    items = schema.pop("items")
+    schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
+
+
+SEVERAL = Field(strict=False, json_schema_extra=_or_one)
+"""A list, of which one item may stand alone."""
+
+
+def _score_targets(value: object) -> tuple[int, ...]:
+    """Read a list of scores, or text like "0, 2 ,3": sorted, each once."""
+    parts = value.split(",") if isinstance(value, str) else value
+    items = parts if isinstance(parts, list) else [parts]
+    # As text, so that true and 1.5 are none.
+    return tuple(sorted({int(str(item)) for item in items}))
+
+
+def _scale(value: object) -> Literal["binary", "ordinal"] | tuple[int, int]:
+    """Read a kind of scale, or its ends, lowest first."""
+    if value in ("binary", "ordinal"):
+        return value
+    ends = [int(str(end)) for end in value] if isinstance(value, list) else []
+    low, high = ends
+    if not 0 < high - low < LONGEST_SCALE:
+        raise ValueError
+    return low, high
+
+
+def _frozen(value: object) -> str | bool:
+    """Read true, false or a path."""
+    text = value.strip() if isinstance(value, str) else value
+    if not isinstance(text, bool | str) or text == "":
+        raise ValueError
+    return text
+
+
+_POINTER = Annotated[str, Field(pattern="^(/|$)"), Takes(POINTER)]
+Pointer: TypeAlias = _POINTER | None
+Pointers: TypeAlias = (
+    Annotated[
+        tuple[_POINTER, ...],
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
+        Field(min_length=1),
+        Takes(f"{POINTER}, or a list of them"),
+    ]
+    | None
+)
+
+
+class InputFormat(ConfigSection):
+    """Where the parts of a conversation are in its JSON, as JSON pointers."""
+
+    messages: Pointer = None
+    """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
+    answer: Pointer = None
+    """A message that comes after these, such as the answer beside a request. Left out: where there
+    are no /messages but /request/messages, /response/choices/0/message, if it is there."""
+    system: Pointer = None
+    """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
+    id: Pointers = None
+    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
+    the messages."""
+    epoch: Pointer = None
+    """The number of a repeated trial of one id. Left out: /epoch, else 1."""
+    cluster: Pointers = None
+    """What trials of one task share. Left out: /cluster, else each id is a cluster."""
+    metadata: Pointers = None
+    """The metadata: an object, or values that become its fields. Left out: /metadata."""
+    input: Pointer = None
+    """The task as text. Left out: /input, else the first message of the user."""
+    target: Pointer = None
+    """The right answer. Left out: /target."""
+
 
 Bases: TypeAlias = Annotated[
     tuple[BaseTest, ...], Field(strict=False), Takes(f"a list of tests ({', '.join(BASES)})")
@@ -85,9 +168,12 @@ _TESTS = f"{', '.join(TESTS[:-1])} or {TESTS[-1]}"
 
 Scale: TypeAlias = Annotated[
     Literal["binary", "ordinal"] | tuple[int, int] | None,
-    PlainValidator(values.scale),
-    values.SCALE_JSON,
-    Takes(values.SCALE),
+    PlainValidator(
+        _scale,
+        json_schema_input_type=Literal["binary", "ordinal"]
+        | Annotated[list[int], Field(min_length=2, max_length=2)],
+    ),
+    Takes(SCALE),
 ]
 Tests: TypeAlias = Annotated[
     tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
@@ -162,16 +248,14 @@ class CasesSection(ConfigSection):
     """At most this many turns of a run are edited."""
     scores: Annotated[
         tuple[int, ...],
-        PlainValidator(values.score_targets),
-        values.SCORES_JSON,
-        Takes(values.SCORES),
+        PlainValidator(_score_targets, json_schema_input_type=int | str | list[int | str]),
+        Takes('integers, as a list or as text like "1,3"'),
     ] = ()
     """Ordinal: the scores that cases are made for. Left out: every score of the scale."""
     frozen: Annotated[
         str | bool,
-        PlainValidator(values.frozen),
-        values.FROZEN_JSON,
-        Takes(values.FROZEN),
+        PlainValidator(_frozen, json_schema_input_type=bool | PathText),
+        Takes("true (the JSONL in output.dir), false, or the path of a JSONL file"),
     ] = False
     """Take the cases from agent_perturbations.jsonl alone; the log is then not read."""
     preprocess: FunctionNames = ()

@@ -17,9 +17,6 @@ from pydantic import (
 
 from pytest_jrh.core.model import RecordMode
 
-OUR_ERROR = "jrh"
-"""The kind of an error whose message is ours."""
-
 MAX_REPEATS = 99
 
 

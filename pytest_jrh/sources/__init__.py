@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.config import preprocessors as chain
 from pytest_jrh.config.rubrics import looks_like_rubrics
-from pytest_jrh.config.values import MAX_SAMPLE_MB
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.sources.claude_code import CLAUDE_CODE
 from pytest_jrh.sources.codex import CODEX
@@ -21,7 +20,7 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined, find_files
-from pytest_jrh.sources.source import Conversation, Form, Head, refused
+from pytest_jrh.sources.source import MAX_SAMPLE_MB, Conversation, Form, Head, refused
 from pytest_jrh.sources.trajectories import ATIF, FILES_OF_A_TRIAL, TRIAL, is_trial
 from pytest_jrh.sources.transcripts import Transcripts
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_jrh.config.values import InputFormat
+    from pytest_jrh.config.schema import InputFormat
     from pytest_jrh.core.model import AgentRun, Preprocessor
     from pytest_jrh.sources.source import Source
 
@@ -151,7 +150,9 @@ def load_inspect_eval_runs(
     # It reads configs, whose shape is made once all kinds of judges and probes are known.
     from pytest_jrh.config.probes import sample
 
-    steps = [chain.resolve(step) for step in transcript_preprocessors]
+    steps: list[Preprocessor] = []
+    for step in transcript_preprocessors:
+        steps.append(chain.resolve(step) if isinstance(step, str) else step)
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
             yield log.run(summary.run_id, summary.epoch, steps)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.config.values import MAX_SAMPLE_MB, InputFormat
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
 
 
+MAX_SAMPLE_MB = 256
+"""How much one sample of a log may be when unpacked, in MB."""
 MISSING: Any = object()
 """What `at` gives where nothing is at the place."""
 

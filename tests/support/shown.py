@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.config.values import InputFormat
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest

@@ -94,7 +94,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
             'got "kind"; must be a list of rubric ids',
             "write [kind]",
         ),
-        (f"{AGENT}.score_targets", "1,x", 'got "x"; must be integers', None),
+        (f"{AGENT}.score_targets", "1,x", 'got "1,x"; must be integers', None),
         (
             f"{AGENT}.transcript_preprocessors",
             [3],

@@ -78,10 +78,10 @@ def test_without_levels_and_range_each_rubric_is_named_with_its_line(folder: Fol
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        ("a", 3, "must be an integer"),
-        (3, 1, "lowest first"),
-        (0, 10**6, "2 to 1000 levels"),
-        (True, 3, "got true"),
+        ("a", 3, 'got ["a", 3]; must be'),
+        (3, 1, "got [3, 1]; must be"),
+        (0, 10**6, "the lowest and the highest of 2 to 1000 scores"),
+        (True, 3, "got [true, 3]"),
     ],
 )
 def test_a_range_that_is_no_range_is_refused(
@@ -99,7 +99,7 @@ def test_a_reversed_range_is_one_problem_whichever_rubrics_rely_on_it(folder: Fo
     data[AGENT]["autograder_default_params"] = {"lowest_score": 5, "highest_score": 1}
     problem = folder.problem(data)
     assert problem.key == f"{AGENT}.autograder_default_params.lowest_score"
-    assert "from 5 to 1" in problem.message
+    assert "got [5, 1]" in problem.message
 
 
 @pytest.mark.parametrize("section", ["synthetic_data_params", AGENT])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.values import InputFormat
+from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip

@@ -135,9 +135,8 @@ def test_own_preprocessors_are_imported(
         ("no_such_module_here.fn", "No module named 'no_such_module_here'"),
         ("no_such_module_here.fn", "pythonpath"),
         ("json.loadz", "has no attribute 'loadz'"),
-        ("json.decoder", "is not a preprocessor: module is not callable"),
         ("", "unknown built-in preprocessor ''"),
-        ("..", "unknown built-in preprocessor '..'"),
+        ("..", "'..' cannot be imported"),
         (":fn", "unknown built-in preprocessor ':fn'"),
     ],
 )
@@ -185,10 +184,6 @@ def explode(run: dict[str, Any]) -> None:
     raise KeyError("nothing here")
 
 
-def rename(run: dict[str, Any]) -> None:
-    run["run_id"] = "other"
-
-
 def forget(run: dict[str, Any]) -> None:
     del run["target"]
 
@@ -197,7 +192,6 @@ def forget(run: dict[str, Any]) -> None:
     ("step", "said"),
     [
         (explode, "explode raised KeyError: 'nothing here'"),
-        (rename, "rename changed the run's id or epoch"),
         (forget, "forget left the keys run_id, epoch, input, messages, metadata; a run has"),
         (lambda _: 3, "returned int 3"),
         (lambda _: "text", "returned str 'text'"),
