@@ -27,11 +27,11 @@ from pytest_jrh.config.json_schema import (
     config_schema,
     rubrics_schema,
 )
-from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError, listed, shown
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.files import atomic_write, replacing
 from pytest_jrh.core.model import DEFAULT_SEED, Mode
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import counted, nearest_hint
 from pytest_jrh.judges import JUDGES

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias, cast, get_args
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
@@ -169,3 +170,60 @@ class JudgeStage(StageSection):
     """describe: a transcript's images are named, as [image: image/png]. send: PNG, JPEG, GIF and
     WebP images whose data are in the transcript are sent with the prompt, to a model that takes
     them. Left out: describe."""
+
+
+POINTER = "a JSON pointer such as /task/id"
+
+
+def one_is_a_list(value: object) -> object:
+    """Read one item of a list that stands alone."""
+    return [value] if isinstance(value, dict | str) else value
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    """Say of the schema of a list that one of its items may stand there alone."""
+    items = schema.pop("items")
+    schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
+
+
+SEVERAL = Field(strict=False, json_schema_extra=_or_one)
+"""A list, of which one item may stand alone."""
+
+
+_POINTER = Annotated[str, Field(pattern="^(/|$)"), Takes(POINTER)]
+Pointer: TypeAlias = _POINTER | None
+Pointers: TypeAlias = (
+    Annotated[
+        tuple[_POINTER, ...],
+        BeforeValidator(one_is_a_list),
+        SEVERAL,
+        Field(min_length=1),
+        Takes(f"{POINTER}, or a list of them"),
+    ]
+    | None
+)
+
+
+class InputFormat(ConfigSection):
+    """Where the parts of a conversation are in its JSON, as JSON pointers."""
+
+    messages: Pointer = None
+    """The list of messages, in OpenAI's or Anthropic's form. Left out: /messages."""
+    answer: Pointer = None
+    """A message that comes after these, such as the answer beside a request. Left out: where there
+    are no /messages but /request/messages, /response/choices/0/message, if it is there."""
+    system: Pointer = None
+    """The system prompt, where it stands beside the messages. Left out: /system, if it is there."""
+    id: Pointers = None
+    """What makes the id: one value, or several joined by hyphens. Left out: /id, else a digest of
+    the messages."""
+    epoch: Pointer = None
+    """The number of a repeated trial of one id. Left out: /epoch, else 1."""
+    cluster: Pointers = None
+    """What trials of one task share. Left out: /cluster, else each id is a cluster."""
+    metadata: Pointers = None
+    """The metadata: an object, or values that become its fields. Left out: /metadata."""
+    input: Pointer = None
+    """The task as text. Left out: /input, else the first message of the user."""
+    target: Pointer = None
+    """The right answer. Left out: /target."""

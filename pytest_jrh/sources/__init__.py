@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from pytest_jrh.config.schema import InputFormat
     from pytest_jrh.core.model import AgentRun, Preprocessor
+    from pytest_jrh.core.sections import InputFormat
     from pytest_jrh.sources.source import Source
 
 __all__ = ["Conversation", "Form", "Head", "guessed_format"]

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, received, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import storable
 

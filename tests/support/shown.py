@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.model import AgentRun, Case, Message, PerturbationOutcome
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts

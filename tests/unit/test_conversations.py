@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_jrh.config.schema import InputFormat
 from pytest_jrh.core.documents import DamagedError
 from pytest_jrh.core.errors import InputError, Unscored
 from pytest_jrh.core.model import RunSummary, Skip
+from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.sources import open_source
 from pytest_jrh.sources.chat import WITHOUT_RESULT
