@@ -143,24 +143,14 @@ def load_suite(
             tuple(places.bases),
             findings,
         )
-    probes = resolve_probes(
-        kinds,
-        config.rand.judged,
-        config.rand.objective,
-        config.probes,
-        rubrics,
-        mode,
-        stages,
-        files,
-        findings,
-    )
-    tests = []
+    probes = resolve_probes(config, kinds, mode, files, findings)
+    tests, judged = [], config.rand.judged
     for kind in kinds:
         test = SuiteTest(
             name=kind,
             objective=KINDS[kind].objective(config.rand.objective),
             output_dir=places.find_or_new(folders[kind]),
-            evaluate=not config.rand.judged or kind in config.rand.judged,
+            evaluate=not judged or kind in judged or KINDS[kind].derived,
             targets=_targets(kind, config.cases.scores, mode, rubrics),
         )
         tests.append(test)

@@ -27,7 +27,6 @@ from pytest_jrh.core.documents import KeyPath, listed, misfit, read_document, sh
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import Recorded, generation_id, short_digest
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
-from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_jrh.cases.probes.probe import Probe, Variant
+    from pytest_jrh.config.schema import Config
     from pytest_jrh.core.documents import Findings
-    from pytest_jrh.core.model import Mode, Objective, Rubric
+    from pytest_jrh.core.model import Mode, Objective
 
 
 def with_probes(
@@ -154,18 +154,12 @@ def _rank(seed: int, spec: CaseSpec) -> bytes:
 
 
 _TESTS: KeyPath = ("cases", "kinds")
-_JUDGED: KeyPath = ("rand", "judged")
-_PROBES: KeyPath = ("probes",)
 
 
 def resolve_probes(
+    config: Config,
     kinds: Sequence[str],
-    judged: Sequence[str],
-    objective: Objective,
-    sections: Mapping[str, ProbeSection],
-    rubrics: Sequence[Rubric],
     mode: Mode,
-    stages: Collection[str],
     files: Mapping[str, Path],
     findings: Findings,
 ) -> dict[str, ProbeSettings]:
@@ -174,27 +168,17 @@ def resolve_probes(
     for index, name in enumerate(kinds):
         if not KINDS[name].derived:
             continue
-        changeable = [test for test in BASES if _can_change(PROBES[name], test, objective)]
+        probe = PROBES[name]
+        changeable = [test for test in BASES if _can_change(probe, test, config.rand.objective)]
         bases = [test for test in kinds if test in changeable]
         if not bases:
-            message = (
-                f"{name} changes the cases of {_CHANGES[PROBES[name].changes]}, and there is none"
-            )
+            message = f"{name} changes the cases of {_CHANGES[probe.changes]}, and there is none"
             findings.add((*_TESTS, index), message, f"add {' or '.join(changeable)}")
-        elif mode == "ordinal" and PROBES[name].binary_only:
+        elif mode == "ordinal" and probe.binary_only:
             message = f"{name} is for binary suites: on a scale it has no case"
             findings.add((*_TESTS, index), message, f"remove {name}")
-        elif VERIFIER.name in PROBES[name].calls and stages and VERIFIER.name not in stages:
-            message = f"{name} has its labels from the verifier, which is off"
-            findings.add((*_TESTS, index), message, f"turn the verifier on, or remove {name}")
-        elif judged and name not in judged:
-            message = f"{name} is about verdicts, and {findings.name(_JUDGED)} does not have it"
-            findings.add((*_TESTS, index), message, f"add {name} to {findings.name(_JUDGED)}")
-        elif rubrics and all(name in rubric.skips for rubric in rubrics):
-            message = f"{name} is skipped by every rubric of the suite (probes.skip)"
-            findings.add((*_TESTS, index), message, "remove it here, or the skip of a rubric")
-        section = sections.get(name, ProbeSection.model_construct())
-        settings[name] = _settings(PROBES[name], section, bases, files, findings)
+        section = config.probes.get(name, ProbeSection.model_construct())
+        settings[name] = _settings(probe, section, bases, files, findings)
     return settings
 
 
@@ -220,18 +204,18 @@ def _settings(
     files: Mapping[str, Path],
     findings: Findings,
 ) -> ProbeSettings:
-    key: KeyPath = (*_PROBES, probe.name)
-    for index, name in enumerate(section.of):
-        if name not in bases and bases:
+    key: KeyPath = ("probes", probe.name)
+    for index, test in enumerate(section.of):
+        if test not in bases and bases:
             message = (
-                f"got {shown(name)}; the tests that {probe.name} can change are {listed(bases)}"
+                f"got {shown(test)}; the tests that {probe.name} can change are {listed(bases)}"
             )
-            findings.add((*key, "of", index), message, f"add {name} to {findings.name(_TESTS)}")
+            findings.add((*key, "of", index), message, f"add {test} to {findings.name(_TESTS)}")
     added: tuple[Variant, ...] = ()
     pack = files.get(section.pack or "")
     if pack is not None and probe.read_pack is None:
         takers = [taker.name for taker in PROBES.values() if taker.read_pack is not None]
-        message = f"{probe.name} takes no pack; those that do are {listed(takers) or 'none'}"
+        message = f"{probe.name} takes no pack; those that do are {listed(takers)}"
         findings.add((*key, "pack"), message)
     elif pack is not None and probe.read_pack is not None:
         with collecting(findings.problems):
@@ -244,35 +228,25 @@ def _settings(
                 line = document.line(error.errors()[0]["loc"])
                 what, hint = f"no pack of {probe.name}", "docs/probes.md says what is in one"
                 raise InputError(misfit(error, what, document.file, line, hint)) from None
-    whole_grid = section.variants == ("all",)
     settings = ProbeSettings(
         of=section.of or tuple(bases),
-        names=() if whole_grid else section.variants,
-        whole_grid=whole_grid,
+        names=() if section.variants == ("all",) else section.variants,
         max_cases=section.max_cases,
         pack=pack,
         added=added,
     )
-    return _with_number(probe, settings, (*key, "variants"), findings)
-
-
-def _with_number(
-    probe: Probe, settings: ProbeSettings, key: KeyPath, findings: Findings
-) -> ProbeSettings:
-    """Add how many variants each case gets, and refuse names that no variant has."""
-    grid = probe.variants(settings)
-    names = {variant.name: None for variant in grid}
-    for variant in grid:
-        names |= dict.fromkeys(variant.axes)
+    names: dict[str, None] = {}
+    for variant in probe.variants(settings):
+        names |= dict.fromkeys((variant.name, *variant.axes))
     for index, name in enumerate(settings.names):
         if name not in names:
-            hint = nearest_hint(name, list(names), "name")
             message = f"got {shown(name)}; the variants of {probe.name} are {listed(names, 40)}"
-            findings.add((*key, index), message, hint)
-    picked = chosen(probe, settings)
-    gets_all = settings.whole_grid or settings.names
-    number = len(picked) if gets_all else probe.per_case
-    return replace(settings, per_case=min(number, len(picked)) or 1)
+            close = nearest_hint(name, names, "name")
+            findings.add((*key, "variants", index), message, close)
+    number = len(chosen(probe, settings))
+    if not section.variants:
+        number = min(number, probe.per_case)
+    return replace(settings, per_case=number or 1)
 
 
 T = TypeVar("T")

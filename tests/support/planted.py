@@ -31,10 +31,12 @@ RUBRICS = {name: Rubric(name, f"The rule on {name}.") for name in ("refunds", "p
 RUNS = 20
 FLIPS = 0.02
 """How often a verdict of these judges is the other one by chance."""
-DEFAULT: Mapping[str, ProbeSettings] = {name: ProbeSettings() for name in PROBES}
+DEFAULT: Mapping[str, ProbeSettings] = {
+    name: ProbeSettings(per_case=probe.per_case) for name, probe in PROBES.items()
+}
 GRID: Mapping[str, ProbeSettings] = {
     **DEFAULT,
-    **dict.fromkeys(("format_invariance", "position"), ProbeSettings(whole_grid=True)),
+    **dict.fromkeys(("format_invariance", "position"), ProbeSettings(per_case=99)),
 }
 """All variants of the probes of which a defect may show in a few."""
 
@@ -64,9 +66,8 @@ def probed(judge: Planted, seed: int, settings: Mapping[str, ProbeSettings]) -> 
 
 def _specs(probe: Probe, settings: ProbeSettings) -> Iterator[CaseSpec]:
     variants = probe.variants(settings)
-    number = len(variants) if settings.whole_grid else probe.per_case
     bases = [spec for spec, base in _bases().items() if probe.changes == "all" or base.expected]
-    for spec, ways in drawn(bases, variants, replace(settings, per_case=number)).items():
+    for spec, ways in drawn(bases, variants, settings).items():
         for variant in ways:
             yield replace(spec, test=probe.name, base=spec.test, variant=variant.name)
 

@@ -87,9 +87,7 @@ def test_a_probe_that_asks_changes_cases_that_violate_their_rubric(
 
 
 @pytest.mark.parametrize("name", ASKING)
-def test_a_probe_that_asks_needs_a_verifier_and_two_answers(folder: Folder, name: str) -> None:
-    problem = folder.problem(with_tests("agent_perturbation", name, verifier=False))
-    assert problem.message == f"{name} has its labels from the verifier, which is off"
+def test_a_probe_that_asks_needs_two_answers(folder: Folder, name: str) -> None:
     folder.rubrics(ORDINAL_RUBRIC)
     data = with_tests("agent_perturbation", name)
     data["admin"]["evaluation_config"]["template"] = "agent_autograder"

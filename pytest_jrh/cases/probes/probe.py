@@ -51,15 +51,14 @@ class ProbeSettings:
     """What a suite says of one of its probes.
 
     `of` are the tests of whose cases it derives some, empty for all of the suite. `names` are those
-    of the variants that are drawn from, empty for all; with `whole_grid` each base case gets all of
-    them, else a seeded draw of `per_case`. `max_cases` is how many base cases there are at most.
+    of the variants that are drawn from, empty for all, and each base case gets a seeded draw of
+    `per_case` of them. `max_cases` is how many base cases there are at most.
     `pack` is a file of the user's that adds to the probe's own variants, and `added` what it holds,
     as the probe reads it.
     """
 
     of: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    whole_grid: bool = False
     max_cases: int = MOST_BASES
     per_case: int = 1
     seed: int = PROBE_SEED
