@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.tests import KINDS, TESTS
 from pytest_jrh.config.fitting import fit
-from pytest_jrh.config.models import resolve_judges, resolve_stages, supplied_settings
+from pytest_jrh.config.models import resolve_judges, resolve_stages
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
 from pytest_jrh.config.rand import AGENT
@@ -27,17 +27,15 @@ from pytest_jrh.core.ids import CASES_FILE
 from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import EDITOR, MAKING
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.judges import code_file, kind_of, misplaced_keys
+from pytest_jrh.judges import PYTHON, code_file, kind_of, misplaced_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from pytest_jrh.config.schema import CasesSection, Config, LabelSection
     from pytest_jrh.core.documents import Findings, KeyPath
-    from pytest_jrh.core.errors import Problem
     from pytest_jrh.core.model import Mode, Rubric
     from pytest_jrh.core.sections import JudgeStage
-    from pytest_jrh.judges.judge import JudgeSettings
 
 
 OUR_METRICS = ("accuracy_score", "balanced_accuracy_score", "cohen_kappa_score", "f1_score")
@@ -88,16 +86,16 @@ def load_suite(
     if is_frozen:
         frozen_name = _frozen_name(config.cases, folders, findings)
     stages_needed = _stages_needed(kinds)
-    judge: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
-    panel: dict[KeyPath, JudgeStage] = {}
-    for index, entry in enumerate(config.judges):
-        panel["judges", index] = entry
     named = _named_files(config, stages_needed, frozen_name, is_labelled=is_labelled)
+    judges: dict[KeyPath, JudgeStage] = {("judge",): config.judge}
+    for index, entry in enumerate(config.judges):
+        judges["judges", index] = entry
     judge_kinds = {}
-    for place, section in (judge | panel).items():
-        judge_kinds[place] = judge_kind = kind_of(section)
+    for place, section in judges.items():
+        judge_kinds[place] = judge_kind = PYTHON if own_judge else kind_of(section)
         named.append(((*place, "prompt_path"), section.prompt_path, "the prompt file"))
-        if place in (panel or judge) and not own_judge:
+        is_base = bool(config.judges) and section is config.judge
+        if not is_base and not own_judge:
             code = code_file(section, judge_kind)
             named.append(((*place, judge_kind.key), code, "the judge's file"))
             for name_of_key, message, hint in misplaced_keys(section, judge_kind):
@@ -116,33 +114,16 @@ def load_suite(
     if (note := files.get(config.rand.instruction_path or "")) is not None:
         with collecting(findings.problems):
             instruction = read_text(note, places.name(note))
-    document = None
-    of_rubrics: list[Problem] = []
-    if rubric_file is not None:
-        with collecting(of_rubrics):
-            document = read_document(rubric_file, file=places.name(rubric_file))
-    mode, rubrics, rubric_ids, problems = suite_rubrics(
-        document, rubric_file or Path(), config.cases.rubrics, config.rand.scale
+    mode, rubrics, rubric_ids, of_rubrics = suite_rubrics(
+        rubric_file,
+        places.name(rubric_file or Path()),
+        config.cases.rubrics,
+        config.rand.scale,
     )
-    of_rubrics += problems
-    stages = resolve_stages(
-        config.editor, config.models, config.rand.cases_model, stages_needed, files, findings
+    stages = resolve_stages(config, stages_needed, files, findings)
+    resolved_judges = resolve_judges(
+        judges, judge_kinds, config, mode, files, tuple(places.bases), findings
     )
-    judges: tuple[JudgeSettings, ...]
-    if own_judge:
-        judges = (supplied_settings(config.judge, config.models, files, tuple(places.bases)),)
-    else:
-        judges = resolve_judges(
-            config.judge,
-            panel or judge,
-            judge_kinds,
-            config.models,
-            config.rand.judge_model,
-            mode,
-            files,
-            tuple(places.bases),
-            findings,
-        )
     probes = resolve_probes(config, kinds, mode, files, findings)
     tests, judged = [], config.rand.judged
     for kind in kinds:
@@ -155,10 +136,9 @@ def load_suite(
         )
         tests.append(test)
     labels = _labels(config.labels, files, findings) if is_labelled else ()
-    notices = _notices(config, mode, findings, file)
     _check(config, mode, rubrics, findings, is_labelled=is_labelled, own_judge=own_judge)
     known_ids = rubric_ids if not of_rubrics else ()
-    _check_names(config, labels, [rubric.id for rubric in rubrics], known_ids, findings)
+    _check_ids(labels, config.cases.rubrics, rubrics, known_ids, findings)
     found = [*sorted(findings.problems, key=lambda problem: problem.line or 0), *of_rubrics]
     if found:
         raise InputError(found)
@@ -173,7 +153,7 @@ def load_suite(
         rubric_file=rubric_file or Path(),
         rubrics=rubrics,
         tests=tuple(tests),
-        judges=judges,
+        judges=resolved_judges,
         config=config,
         logs=logs,
         stages=stages,
@@ -187,7 +167,7 @@ def load_suite(
         labels=labels,
         blind_labels=files.get(config.blind.labels or ""),
         probes=probes,
-        notices=notices,
+        notices=_notices(config, mode, findings),
         unused_keys=fitted.unused_keys,
     )
 
@@ -294,7 +274,9 @@ def _check(
     is_labelled: bool,
     own_judge: bool,
 ) -> None:
-    """Refuse keys that do not go with each other, such as a limit of recall for a scale."""
+    """Refuse what is missing, and keys that do not go with each other, such as a limit of recall
+    for a scale.
+    """
     kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
     if not config.suite.rubrics:
         key: KeyPath = ("suite", "rubrics")
@@ -320,48 +302,46 @@ def _check(
         message = "the hook pytest_jrh_judge supplies the judge of this suite, which is a panel"
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add(("judges",), message, hint)
-    limits: tuple[tuple[str, Mode, str], ...] = (
-        ("min_recall", "binary", "set gate.max_error"),
-        ("max_false_alarms", "binary", "set gate.max_error"),
-        ("max_error", "ordinal", "set gate.min_accuracy"),
-    )
-    for limit, needed, instead in limits:
-        if mode != needed and getattr(config.gate, limit) is not None:
-            message = f"is about {needed} judges, and this suite is {mode}"
-            findings.add(("gate", limit), message, instead)
-
-
-def _check_names(
-    config: Config,
-    labels: Sequence[LabelSection],
-    ids: Sequence[str],
-    all_ids: Sequence[str],
-    findings: Findings,
-) -> None:
-    """Refuse names of tests that do not run and ids of rubrics that are not there: `ids` are those
-    of the suite, `all_ids` those of the rubric file, empty where it has mistakes.
-    """
-    kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
-    for index, kind in enumerate(config.rand.judged):
-        if kinds and kind not in kinds:
-            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
-            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
-    for probe in config.gate.probes:
+    gate = config.gate
+    for probe in gate.probes:
         # The gate would pass without it.
         if kinds and probe not in kinds:
             message = f"got a rule for {probe}, which is not in {key_of_kinds}"
             findings.add(("gate", "probes", probe), message, f"add {probe} to {key_of_kinds}")
-    named: dict[KeyPath, tuple[str, Sequence[str], str]] = {}
-    for index, rubric_id in enumerate(config.cases.rubrics):
-        named["cases", "rubrics", index] = rubric_id.strip(), all_ids, "ids in the rubric file"
+    limits: dict[str, float | None] = {"max_error": gate.max_error}
+    needed, instead = "ordinal", "set gate.min_accuracy"
+    if mode == "ordinal":
+        limits = {"min_recall": gate.min_recall, "max_false_alarms": gate.max_false_alarms}
+        needed, instead = "binary", "set gate.max_error"
+    for limit, value in limits.items():
+        if value is not None:
+            message = f"is about {needed} judges, and this suite is {mode}"
+            findings.add(("gate", limit), message, instead)
+
+
+def _check_ids(
+    labels: Sequence[LabelSection],
+    targeted: Sequence[str],
+    rubrics: Sequence[Rubric],
+    known_ids: Sequence[str],
+    findings: Findings,
+) -> None:
+    """Refuse ids of rubrics that are not there: `known_ids` are those of the rubric file, empty
+    where it has mistakes.
+    """
+    ids = [rubric.id for rubric in rubrics]
+    named: list[tuple[KeyPath, str, Sequence[str], str]] = []
+    for index, rubric_id in enumerate(targeted):
+        key: KeyPath = ("cases", "rubrics", index)
+        named.append((key, rubric_id.strip(), known_ids, "ids in the rubric file"))
     for index, section in enumerate(labels):
-        key: KeyPath = ("labels", index, "rubric_id")
+        key = ("labels", index, "rubric_id")
         if section.rubric_id is not None:
-            named[key] = section.rubric_id, ids, "suite's rubrics"
+            named.append((key, section.rubric_id, ids, "suite's rubrics"))
         elif section.source != "path" and len(ids) > 1:
             message = f"is missing; must be the rubric that these labels are about: {listed(ids)}"
             findings.add(key, message)
-    for key, (rubric_id, choices, noun) in named.items():
+    for key, rubric_id, choices, noun in named:
         if choices and rubric_id not in choices:
             message = f"got {shown(rubric_id)}; the {noun} are {listed(choices)}"
             findings.add(key, message, nearest_hint(rubric_id, choices, "id"))
@@ -372,35 +352,31 @@ def _table_format(wanted: Literal["csv", "xlsx"]) -> Literal["csv", "xlsx"]:
     return "csv" if find_spec("openpyxl") is None else wanted
 
 
-def _notices(config: Config, mode: Mode, findings: Findings, file: str) -> tuple[str, ...]:
+def _notices(config: Config, mode: Mode, findings: Findings) -> tuple[str, ...]:
     """Say once what a config asks for that is not done."""
     kinds, key_of_kinds = config.cases.kinds, findings.name(_KINDS)
     sentences = []
     natural = [kind.name for kind in KINDS.values() if kind.natural]
     if config.labels and set(kinds).isdisjoint(natural):
-        sentences.append(
-            f"{file}: labels has no effect: {listed(natural)} is not in {key_of_kinds}"
-        )
+        sentences.append(f"labels has no effect: {listed(natural)} is not in {key_of_kinds}")
     for probe in config.probes:
         if probe not in kinds:
-            sentences.append(
-                f"{file}: probes.{probe} has no effect: {probe} is not in {key_of_kinds}"
-            )
+            sentences.append(f"probes.{probe} has no effect: {probe} is not in {key_of_kinds}")
     if mode == "binary" and config.cases.scores:
         scores = findings.name(("cases", "scores"))
-        sentences.append(f"{file}: {scores} has no effect in a binary suite")
+        sentences.append(f"{scores} has no effect in a binary suite")
     if mode == "ordinal" and any(section.unlabelled for section in config.labels):
-        sentences.append(f"{file}: labels.unlabelled has no effect in an ordinal suite")
+        sentences.append("labels.unlabelled has no effect in an ordinal suite")
     if _table_format(config.rand.table) != config.rand.table:
         table = findings.name(("rand", "table"))
         sentences.append(
-            f"{file}: {table} is xlsx, but openpyxl is not installed, so tables are "
-            "written as CSV (pip install 'pytest-jrh[xlsx]')"
+            f"{table} is xlsx, but openpyxl is not installed, so tables are written as CSV "
+            "(pip install 'pytest-jrh[xlsx]')"
         )
     metric = config.rand.metric
     if metric not in OUR_METRICS and find_spec("sklearn") is None:
         sentences.append(
-            f"{file}: metric is {metric}, but scikit-learn is not installed, so it is not computed "
+            f"metric is {metric}, but scikit-learn is not installed, so it is not computed "
             "(pip install 'pytest-jrh[sklearn]')"
         )
-    return tuple(sentences)
+    return tuple(f"{findings.document.file}: {sentence}" for sentence in sentences)

@@ -9,14 +9,13 @@ from pytest_jrh.core.documents import received, shown
 from pytest_jrh.core.model import RateLimit, StageModel
 from pytest_jrh.core.sections import JudgeStage, ModelDefaults, NoVerifier, StageSection
 from pytest_jrh.core.stages import EDITOR, JUDGE, MAKING, PLANNER
-from pytest_jrh.judges import PYTHON
 from pytest_jrh.judges.judge import BINARY_SCORES, JudgeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-    from pytest_jrh.config.schema import EditorSection
+    from pytest_jrh.config.schema import Config, EditorSection
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode
     from pytest_jrh.judges.judge import JudgeKind
@@ -29,23 +28,19 @@ _JUDGES_MODEL: KeyPath = (JUDGE.name, "model")
 
 
 def resolve_stages(
-    editor: EditorSection,
-    defaults: ModelDefaults,
-    cases_model: str | None,
-    needed: Collection[str],
-    files: Mapping[str, Path],
-    findings: Findings,
+    config: Config, needed: Collection[str], files: Mapping[str, Path], findings: Findings
 ) -> dict[str, StageModel]:
     """Fill in the stages that make cases, but for those that are off; one without a model takes
     another's model, server and timeout, and then what `models` says.
     """
+    editor = config.editor
     stages: dict[str, StageModel] = {}
     for spec in MAKING:
         section = _own_section(editor) if spec is EDITOR else getattr(editor, spec.name)
         section = section or StageSection()
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
-        model = cases_model
+        model = config.rand.cases_model
         if spec is PLANNER and section.model is None and model is None:
             section = _filled(section, editor, ("model", "api_base", "timeout"))
         pattern = stages.get(spec.model_from)
@@ -59,7 +54,7 @@ def resolve_stages(
             model = pattern.model
         if section.model is None:
             section = section.model_copy(update={"model": model})
-        section = _filled(section, defaults, ModelDefaults.model_fields)
+        section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None:
             message = f"no model for the {spec.name}; set {findings.name(_EDITORS_MODEL)}"
             findings.once(_EDITORS_MODEL, message)
@@ -74,21 +69,22 @@ def _own_section(editor: EditorSection) -> StageSection:
 
 
 def resolve_judges(
-    base: JudgeStage,
-    entries: Mapping[KeyPath, JudgeStage],
+    sections: Mapping[KeyPath, JudgeStage],
     kinds: Mapping[KeyPath, JudgeKind],
-    defaults: ModelDefaults,
-    general_model: str | None,
+    config: Config,
     mode: Mode,
     files: Mapping[str, Path],
     folders: tuple[Path, ...],
     findings: Findings,
 ) -> tuple[JudgeSettings, ...]:
-    """Return the judges in order, a lone one without a name; `entries` and `kinds` are by the keys
-    of the config, `kinds` also of `base`.
+    """Return the judges in order, a lone one without a name; `sections`, and their `kinds`, are by
+    the keys of the config, that of `judge` among them.
     """
+    base = config.judge
     judges: dict[str | None, JudgeSettings] = {}
-    for place, entry in entries.items():
+    for place, entry in sections.items():
+        if config.judges and entry is base:
+            continue
         name = entry.name if isinstance(entry, PanelJudge) else None
         if name in judges:
             message = f"duplicate name {shown(name)}; judge names must be unique"
@@ -97,10 +93,10 @@ def resolve_judges(
         section = entry
         if entry is not base:
             section = _over(entry, base, is_same_kind=kind is kinds[JUDGE.name,])
-        section = _filled(section, defaults, ModelDefaults.model_fields)
+        section = _filled(section, config.models, ModelDefaults.model_fields)
         if section.model is None and kind.asks_model:
-            section = section.model_copy(update={"model": general_model})
-            if general_model is None:
+            section = section.model_copy(update={"model": config.rand.judge_model})
+            if section.model is None:
                 message = f"no model for the judge; set {findings.name(_JUDGES_MODEL)}"
                 findings.once(_JUDGES_MODEL, message)
         judges[name] = _settings(name, section, kind, files, folders)
@@ -108,14 +104,6 @@ def resolve_judges(
             owner: KeyPath = ("judge",) if entry.score_map is None else place
             _check_score_map(section, kind, mode, (*owner, "score_map"), findings)
     return tuple(judges.values())
-
-
-def supplied_settings(
-    base: JudgeStage, defaults: ModelDefaults, files: Mapping[str, Path], folders: tuple[Path, ...]
-) -> JudgeSettings:
-    """The settings of the judge that a project's code supplies."""
-    section = _filled(base, defaults, ModelDefaults.model_fields)
-    return _settings(None, section, PYTHON, files, folders)
 
 
 def _settings(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pytest_jrh.config.schema import RubricEntry
-    from pytest_jrh.core.documents import Document
 
 
 # How every text begins that `init` leaves for the user to write.
@@ -63,17 +62,12 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
         document = read_document(path, file=file)
     except InputError as error:
         return [], list(error.problems)
-    return rubrics_of(document, str(path))
-
-
-def rubrics_of(document: Document, path: str) -> tuple[list[Rubric], list[Problem]]:
-    """The rubrics of a document, which are said to be of `path`, and what is wrong with it."""
     findings = Findings(document, list(document.problems))
     entries, prefix = _entries(findings)
     rubrics: dict[str, Rubric] = {}
     for index, entry in enumerate(entries):
         place = (*prefix, index)
-        rubric = _rubric(entry, place, path, findings)
+        rubric = _rubric(entry, place, str(path), findings)
         if rubric is None:
             continue
         if rubric.id in rubrics:
@@ -123,8 +117,8 @@ class SuiteRubrics(NamedTuple):
 
 
 def suite_rubrics(
-    document: Document | None,
-    path: Path,
+    path: Path | None,
+    file: str,
     target_ids: Sequence[str],
     scale: Mode | tuple[int, int] | None,
 ) -> SuiteRubrics:
@@ -132,17 +126,15 @@ def suite_rubrics(
 
     The mode is that of RAND's `scale`, else that of the rubrics.
     """
-    if document is None:
-        return SuiteRubrics("binary" if scale in {None, "binary"} else "ordinal", (), (), [])
-    rubrics, problems = rubrics_of(document, str(path))
+    rubrics, problems = read_rubrics(path, file=file) if path is not None else ([], [])
     wanted = {target_id.strip() for target_id in target_ids}
     targeted = [rubric for rubric in rubrics if not wanted or rubric.id in wanted]
     has_scale = scale is not None or any(rubric.score_levels for rubric in targeted)
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     if mode == "ordinal":
         ends = scale if isinstance(scale, tuple) else None
-        targeted, scale_problems = with_scales(targeted, ends, file=document.file)
-        problems += scale_problems
+        targeted, scale_problems = with_scales(targeted, ends, file=file)
+        problems = [*problems, *scale_problems]
     return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
 
 
