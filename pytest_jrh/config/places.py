@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 MOST_FILES = 10_000
 """How many files a folder or a glob may stand for."""
-SCOUT = (
-    "databases of Inspect Scout are no longer read; write conversations, one a line: {id, messages}"
-)
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -65,13 +62,10 @@ class Places:
             return replace(self, home=self.config_dir.parents[1])
         return replace(self, home=self.config_dir)
 
-    def candidates(self, relative: str) -> list[Path]:
-        """Every place where `relative` may be, without repetition."""
-        return list(dict.fromkeys(base / relative for base in self.bases))
-
     def find(self, relative: str) -> Path | None:
         """Return the first place where `relative` exists."""
-        return next((path for path in self.candidates(relative) if exists(path)), None)
+        paths = [base / relative for base in self.bases]
+        return next(filter(exists, paths), None)
 
     def find_or_new(self, relative: str) -> Path:
         """Return the first place where `relative` exists, else where it is made."""
@@ -164,20 +158,17 @@ class Places:
         if remote := remote_hint(relative):
             findings.add(key, f"{role} {shown(relative)} is not a file on this machine", remote)
             return
-        looked = "; ".join(printable(str(path), 300) for path in self.candidates(relative))
-        close = self._nearest_file(relative)
-        hint = f"{close} is there" if close else None
-        findings.add(key, f"{role} {shown(relative)} does not exist; looked for {looked}", hint)
-
-    def _nearest_file(self, relative: str) -> str | None:
-        for path in self.candidates(relative):
+        paths, hint = dict.fromkeys(base / relative for base in self.bases), None
+        for path in paths:
             try:
                 names = [entry.name for entry in islice(path.parent.iterdir(), _SIBLINGS)]
             except (OSError, ValueError):
                 continue
             if close := nearest(path.name, names):
-                return printable(self.name(path.parent / close), 300)
-        return None
+                hint = f"{printable(self.name(path.parent / close), 300)} is there"
+                break
+        looked = "; ".join(printable(str(path), 300) for path in paths)
+        findings.add(key, f"{role} {shown(relative)} does not exist; looked for {looked}", hint)
 
 
 def is_glob(name: str) -> bool:
@@ -217,12 +208,7 @@ def remote_hint(name: str) -> str | None:
     scheme, separator, _ = name.partition("://")
     if not separator or not scheme.isalnum():
         return None
-    if scheme == "scout":
-        return SCOUT
-    copy = "download it first"
-    if scheme == "s3":
-        copy = f"copy it first (aws s3 cp {printable(name, 300)} .)"
-    return f"remote files are not supported; {copy}, and name the copy"
+    return "remote files are not supported; copy it to this machine first, and name the copy"
 
 
 def argument(path: Path, folder: Path) -> str:

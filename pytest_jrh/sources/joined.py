@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.config.places import MOST_FILES, SCOUT
+from pytest_jrh.config.places import MOST_FILES
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
@@ -265,9 +265,8 @@ def find_files(
                 f"transcripts: {listed(left_out, _MOST_NAMED)}"
             )
         if len(inside) == len(left_out):
-            hint = SCOUT if any(path.glob("*.parquet")) else None
             message = f"holds no transcripts; their names end in {', '.join(suffixes)}"
-            raise refused(path, message, hint)
+            raise refused(path, message)
     return tuple(files.values()), tuple(notices)
 
 
