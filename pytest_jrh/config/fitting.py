@@ -40,14 +40,13 @@ _OF_A_KEY = "[key]"
 
 
 class Fitted(NamedTuple):
-    """A config, what is found in it, and its keys without meaning here, which `unused_keys` says in
-    a sentence; `is_rands` says that it is in RAND's words, or in ours of before.
+    """A config, what is found in it, and its keys without meaning here; `is_rands` says that it is
+    in RAND's words, or in ours of before.
     """
 
     config: Config
     findings: Findings
     unused: list[KeyPath]
-    unused_keys: str
     is_rands: bool
 
 
@@ -69,7 +68,7 @@ def fit(document: Document) -> Fitted:
     if config is None or findings.problems:
         raise InputError(sorted(findings.problems, key=lambda problem: problem.line or 0))
     is_rands = not sections.isdisjoint(rand.SECTIONS)
-    return Fitted(config, findings, converted.unused, converted.unused_keys, is_rands)
+    return Fitted(config, findings, converted.unused, is_rands)
 
 
 def report_misfits(

@@ -17,7 +17,7 @@ from pytest_jrh.config.fitting import fit
 from pytest_jrh.config.models import resolve_judges, resolve_stages
 from pytest_jrh.config.places import Places
 from pytest_jrh.config.probes import resolve_probes
-from pytest_jrh.config.rand import AGENT
+from pytest_jrh.config.rand import AGENT, about_unused
 from pytest_jrh.config.rubrics import read_head, suite_rubrics
 from pytest_jrh.config.schema import LABEL_SOURCES
 from pytest_jrh.config.suite import Suite, SuiteTest
@@ -168,7 +168,7 @@ def load_suite(
         blind_labels=files.get(config.blind.labels or ""),
         probes=probes,
         notices=_notices(config, mode, findings),
-        unused_keys=fitted.unused_keys,
+        unused_keys=about_unused(fitted.unused, file),
     )
 
 

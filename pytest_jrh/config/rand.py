@@ -11,128 +11,145 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config import removed
 from pytest_jrh.core.documents import Findings, KeyPath, dotted, listed, received
-from pytest_jrh.core.stages import EDITOR, PLANNER, SUMMARY, VERIFIER
+from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import is_nearest, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-AGENT = "test_agent_perturbation_config"
-_TESTS = ("admin", "perturbation_config")
-_EVALUATION = ("admin", "evaluation_config")
-_DATASET = ("admin", "dataset_config")
-_SYNTHETIC = "synthetic_data_params"
 
-ROWS: tuple[tuple[KeyPath, KeyPath], ...] = (
-    (("admin", "module_name"), ("rand", "module")),
-    (("admin", "time_stamp"), ("rand", "stamp")),
-    (("admin", "output_file_format"), ("rand", "table")),
-    ((*_TESTS, "use_HITL_process"), ("rand", "review")),
-    ((*_TESTS, "tests_to_run"), ("cases", "kinds")),
-    ((*_TESTS, "probes"), ("probes",)),
-    ((*_EVALUATION, "autograder_model_name"), ("rand", "judge_model")),
-    ((*_EVALUATION, "judges"), ("judges",)),
-    ((*_EVALUATION, "max_workers"), ("recording", "max_workers")),
-    ((*_EVALUATION, "tests_to_evaluate"), ("rand", "judged")),
-    ((*_EVALUATION, "metric"), ("rand", "metric")),
-    ((_SYNTHETIC, "generation_model_name"), ("rand", "cases_model")),
-    ((AGENT, "input_log_path"), ("suite", "log")),
-    ((AGENT, "input_format"), ("suite", "format")),
-    ((AGENT, "cluster_key"), ("cases", "cluster")),
-    ((AGENT, "rubric_path"), ("suite", "rubrics")),
-    ((AGENT, "labels"), ("labels",)),
-    ((AGENT, "target_rubric_ids"), ("cases", "rubrics")),
-    ((AGENT, EDITOR.name), (EDITOR.name,)),
-    ((AGENT, PLANNER.name), (EDITOR.name, PLANNER.name)),
-    ((AGENT, SUMMARY.name), (EDITOR.name, SUMMARY.name)),
-    ((AGENT, VERIFIER.name), (EDITOR.name, VERIFIER.name)),
-    ((AGENT, "max_summary_messages"), ("rand", "summary_turns")),
-    ((AGENT, "max_edit_rounds"), ("cases", "edits_at_most")),
-    ((AGENT, "score_targets"), ("cases", "scores")),
-    ((AGENT, "objective"), ("rand", "objective")),
-    ((AGENT, "edits"), ("cases", "edits")),
-    ((AGENT, "pass_required"), ("rand", "confirmed")),
-    ((AGENT, "sample_num_from_orig"), ("cases", "sample")),
-    ((AGENT, "sampling"), ("cases", "sampling")),
-    ((AGENT, "sampling_seed"), ("cases", "seed")),
-    ((AGENT, "transcript_preprocessors"), ("cases", "preprocess")),
-    ((AGENT, "output", "dir"), ("output", "dir")),
-    ((AGENT, "output", "results_dir"), ("rand", "results")),
-    ((AGENT, "output", "write_jsonl"), ("rand", "write_jsonl")),
-    ((AGENT, "output", "overwrite"), ("rand", "renew")),
-    ((AGENT, "output", "rand"), ("output", "rand")),
-    (("subset",), ("cases", "subset")),
-    (("review", "sample"), ("blind", "sample")),
-    (("review", "overlap"), ("blind", "overlap")),
-    (("review", "labels"), ("blind", "labels")),
-    (("replay", "cassette_dir"), ("recording", "dir")),
-    (("replay", "record_mode"), ("recording", "mode")),
-    (("replay", "frozen"), ("cases", "frozen")),
+def _path(name: str) -> KeyPath:
+    return tuple(name.split("."))
+
+
+def _paths(names: dict[str, str]) -> tuple[tuple[KeyPath, KeyPath], ...]:
+    return tuple((_path(written), _path(ours)) for written, ours in names.items())
+
+
+AGENT = "test_agent_perturbation_config"
+ROWS = _paths(
+    {
+        "admin.module_name": "rand.module",
+        "admin.time_stamp": "rand.stamp",
+        "admin.output_file_format": "rand.table",
+        "admin.perturbation_config.use_HITL_process": "rand.review",
+        "admin.perturbation_config.tests_to_run": "cases.kinds",
+        "admin.perturbation_config.probes": "probes",
+        "admin.evaluation_config.autograder_model_name": "rand.judge_model",
+        "admin.evaluation_config.judges": "judges",
+        "admin.evaluation_config.max_workers": "recording.max_workers",
+        "admin.evaluation_config.tests_to_evaluate": "rand.judged",
+        "admin.evaluation_config.metric": "rand.metric",
+        "synthetic_data_params.generation_model_name": "rand.cases_model",
+        "test_agent_perturbation_config.input_log_path": "suite.log",
+        "test_agent_perturbation_config.input_format": "suite.format",
+        "test_agent_perturbation_config.cluster_key": "cases.cluster",
+        "test_agent_perturbation_config.rubric_path": "suite.rubrics",
+        "test_agent_perturbation_config.labels": "labels",
+        "test_agent_perturbation_config.target_rubric_ids": "cases.rubrics",
+        "test_agent_perturbation_config.editor": EDITOR.name,
+        "test_agent_perturbation_config.planner": "editor.planner",
+        "test_agent_perturbation_config.summary": "editor.summary",
+        "test_agent_perturbation_config.verifier": "editor.verifier",
+        "test_agent_perturbation_config.max_summary_messages": "rand.summary_turns",
+        "test_agent_perturbation_config.max_edit_rounds": "cases.edits_at_most",
+        "test_agent_perturbation_config.score_targets": "cases.scores",
+        "test_agent_perturbation_config.objective": "rand.objective",
+        "test_agent_perturbation_config.edits": "cases.edits",
+        "test_agent_perturbation_config.pass_required": "rand.confirmed",
+        "test_agent_perturbation_config.sample_num_from_orig": "cases.sample",
+        "test_agent_perturbation_config.sampling": "cases.sampling",
+        "test_agent_perturbation_config.sampling_seed": "cases.seed",
+        "test_agent_perturbation_config.transcript_preprocessors": "cases.preprocess",
+        "test_agent_perturbation_config.output.dir": "output.dir",
+        "test_agent_perturbation_config.output.results_dir": "rand.results",
+        "test_agent_perturbation_config.output.write_jsonl": "rand.write_jsonl",
+        "test_agent_perturbation_config.output.overwrite": "rand.renew",
+        "test_agent_perturbation_config.output.rand": "output.rand",
+        "subset": "cases.subset",
+        "review.sample": "blind.sample",
+        "review.overlap": "blind.overlap",
+        "review.labels": "blind.labels",
+        "replay.cassette_dir": "recording.dir",
+        "replay.record_mode": "recording.mode",
+        "replay.frozen": "cases.frozen",
+    }
 )
-FALLBACKS: tuple[tuple[KeyPath, KeyPath], ...] = (
-    ((*_EVALUATION, "repeats"), ("judge", "repeats")),
-    ((_SYNTHETIC, "sample_num_from_orig"), ("cases", "sample")),
-    ((_SYNTHETIC, "seed"), ("cases", "seed")),
-    ((AGENT, "transcript_preprocessor"), ("cases", "preprocess")),
+FALLBACKS = _paths(
+    {
+        "admin.evaluation_config.repeats": "judge.repeats",
+        "synthetic_data_params.sample_num_from_orig": "cases.sample",
+        "synthetic_data_params.seed": "cases.seed",
+        "test_agent_perturbation_config.transcript_preprocessor": "cases.preprocess",
+    }
 )
 """They count where no other key says it."""
-UNUSED: tuple[KeyPath, ...] = (
-    ("admin", "test_debug_mode"),
-    (*_DATASET, "use_original_data_as_expected"),
-    (*_TESTS, "preprocess_columns_map"),
-    (*_EVALUATION, "aggregation_method"),
-    (*_EVALUATION, "aggregation_reference_column"),
-    (*_EVALUATION, "overwrite_results"),
-    (*_EVALUATION, "bootstrap_size"),
-    (*_EVALUATION, "bootstrap_repetitions"),
-    (*_EVALUATION, "get_cost_curves"),
-    (_SYNTHETIC, "validation_model_name"),
-    (_SYNTHETIC, "max_tokens_generation"),
-    (_SYNTHETIC, "max_tokens_validation"),
-    (_SYNTHETIC, "max_workers"),
-    (_SYNTHETIC, "use_similarity_filter"),
-    (_SYNTHETIC, "target_num_per_bucket"),
-    (_SYNTHETIC, "similarity_threshold"),
-    (_SYNTHETIC, "rescore_sample_size"),
-    (_SYNTHETIC, "initial_temp"),
-    (_SYNTHETIC, "num_seed_examples_per_generation"),
-    (_SYNTHETIC, "temp_increment"),
-    (_SYNTHETIC, "max_temp_cap"),
-    (_SYNTHETIC, "max_consecutive_failures"),
-    (AGENT, "trace_messages"),
-    ("test_stochastic_stability_config",),
+UNUSED: tuple[KeyPath, ...] = tuple(
+    map(
+        _path,
+        (
+            "admin.test_debug_mode",
+            "admin.dataset_config.use_original_data_as_expected",
+            "admin.perturbation_config.preprocess_columns_map",
+            "admin.evaluation_config.aggregation_reference_column",
+            "admin.evaluation_config.overwrite_results",
+            "admin.evaluation_config.bootstrap_size",
+            "admin.evaluation_config.bootstrap_repetitions",
+            "admin.evaluation_config.get_cost_curves",
+            "synthetic_data_params.validation_model_name",
+            "synthetic_data_params.max_tokens_generation",
+            "synthetic_data_params.max_tokens_validation",
+            "synthetic_data_params.max_workers",
+            "synthetic_data_params.use_similarity_filter",
+            "synthetic_data_params.target_num_per_bucket",
+            "synthetic_data_params.similarity_threshold",
+            "synthetic_data_params.rescore_sample_size",
+            "synthetic_data_params.initial_temp",
+            "synthetic_data_params.num_seed_examples_per_generation",
+            "synthetic_data_params.temp_increment",
+            "synthetic_data_params.max_temp_cap",
+            "synthetic_data_params.max_consecutive_failures",
+            "test_agent_perturbation_config.trace_messages",
+            "test_stochastic_stability_config",
+        ),
+    )
 )
 """Keys of RAND's without meaning for agentic tests: accepted, and named once."""
-_PARAM_FILES: KeyPath = (*_DATASET, "default_params_path")
+_DEBUG = _path("admin.test_debug_mode")
+_DATASET_NAME = _path("admin.dataset_config.dataset_name")
+_PARAM_FILES = _path("admin.dataset_config.default_params_path")
+_PARAMS = _path("admin.dataset_config.default_params")
+_AGGREGATION = _path("admin.evaluation_config.aggregation_method")
+_TEMPLATE = _path("admin.evaluation_config.template")
+_AGENT_TEMPLATE: KeyPath = (AGENT, "autograder_template")
+_AGENT_PARAMS: KeyPath = (AGENT, "autograder_default_params")
 # Of several keys, or of what stands in folders that are named after the module.
-_MADE_OF: tuple[KeyPath, ...] = (
-    (*_DATASET, "dataset_name"),
+_MADE_OF = (
+    _DATASET_NAME,
     _PARAM_FILES,
-    (*_DATASET, "default_params"),
-    (*_EVALUATION, "template"),
-    (AGENT, "autograder_template"),
-    (AGENT, "autograder_default_params"),
+    _PARAMS,
+    _AGGREGATION,
+    _TEMPLATE,
+    _AGENT_TEMPLATE,
+    _AGENT_PARAMS,
 )
 _KNOWN = (*(written for written, _ in (*ROWS, *FALLBACKS)), *_MADE_OF, *UNUSED)
 SECTIONS = tuple(dict.fromkeys(str(path[0]) for path in _KNOWN))
 """The sections that only such files have."""
 _SCALES = {"agent_judge": "binary", "agent_autograder": "ordinal"}
-_PARAMS = ("instruction", "rubric")
-_SMALLEST_PANEL = 2
+_FILES = ("instruction", "rubric")
 
 
 @dataclass
 class Converted:
-    """A config in our words: `data`, where each of its keys was `written`, and of the file the keys
-    that are `unused`, also as a sentence, and `doubled` ones, which say the same as another.
+    """A config in our words: `data`, where each of its keys was `written`, and the `unused` keys of
+    the file.
     """
 
     findings: Findings
     data: dict[str, Any] = field(default_factory=dict)
     written: dict[KeyPath, KeyPath] = field(default_factory=dict)
     unused: list[KeyPath] = field(default_factory=list)
-    unused_keys: str = ""
-    doubled: list[tuple[KeyPath, KeyPath]] = field(default_factory=list)
 
     def put(
         self, written: KeyPath, ours: KeyPath, value: Any, *, is_fallback: bool = False
@@ -152,7 +169,8 @@ class Converted:
             # A section in parts, such as the editor's and, in it, the planner's.
             value = {**value, **before}
         elif before is not None:
-            self.doubled.append((written, self.written.get(ours, ours)))
+            other = dotted(self.written.get(ours, ours))
+            self.findings.add(written, f"{other} says the same; keep one of them")
             return
         parent[ours[-1]] = value
         self.written[ours] = written
@@ -175,15 +193,10 @@ def convert(data: dict[str, Any], findings: Findings) -> Converted:
     _panel(converted, others)
     _of_module(converted, others)
     _scale(converted, others)
-    debug: KeyPath = ("admin", "test_debug_mode")
-    if others[debug] is not None or ("rand", "table") in converted.written:
-        converted.put(debug, ("output", "rand"), value=True, is_fallback=True)
-    converted.unused_keys = _about_unused(converted.unused, findings.document.file)
-    for written, other in converted.doubled:
-        findings.add(written, f"{dotted(other)} says the same; keep one of them")
-    aggregation: KeyPath = (*_EVALUATION, "aggregation_method")
-    if others[aggregation] not in (None, "majority_vote"):
-        findings.add(aggregation, received(others[aggregation], "majority_vote or null"))
+    if others[_DEBUG] is not None or ("rand", "table") in converted.written:
+        converted.put(_DEBUG, ("output", "rand"), value=True, is_fallback=True)
+    if others[_AGGREGATION] not in (None, "majority_vote"):
+        findings.add(_AGGREGATION, received(others[_AGGREGATION], "majority_vote or null"))
     return converted
 
 
@@ -220,19 +233,16 @@ def _panel(converted: Converted, others: dict[KeyPath, Any]) -> None:
     """Leave out of a panel what says nothing more: the suite's template, which all judges take."""
     judges = converted.data.get("judges")
     entries = judges if isinstance(judges, list) else [judges]
-    template = others[AGENT, "autograder_template"] or others[(*_EVALUATION, "template")]
+    template = others[_AGENT_TEMPLATE] or others[_TEMPLATE]
     for index, entry in enumerate(entries):
         if not isinstance(entry, dict):
             continue
-        path = (*_EVALUATION, "judges", index)
+        path: KeyPath = ("admin", "evaluation_config", "judges", index)
         if entry.pop("preprocess_columns_map", None) is not None:
             converted.unused.append((*path, "preprocess_columns_map"))
         if (of_judge := entry.pop("template", None)) not in (None, template):
             expected = f"the suite's, {template}: every judge of a panel takes that one"
             converted.findings.add((*path, "template"), received(of_judge, expected))
-    aggregation = (*_EVALUATION, "aggregation_method")
-    if len(entries) >= _SMALLEST_PANEL and aggregation in converted.unused:
-        converted.unused.remove(aggregation)
 
 
 def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
@@ -242,14 +252,14 @@ def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
     if not isinstance(names, dict):
         findings.add(_PARAM_FILES, received(names, "a mapping of names to file names"))
         names = {}
-    for name in names.keys() - set(_PARAMS):
+    for name in names.keys() - set(_FILES):
         # There may be other files of RAND's beside ours.
-        if close := nearest(str(name), _PARAMS, cutoff=0.8):
+        if close := nearest(str(name), _FILES, cutoff=0.8):
             findings.add((*_PARAM_FILES, name), "unknown key", is_nearest(close, "key"))
         elif names[name] is not None:
             converted.unused.append((*_PARAM_FILES, name))
     files: tuple[tuple[KeyPath, Any, KeyPath], ...] = (
-        ((*_DATASET, "dataset_name"), others[(*_DATASET, "dataset_name")], ("suite", "log")),
+        (_DATASET_NAME, others[_DATASET_NAME], ("suite", "log")),
         ((*_PARAM_FILES, "rubric"), names.get("rubric"), ("suite", "rubrics")),
         ((*_PARAM_FILES, "instruction"), names.get("instruction"), ("rand", "instruction_path")),
     )
@@ -266,18 +276,15 @@ def _of_module(converted: Converted, others: dict[KeyPath, Any]) -> None:
         elif module is None and ours not in converted.written:
             message = "is missing; must be the name of a folder in inputs/data"
             findings.once(("admin", "module_name"), message)
-    params_path = (*_DATASET, "default_params")
-    note = others[params_path]
+    note = others[_PARAMS]
     text = note.get("instruction") if isinstance(note, dict) else None
     if isinstance(text, str) and ("rand", "instruction_path") not in converted.written:
-        converted.put((*params_path, "instruction"), ("rand", "instruction"), text)
+        converted.put((*_PARAMS, "instruction"), ("rand", "instruction"), text)
 
 
 def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
     """Make the scale of the template and of the range that RAND's files give."""
-    written: KeyPath = (AGENT, "autograder_template")
-    if others[written] is None:
-        written = (*_EVALUATION, "template")
+    written = _TEMPLATE if others[_AGENT_TEMPLATE] is None else _AGENT_TEMPLATE
     template = others[written]
     if template is None:
         return
@@ -295,7 +302,7 @@ def _scale(converted: Converted, others: dict[KeyPath, Any]) -> None:
 
 
 def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, KeyPath] | None:
-    for path in ((AGENT, "autograder_default_params"), (*_DATASET, "default_params")):
+    for path in (_AGENT_PARAMS, _PARAMS):
         params = others[path]
         for name in names:
             if isinstance(params, dict) and params.get(name) is not None:
@@ -303,7 +310,7 @@ def _bound(others: dict[KeyPath, Any], names: tuple[str, ...]) -> tuple[Any, Key
     return None
 
 
-def _about_unused(unused: Sequence[KeyPath], file: str) -> str:
+def about_unused(unused: Sequence[KeyPath], file: str) -> str:
     """Name the keys of RAND's without meaning for agentic tests; empty where there are none."""
     groups: dict[str, list[str]] = {}
     for path in unused:

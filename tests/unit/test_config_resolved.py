@@ -24,21 +24,12 @@ def test_known_keys_without_meaning_are_named_once_together(folder: Folder) -> N
         f"{CONFIG}: not used by agentic tests: admin.test_debug_mode, "
         "admin.dataset_config.use_original_data_as_expected, "
         "admin.perturbation_config.preprocess_columns_map, admin.evaluation_config."
-        "{aggregation_method, aggregation_reference_column, overwrite_results, bootstrap_size, "
+        "{aggregation_reference_column, overwrite_results, bootstrap_size, "
         "bootstrap_repetitions, get_cost_curves}, "
         "synthetic_data_params.{validation_model_name, max_workers}, "
         f"{AGENT}.trace_messages, test_stochastic_stability_config, "
         "admin.evaluation_config.judges[0].preprocess_columns_map"
     )
-
-
-def test_majority_vote_has_a_meaning_with_a_panel_alone(folder: Folder) -> None:
-    panel = FULL.replace(
-        "judges: [{name: a, model: m, template: agent_autograder, preprocess_columns_map: {}}]",
-        "judges: [{name: a, model: m}, {name: b, model: n}]",
-    )
-    assert "aggregation_method" in folder.load(FULL).unused_keys
-    assert "aggregation_method" not in folder.load(panel).unused_keys
 
 
 @pytest.mark.skipif(not AGENTHARM.is_dir(), reason="the shared AgentHarm data is not here")
