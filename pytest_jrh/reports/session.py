@@ -27,6 +27,7 @@ from pytest_jrh.store.spools import RecordIndex
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pytest_jrh.cases.probes.probe import ProbeSettings
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult, CaseSpec, Progress
     from pytest_jrh.reports.provenance import SuiteOrigin
@@ -213,7 +214,8 @@ class Session:
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
     fail their item.
 
-    `records` says where the made cases lie, and rubric files are named relative to `folder`.
+    `probe_settings` are by suite name and probe: with them a case that a probe changed is made
+    again. `records` says where the made cases lie, and rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `page` is the HTML
     report of the session.
@@ -237,6 +239,7 @@ class Session:
     tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
+    probe_settings: Mapping[str, Mapping[str, ProbeSettings]] = field(default_factory=dict)
     folder: Path | None = None
     is_table: bool = False
     page: Path | None = None

@@ -1,0 +1,125 @@
+// ---- What buttons and keys do, and the start
+
+Object.assign(actions, {
+  back,
+  previous: () => step(-1),
+  next: () => step(1),
+  whole: () => showTurns(true),
+  show: (choice) => {
+    view.show = choice.value;
+    changed();
+  },
+});
+Object.assign(keys, { j: "next", k: "previous", f: "whole" });
+
+// The list is another one: on a wide screen its first case is shown, unless the open one is in it.
+function changed() {
+  refresh();
+  if (isWide() && shown.length && !shown.includes(view.row)) open(shown[0]);
+  else keep();
+}
+
+function pick(name, value) {
+  view.picked[name] = value;
+  const select = document.querySelector(`#find [name=${name}]`);
+  if (select) select.value = value;
+}
+
+document.addEventListener("click", (event) => {
+  const target = event.target.closest("[data-do], [data-pick], [data-turn], a[href^='#case=']");
+  if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  if (target.dataset.do) actions[target.dataset.do]?.(target);
+  else if (target.dataset.turn) toTurn(Number(target.dataset.turn));
+  else if (target.dataset.pick) {
+    const { pick: name, suite } = target.dataset;
+    const isSame = view.picked[name] === target.value;
+    pick(name, isSame ? "" : target.value);
+    if (hasSeveral("suite")) pick("suite", isSame ? "" : suite);
+    if (!source.rows.some((row) => isPicked(row) && FILTERS.find(([other]) => other === view.show)[2](row))) view.show = "all";
+    changed();
+    if (!isWide()) $("rail").scrollIntoView();
+  } else {
+    const row = rowsByKey.get(new URLSearchParams(target.hash.slice(1)).get("case"));
+    // A click that a key has made brings the focus into the case.
+    if (row) open(row, { focus: event.detail === 0 || !isWide() || !target.closest("#list") ? "title" : "row" });
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.altKey || event.metaKey || event.ctrlKey || document.querySelector("dialog[open]")) return;
+  if (event.target.closest("input, textarea, select")) {
+    if (event.key === "Escape") leaveField(event.target);
+    return;
+  }
+  const isInList = event.target.closest("#list");
+  if (event.key === "Escape") return escape();
+  let name = keys[event.key];
+  if (isInList && event.key === "ArrowDown") name = "next";
+  if (isInList && event.key === "ArrowUp") name = "previous";
+  if (event.key === "/") $("search").focus();
+  else if (name) actions[name]();
+  else return;
+  event.preventDefault();
+});
+
+function leaveField(field) {
+  field.blur();
+  const row = view.row ?? shown[0];
+  if (row) link(row).focus({ preventScroll: true });
+}
+
+function escape() {
+  if (!isWide()) back();
+  else if (view.row) link(view.row).focus();
+}
+
+$("search").addEventListener("input", async () => {
+  view.query = $("search").value;
+  changed();
+});
+$("search").addEventListener("focus", async () => {
+  const had = texts;
+  await loadTexts();
+  if (!had) for (const row of source.rows) haystacks.delete(row);
+  if (!had && view.query) changed();
+});
+$("find").addEventListener("change", (event) => {
+  if (!(event.target.name in PICKS)) return;
+  view.picked[event.target.name] = event.target.value;
+  changed();
+});
+addEventListener("popstate", () => {
+  if (!new URLSearchParams(location.hash.slice(1)).has("case") && view.row && !isWide()) back();
+  else start();
+});
+
+// Shows what the address asks for.
+async function start() {
+  const { row, turn } = readAddress();
+  for (const [name, value] of Object.entries(view.picked)) pick(name, value);
+  $("search").value = view.query;
+  if (view.query) await loadTexts();
+  refresh();
+  if (row) await open(row, { focus: "title", turn });
+  else if (isWide() && shown.length) await open(shown[0]);
+  root.dataset.ready = "yes";
+}
+
+// Rows that are new, or others than before: those of a served page come as they are made.
+function put(rows) {
+  for (const row of rows) {
+    const place = source.rows.findIndex((other) => other.key === row.key);
+    if (place < 0) source.rows.push(row);
+    else source.rows[place] = row;
+    if (view.row?.key === row.key) view.row = row;
+  }
+  index();
+  drawFilters();
+  refresh();
+}
+
+drawOverview();
+index();
+drawFilters();
+start();
