@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest_jrh
+from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import case_id, node_part
@@ -68,6 +69,7 @@ def suite_run(
         grounds=ready.grounds,
         prompts=judge_prompts(ready.suite, ready.judges),
         origin=suite_origin(ready, baseline, folder),
+        probed=partial(changed_again, settings=ready.suite.probes),
     )
 
 

@@ -445,7 +445,7 @@ def _session(
         model_changes=settings.model_changes,
         tolerated=frozenset(tolerated),
         redactor=settings.redactor,
-        probe_settings={run.name: run.suite.probes for run in runs},
+        probed={run.name: run.probed for run in runs},
         folder=settings.folder,
     )
 

@@ -14,12 +14,11 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.cases.probes import PROBES, changed, probe_arguments
 from pytest_jrh.core.diffs import TurnPair, turn_pairs
-from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, CaseResult, Rubric, equal_verdicts
+from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line
 from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
@@ -316,7 +315,7 @@ def label_voices(
         voices.append(voice("label", words.get(label, str(label)), why, by))
     if checked is not None and checked != label:
         word = words.get(checked, str(checked))
-        voices.append(voice("verifier", word, rationale, is_wrong=label is not None))
+        voices.append(voice(VERIFIER.name, word, rationale, is_wrong=label is not None))
     return [*voices, *others]
 
 
@@ -631,15 +630,9 @@ class SessionCases:
         base = session.records.read(generation_id(spec.base_case))
         if base is None:
             return None, None
-        settings = session.probe_settings.get(spec.suite, {}).get(spec.test)
         base = session.redactor.value(base)
-        derive = PROBES[spec.test].derive
-        if settings is None or derive is None:
-            return base, None
-        try:
-            return changed(base, spec, derive(*probe_arguments(base, spec, settings))), base
-        except NoVerdictCase:
-            return base, None
+        changed = session.probed[spec.suite](base, spec) if spec.suite in session.probed else None
+        return (base, None) if changed is None else (changed, base)
 
     def _judged(
         self, results: Sequence[CaseResult], words: Mapping[int, str]

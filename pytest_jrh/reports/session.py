@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pytest_jrh.core.model import SHORT_NAMES, UNEDITED, CaseResult, Rubric, Spending, Usage
 from pytest_jrh.core.redact import Redactor
@@ -25,11 +25,10 @@ from pytest_jrh.store.labels import Grounds, PersonLabel
 from pytest_jrh.store.spools import RecordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pytest_jrh.cases.probes.probe import ProbeSettings
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseResult, CaseSpec, Progress
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Progress
     from pytest_jrh.reports.provenance import SuiteOrigin
     from pytest_jrh.stats.wording import Word
     from pytest_jrh.store.reuse import SuiteCases
@@ -164,6 +163,9 @@ class Extent:
     interrupted: bool = False
 
 
+Probed: TypeAlias = "Callable[[Case, CaseSpec], Case | None]"
+
+
 @dataclass(frozen=True, slots=True)
 class SuiteRun:
     """What a session ran of one suite.
@@ -176,7 +178,8 @@ class SuiteRun:
     them that something else skipped. `nodes` and `commands` give by case id what pytest calls it
     and what runs it again; `grounds` are what the labels of its cases rest on. `prompts` are those
     of its judges, and `origin` says where its figures come from. `subset` names the subset that the
-    session is of, with the ids of its cases; None where it is of all.
+    session is of, with the ids of its cases; None where it is of all. `probed` makes a probe's case
+    of its base case again.
     """
 
     suite: Suite
@@ -194,6 +197,7 @@ class SuiteRun:
     prompts: Sequence[JudgePrompt] = ()
     origin: SuiteOrigin | None = None
     subset: tuple[str, frozenset[str]] | None = None
+    probed: Probed = lambda _base, _spec: None
 
     @property
     def name(self) -> str:
@@ -214,8 +218,8 @@ class Session:
     that took calls and whose items did not run, and `tolerated` those whose disagreement does not
     fail their item.
 
-    `probe_settings` are by suite name and probe: with them a case that a probe changed is made
-    again. `records` says where the made cases lie, and rubric files are named relative to `folder`.
+    `records` says where the made cases lie, `probed` makes by suite name those of probes again, and
+    rubric files are named relative to `folder`.
     Reports hold none of the `redactor`'s secrets. `is_table` says that verdicts are from a table:
     no case was made and no call, so that nothing is said of what they cost. `page` is the HTML
     report of the session.
@@ -239,7 +243,7 @@ class Session:
     tolerated: frozenset[str] = frozenset()
     records: RecordIndex = field(default_factory=RecordIndex)
     redactor: Redactor = field(default_factory=Redactor)
-    probe_settings: Mapping[str, Mapping[str, ProbeSettings]] = field(default_factory=dict)
+    probed: Mapping[str, Probed] = field(default_factory=dict)
     folder: Path | None = None
     is_table: bool = False
     page: Path | None = None

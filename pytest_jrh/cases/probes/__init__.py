@@ -22,6 +22,8 @@ from pytest_jrh.core.model import Case, PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pytest_jrh.cases.probes.probe import Derived, Probe, ProbeSettings, Variant
     from pytest_jrh.core.model import CaseSpec
 
@@ -77,6 +79,19 @@ def derived(base: Case, spec: CaseSpec, settings: ProbeSettings, *, reads_text: 
         if len({*texts}) == 1:
             raise NoVerdictCase("probe_not_applicable", _NO_TEXT)
     return made
+
+
+def changed_again(base: Case, spec: CaseSpec, settings: Mapping[str, ProbeSettings]) -> Case | None:
+    """The case that a probe made of another one; None where models made it, or the probe is no
+    longer there.
+    """
+    probe = PROBES[spec.test]
+    if probe.derive is None or spec.test not in settings:
+        return None
+    try:
+        return changed(base, spec, probe.derive(*probe_arguments(base, spec, settings[spec.test])))
+    except (NoVerdictCase, KeyError):
+        return None
 
 
 def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
