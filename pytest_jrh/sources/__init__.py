@@ -20,7 +20,7 @@ from pytest_jrh.sources.conversations import (
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined, find_files
-from pytest_jrh.sources.source import MAX_SAMPLE_MB, Conversation, Form, Head, refused
+from pytest_jrh.sources.source import Conversation, Form, Head, refused
 from pytest_jrh.sources.trajectories import ATIF, FILES_OF_A_TRIAL, TRIAL, is_trial
 from pytest_jrh.sources.transcripts import Transcripts
 
@@ -70,9 +70,7 @@ def is_conversations(path: Path) -> bool:
     return form_of(path) in (CONVERSATIONS, ONE_CONVERSATION)
 
 
-def open_source(
-    path: Path, *, max_sample_mb: int = MAX_SAMPLE_MB, input_format: InputFormat | None = None
-) -> Source:
+def open_source(path: Path, *, input_format: InputFormat | None = None) -> Source:
     """The source for a path; nothing more is read before its first use.
 
     Raises InputError for what is neither a file nor a folder: reading a named pipe or a device
@@ -82,20 +80,15 @@ def open_source(
         raise refused(path, "is neither a file nor a folder")
     form = form_of(path) or FORMS[-1]
     source = form.source or Transcripts
-    return source(path, form, max_sample_mb=max_sample_mb, input_format=input_format)
+    return source(path, form, input_format=input_format)
 
 
-def open_sources(
-    paths: Sequence[Path],
-    *,
-    max_sample_mb: int = MAX_SAMPLE_MB,
-    input_format: InputFormat | None = None,
-) -> Source:
+def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = None) -> Source:
     """The source for all that a suite names; a single file is read as it is.
 
     Raises InputError for a folder without transcripts.
     """
-    open_one = partial(open_source, max_sample_mb=max_sample_mb, input_format=input_format)
+    open_one = partial(open_source, input_format=input_format)
     if len(paths) == 1 and (not paths[0].is_dir() or is_trial(paths[0])):
         return open_one(paths[0])
     files, notices = find_files(paths, suffixes(), _has_transcripts)

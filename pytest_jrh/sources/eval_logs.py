@@ -27,10 +27,8 @@ from pytest_jrh.sources.source import (
     RunFields,
     Source,
     at,
-    bytes_of,
     changed_note,
     refused,
-    too_big,
     written_time,
 )
 
@@ -54,10 +52,8 @@ _FIELDS_OF_RUNS |= {"attachments", "transcript"}
 
 
 class EvalLog(Source):
-    """One Inspect log.
-
-    `max_sample_mb` is how much a sample, the header or the summaries of an archive may be when
-    unpacked, and how much a `.json` log may be, in MB.
+    """One Inspect log: an archive, of which a sample, the header and the summaries are bounded in
+    size when unpacked, or a `.json` file, which is bounded as a whole.
     """
 
     def _prepare(self) -> None:
@@ -147,8 +143,8 @@ class EvalLog(Source):
         # The context that Inspect's own readers give: a message without an id is not given a random
         # one.
         sample = EvalSample.model_validate(data, context={"deserializing": True})
-        if _attached_size(data, sample.attachments) > self._most_bytes:
-            raise DamagedError(f"its attachments would be {too_big(self._most_bytes)}")
+        if too_big := self._too_big(_attached_size(data, sample.attachments)):
+            raise DamagedError(f"its attachments would be {too_big}")
         return resolve_sample_attachments(sample, True)  # noqa: FBT003
 
     def _stored(self, key: Key) -> dict[str, Any]:
@@ -197,7 +193,7 @@ class EvalLog(Source):
         return self._json(archive, "summaries.json")
 
     def _open_json(self) -> Any:
-        data = bytes_of(self.path, self._most_bytes)
+        data = self._bytes_of(self.path)
         try:
             self._header = json.loads(data)
         except (ValueError, RecursionError, MemoryError) as error:
@@ -207,8 +203,8 @@ class EvalLog(Source):
     def _json(self, archive: zipfile.ZipFile, name: str) -> Any:
         """A member of the archive; raises DamagedError."""
         try:
-            if archive.getinfo(name).file_size > self._most_bytes:
-                raise DamagedError(f"is {too_big(self._most_bytes)}")
+            if too_big := self._too_big(archive.getinfo(name).file_size):
+                raise DamagedError(f"is {too_big}")
             with archive.open(name) as member:
                 # What is read of some compressions is unpacked at once, whatever size the directory
                 # names.

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
 
 
-MAX_SAMPLE_MB = 256
-"""How much one sample of a log may be when unpacked, in MB."""
 MISSING: Any = object()
 """What `at` gives where nothing is at the place."""
 
@@ -47,21 +45,6 @@ MISSING: Any = object()
 def refused(path: Path, message: str, hint: str | None = None) -> InputError:
     """Make the error for a log that cannot be used at all."""
     return InputError(Problem(message, file=str(path), hint=hint))
-
-
-def too_big(most_bytes: int) -> str:
-    """Say what is too much, and which key of the config allows more."""
-    return f"more than {most_bytes // 1_000_000:,} MB when unpacked"
-
-
-def bytes_of(path: Path, most_bytes: int) -> bytes:
-    """All that is in a file; raises InputError where that is too much, or cannot be read."""
-    try:
-        if path.stat().st_size > most_bytes:
-            raise refused(path, f"is {too_big(most_bytes)}")
-        return path.read_bytes()
-    except OSError as error:
-        raise refused(path, f"cannot be read: {error.strerror or error}") from None
 
 
 def written_time(written: Any) -> datetime | None:
@@ -150,22 +133,23 @@ class Form:
 class Source(ABC):
     """The runs of a file, a folder or several of them, opened when it is first used.
 
-    Safe to use from several threads. `max_sample_mb` is how much one run may be when unpacked,
-    `input_format` the config's; a subclass makes what else it keeps in `_prepare`.
+    Safe to use from several threads. `input_format` is the config's; a subclass makes what else it
+    keeps in `_prepare`.
     """
+
+    most_mb: ClassVar[int] = 256
+    """How much one run may be when unpacked."""
 
     def __init__(
         self,
         path: str | Path,
         form: Form | None = None,
         *,
-        max_sample_mb: int = MAX_SAMPLE_MB,
         input_format: InputFormat | None = None,
     ) -> None:
         self.path = Path(path)
         self.form_name = form.name if form is not None else ""
         self._form = form
-        self._most_bytes = max_sample_mb * 1_000_000
         self._places = input_format or InputFormat()
         self._lock = threading.RLock()
         self._prepare()
@@ -190,6 +174,20 @@ class Source(ABC):
         The second value is what a preprocessor gets as `raw_sample`. Raises Unscored
         (`input_error`) where the run is missing or damaged.
         """
+
+    def _too_big(self, size: int) -> str:
+        """Say that so many bytes are too much; empty where they are not."""
+        is_too_big = size > self.most_mb * 1_000_000
+        return f"more than {self.most_mb:,} MB when unpacked" if is_too_big else ""
+
+    def _bytes_of(self, path: Path) -> bytes:
+        """All that is in a file; raises InputError where that is too much, or cannot be read."""
+        try:
+            if too_big := self._too_big(path.stat().st_size):
+                raise refused(path, f"is {too_big}")
+            return path.read_bytes()
+        except OSError as error:
+            raise refused(path, f"cannot be read: {error.strerror or error}") from None
 
     def _unreadable(self, run_id: str, epoch: int, why: str, advice: str) -> Unscored:
         return Unscored(

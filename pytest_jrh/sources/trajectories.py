@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.config.rubrics import read_head
 from pytest_jrh.core.documents import DamagedError, check_depth, listed, parsed, printable
 from pytest_jrh.sources.chat import read_messages
-from pytest_jrh.sources.source import Conversation, Form, Head, bytes_of, refused
+from pytest_jrh.sources.source import Conversation, Form, Head, refused
 from pytest_jrh.sources.transcripts import Item, Transcripts
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class Trial(Transcripts):
         if not file.is_file():
             return {}
         try:
-            result = parsed(bytes_of(file, self._most_bytes))
+            result = parsed(self._bytes_of(file))
             check_depth(result)
         except DamagedError as error:
             raise refused(file, str(error), "copy the file again, whole") from None

@@ -36,7 +36,6 @@ from pytest_jrh.sources.source import (
     changed_note,
     elements,
     refused,
-    too_big,
     written_time,
 )
 
@@ -264,7 +263,7 @@ class Transcripts(Source):
     def _lines(self) -> Iterator[tuple[Item, bytes]]:
         start = number = 0
         with self._file.open("rb") as file:
-            while line := file.readline(self._most_bytes + 2):
+            while line := file.readline(self.most_mb * 1_000_000 + 2):
                 number += 1
                 item = Item(start, start + len(line), number)
                 start = item.end
@@ -287,8 +286,8 @@ class Transcripts(Source):
                 raise refused(self._file, f"is no whole JSON list: {error}", hint) from None
 
     def _check_size(self, item: Item) -> None:
-        if item.end - item.start > self._most_bytes:
-            raise refused(self._file, f"{self._place(item)} is {too_big(self._most_bytes)}")
+        if too_big := self._too_big(item.end - item.start):
+            raise refused(self._file, f"{self._place(item)} is {too_big}")
 
     def _bytes(self, item: Item) -> bytes:
         try:

@@ -191,10 +191,13 @@ def test_duplicate_ids_name_both_lines(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_that_is_too_big_is_refused_unread(tmp_path: Path) -> None:
+def test_a_line_that_is_too_big_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Conversations, "most_mb", 1)
     path = tmp_path / "runs.jsonl"
     path.write_text(json.dumps(conversation("x" * 1_100_000)))
-    said = refusal(Conversations(path, max_sample_mb=1))
+    said = refusal(Conversations(path))
     assert "line 1 is more than 1 MB when unpacked" in said
 
 

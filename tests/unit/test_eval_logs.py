@@ -396,21 +396,27 @@ def bomb(path: Path, name: str, megabytes: int, compression: int = zipfile.ZIP_D
 
 
 @pytest.mark.parametrize("name", ["summaries.json", "header.json"])
-def test_a_part_that_unpacks_to_too_much_is_refused_unread(log_copy: Path, name: str) -> None:
+def test_a_part_that_unpacks_to_too_much_is_refused_unread(
+    log_copy: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = bomb(log_copy, name, 3)
     assert path.stat().st_size < 100_000
+    monkeypatch.setattr(EvalLog, "most_mb", 2)
     with pytest.raises(InputError, match=r"is more than 2 MB when unpacked") as refused:
-        EvalLog(path, max_sample_mb=2).summaries()
+        EvalLog(path).summaries()
     assert refused.value.problems[0].file == str(path)
 
 
-def test_a_json_log_of_too_much_is_refused(as_json: Path, tmp_path: Path) -> None:
+def test_a_json_log_of_too_much_is_refused(
+    as_json: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "big.json"
     path.write_bytes(
         as_json.read_bytes().replace(b'"messages": [', b'"messages": [' + b" " * 3_000_000, 1)
     )
+    monkeypatch.setattr(EvalLog, "most_mb", 2)
     with pytest.raises(InputError, match="more than 2 MB when unpacked"):
-        EvalLog(path, max_sample_mb=2).summaries()
+        EvalLog(path).summaries()
 
 
 @pytest.mark.parametrize(
@@ -435,7 +441,9 @@ def test_an_archive_that_understates_a_size_unpacks_to_little_more(
     assert peak < most
 
 
-def test_attachments_that_are_referred_to_again_and_again_are_counted(log_copy: Path) -> None:
+def test_attachments_that_are_referred_to_again_and_again_are_counted(
+    log_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key = "a" * 32
 
     def attach(data: dict[str, Any]) -> None:
@@ -443,9 +451,11 @@ def test_attachments_that_are_referred_to_again_and_again_are_counted(log_copy: 
         data["messages"] += [user(f"attachment://{key}") for _ in range(100)]
 
     path = edit_sample(log_copy, "zulu", attach)
+    monkeypatch.setattr(EvalLog, "most_mb", 2)
     with pytest.raises(Unscored, match="its attachments would be more than 2 MB when unpacked"):
-        EvalLog(path, max_sample_mb=2).run("zulu", 1)
-    assert EvalLog(path, max_sample_mb=20).run("zulu", 1).messages[-1]["content"] == "x" * 100_000
+        EvalLog(path).run("zulu", 1)
+    monkeypatch.setattr(EvalLog, "most_mb", 20)
+    assert EvalLog(path).run("zulu", 1).messages[-1]["content"] == "x" * 100_000
 
 
 @pytest.mark.parametrize(

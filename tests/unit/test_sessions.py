@@ -597,12 +597,15 @@ def test_a_damaged_response_is_refused(tmp_path: Path, text: str, problem: str) 
     assert problem in refusal(open_source(path))
 
 
-def test_a_file_that_is_too_big_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_that_is_too_big_is_refused_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Source, "most_mb", 1)
     path = tmp_path / "s.jsonl"
     written(path, as_claude_code("s", MESSAGES))
     with path.open("ab") as file:
         file.truncate(2_000_000)
-    assert "is more than 1 MB" in refusal(open_source(path, max_sample_mb=1))
+    assert "is more than 1 MB" in refusal(open_source(path))
 
 
 def test_a_session_that_changed_is_not_read_wrongly(tmp_path: Path) -> None:

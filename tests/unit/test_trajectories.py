@@ -195,8 +195,8 @@ def test_a_file_that_claims_a_gigabyte_is_refused_unread(tmp_path: Path) -> None
     path = write(tmp_path / "run.json", trajectory(*HELLO))
     with path.open("r+b") as file:
         file.truncate(1_000_000_000)
-    with pytest.raises(InputError, match=r"is more than 1 MB when unpacked"):
-        open_source(path, max_sample_mb=1).summaries()
+    with pytest.raises(InputError, match=r"is more than 256 MB when unpacked"):
+        open_source(path).summaries()
 
 
 def test_lone_surrogates_and_nulls_are_replaced_as_in_other_sources(tmp_path: Path) -> None:
