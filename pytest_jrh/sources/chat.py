@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, parsed, shown
 from pytest_jrh.core.transcript import ROLES, is_role
-from pytest_jrh.sources.content import Block, Parts, as_text, parts_of
+from pytest_jrh.sources.content import CALLS, RESULTS, Block, Parts, as_text, parts_of, sdk_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -128,9 +128,8 @@ class _Reader:
             self.unusual[OTHER_ROLES] = None
         parts = parts_of(content, self._provider_calls)
         for result in parts.results:
-            plain = result_of(result) if result["type"] == "tool-result" else result
-            self._add_result(plain, plain.get("tool_use_id"), plain.get("content"))
-        calls = [*_calls(turn), *map(_call_in_content, parts.calls)]
+            self._add_result(result, result.get("tool_use_id"), result.get("content"))
+        calls = [*_calls(turn), *map(_call, parts.calls)]
         _add_fields(parts, turn)
         if (parts.results or parts.joined) and not parts.blocks and not calls:
             return
@@ -213,44 +212,34 @@ def _calls(turn: Block) -> list[Block]:
     calls = [_call(call) for call in entries or ()]
     legacy = turn.get("function_call")
     if isinstance(legacy, dict):
-        calls.append(_made_call(None, legacy.get("name"), legacy.get("arguments")))
+        calls.append(_call(legacy))
     elif legacy is not None:
         raise DamagedError(f"has {shown(legacy)} as its function_call; must be an object")
     return calls
 
 
 def _call(call: Any) -> Block:
+    """A call of OpenAI's, Anthropic's, the AI SDK's or Inspect's, as Inspect has it."""
     if not isinstance(call, dict):
         raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")
-    function = call.get("function")
-    if isinstance(function, dict):
-        return _made_call(call.get("id"), function.get("name"), function.get("arguments"))
-    if isinstance(call.get("custom"), dict):
+    name: Any = call.get("function") or call.get("name") or call.get("toolName")
+    call_id = call.get("id", call.get("toolCallId"))
+    arguments = call.get("arguments", call.get("input", call.get("args")))
+    kind = "custom" if call.get("type") == "custom" else "function"
+    if isinstance(name, dict):
+        name, arguments = name.get("name"), name.get("arguments")
+    elif isinstance(call.get("custom"), dict):
         custom = call["custom"]
-        tool_call = _made_call(call.get("id"), custom.get("name"), {"input": custom.get("input")})
-        return {**tool_call, "type": "custom"}
-    tool_call = _made_call(call.get("id"), function or call.get("name"), call.get("arguments"))
-    if isinstance(call.get("parse_error"), str):
-        tool_call["parse_error"] = call["parse_error"]
-    return tool_call
-
-
-def _call_in_content(part: Block) -> Block:
-    if part["type"] == "tool_use":
-        return _made_call(part.get("id"), part.get("name"), part.get("input"))
-    arguments = part.get("input", part.get("args"))
-    return _made_call(part.get("toolCallId"), part.get("toolName"), arguments)
-
-
-def _made_call(call_id: Any, name: Any, arguments: Any) -> Block:
+        name, arguments, kind = custom.get("name"), {"input": custom.get("input")}, "custom"
     if not isinstance(name, str) or not name:
         raise DamagedError(f"has a tool call with the name {shown(name)}; must be text")
     read, mistake = _arguments(arguments)
     call_id = call_id if isinstance(call_id, str) else ""
     tool_call = {"id": call_id, "function": name, "arguments": read}
-    if mistake is not None:
+    mistake = mistake or call.get("parse_error")
+    if isinstance(mistake, str):
         tool_call["parse_error"] = mistake
-    return {**tool_call, "type": "function"}
+    return {**tool_call, "type": kind}
 
 
 def _arguments(arguments: Any) -> tuple[Block, str | None]:
@@ -299,9 +288,10 @@ def sdk_parts_of(turn: Json) -> list[Json] | None:
 
 def has_results(content: Any) -> bool:
     """Whether the content of a message holds results of calls."""
-    return isinstance(content, list) and any(
-        isinstance(part, dict) and part.get("type") == "tool-result" for part in content
-    )
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and part.get("type") in ("tool-result", "tool_result"):
+            return True
+    return False
 
 
 def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
@@ -312,8 +302,8 @@ def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
     content: list[Json] = []
     results: list[Json] = []
     for part in [*parts, _STEP]:
-        call = _call_in(part)
-        if results and call is None and part["type"] not in ("tool-call", "tool-result"):
+        call, kind = _call_in(part), part["type"]
+        if results and call is None and kind not in CALLS | RESULTS:
             yield {**head, "content": content}
             yield {"role": "tool", "content": results}
             head, content, results = {"role": turn["role"]}, [], []
@@ -322,9 +312,9 @@ def steps_of(turn: Json, parts: Sequence[Json]) -> Iterator[Json]:
             if call.get("approval"):
                 content.append({"type": "tool-approval", "approval": call["approval"]})
             results += _results_in(call)
-        elif part["type"] == "tool-result":
+        elif kind in RESULTS:
             results.append(part)
-        elif part["type"] != _STEP["type"]:
+        elif kind != _STEP["type"]:
             content.append(part)
     if content:
         yield {**head, "content": content}
@@ -344,39 +334,20 @@ def _call_in(part: Json) -> Json | None:
     return None
 
 
-def _results_in(call: Json) -> Iterator[Json]:
-    result = {
-        "type": "tool-result",
-        "toolCallId": call.get("toolCallId"),
-        "toolName": call.get("toolName"),
-    }
-    match call.get("state"):
+def _results_in(call: Json) -> list[Json]:
+    """The result that stands in a call, as Anthropic writes it; none where it has none yet."""
+    content, state = None, call.get("state")
+    match state:
         case "result":
-            yield {**result, "result": call.get("result")}
+            content = call.get("result")
         case "output-available":
-            yield {**result, "result": call.get("output")}
+            content = call.get("output")
         case "output-error":
-            yield {**result, "result": call.get("errorText"), "isError": True}
+            content = call.get("errorText")
         case "output-denied":
             approval = call.get("approval")
-            reason = approval.get("reason") if isinstance(approval, dict) else None
-            yield {**result, "result": reason or _DENIED, "isError": True}
-
-
-def result_of(part: Json) -> Json:
-    """A part with a result as Anthropic writes it: `result` of version 4 is any JSON, and `output`
-    of later ones says of what type its value is.
-    """
-    content: Any = as_text(part.get("result"))
-    is_error = part.get("isError") is True
-    output = part.get("output")
-    if isinstance(output, dict) and isinstance(output.get("type"), str):
-        kind = output["type"]
-        content = output.get("value", output.get("reason"))
-        if kind != "content" or not isinstance(content, list):
-            content = as_text(content)
-        is_error = kind.startswith("error-") or kind == "execution-denied"
-    elif "output" in part:
-        content = as_text(output)
-    call = {"tool_use_id": part.get("toolCallId"), "name": part.get("toolName")}
-    return {**call, "content": content, "is_error": is_error}
+            content = approval.get("reason") if isinstance(approval, dict) else None
+            content = content or _DENIED
+        case _:
+            return []
+    return [sdk_result(call, content, is_error=state in ("output-error", "output-denied"))]

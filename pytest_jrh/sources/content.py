@@ -14,10 +14,10 @@ from pytest_jrh.core.text import counted
 Block = dict[str, Any]
 NO_RESULT = "[not in the log]"
 """The result of what the provider ran, where the log has none: an empty one would be none found."""
-_TEXTS = frozenset({"text", "input_text", "output_text"})
+_TEXTS = frozenset({"text", "input_text", "output_text", "summary_text", "reasoning_text"})
 _TEXT_KEYS = frozenset({"type", "text", "cache_control"})
-_CALLS = frozenset({"tool_use", "tool-call"})
-_RESULTS = frozenset({"tool_result", "tool-result"})
+CALLS = frozenset({"tool_use", "tool-call"})
+RESULTS = frozenset({"tool_result", "tool-result"})
 _RUN_BY_PROVIDER = frozenset({"server_tool_use", "mcp_tool_use"})
 # Blocks of Inspect itself, and what nobody can read.
 _AS_THEY_ARE = frozenset(
@@ -76,10 +76,10 @@ def _add(parts: Parts, part: Any) -> None:
     if not isinstance(kind, str):
         raise DamagedError("has a part without a type")
     # Inspect's own block of this type, which the provider ran, has `arguments`.
-    if kind in _CALLS and "arguments" not in part:
+    if kind in CALLS and "arguments" not in part:
         parts.calls.append(part)
-    elif kind in _RESULTS:
-        parts.results.append(part)
+    elif kind in RESULTS:
+        parts.results.append(_result(part) if kind == "tool-result" else part)
     elif kind in _RUN_BY_PROVIDER:
         block = _provider_call(part)
         parts.provider_calls[block["id"]] = block
@@ -92,6 +92,30 @@ def _add(parts: Parts, part: Any) -> None:
             block |= {"result": "", "error": block["result"]}
     else:
         parts.blocks.append(_block(kind, part))
+
+
+def _result(part: Block) -> Block:
+    """The AI SDK's part with a result: `result` of version 4 is any JSON, and `output` of later
+    ones says of what type its value is.
+    """
+    content: Any = part.get("result")
+    is_error = part.get("isError") is True
+    output = part.get("output")
+    if isinstance(output, dict) and isinstance(output.get("type"), str):
+        kind = output["type"]
+        is_error = kind.startswith("error-") or kind == "execution-denied"
+        content = output.get("value", output.get("reason"))
+        if kind == "content" and isinstance(content, list):
+            return {**sdk_result(part, "", is_error=is_error), "content": content}
+    elif "output" in part:
+        content = output
+    return sdk_result(part, content, is_error=is_error)
+
+
+def sdk_result(call: Block, content: Any, *, is_error: bool) -> Block:
+    """A result of the AI SDK as Anthropic writes it."""
+    names = {"tool_use_id": call.get("toolCallId"), "name": call.get("toolName")}
+    return {"type": "tool_result", **names, "content": as_text(content), "is_error": is_error}
 
 
 def _provider_call(part: Block) -> Block:
@@ -155,9 +179,9 @@ def _written(kind: str, part: Block) -> Block | None:
 
 def _media(kind: str, part: Block) -> Block | None:
     """Media, with their data where Inspect has it; None of an unknown kind."""
-    if kind in ("image_url", "input_image"):
-        link = part.get("image_url")
-        image = link if isinstance(link, dict) else {"url": link, **part}
+    if kind in ("image_url", "input_image", "computer_screenshot"):
+        link = part.get("image_url") or part.get("file_id")
+        image = link if isinstance(link, dict) else {"url": link}
         return {"type": "image", "image": as_text(image.get("url"))} | _texts_in(image, "detail")
     source = part.get("source")
     if kind in ("image", "document") and isinstance(source, dict):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
-from pytest_jrh.sources.content import NO_RESULT, as_text, data_url
+from pytest_jrh.sources.content import NO_RESULT, as_text, data_url, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 Json = dict[str, Any]
-_FUNCTIONS = ("function_call", "custom_tool_call")
-_SHELLS = ("computer_call", "local_shell_call", "shell_call", "apply_patch_call")
-# What the agent's own code runs: the name of the tool, and the fields that are its arguments.
+# What the agent's own code runs: the name of the tool, where not the item names it, and the fields
+# that are its arguments.
 _CALLS = {
+    "function_call": ("", ("arguments",)),
+    "custom_tool_call": ("", ("input",)),
     "computer_call": ("computer", ("action", "actions")),
     "local_shell_call": ("local_shell", ("action",)),
     "shell_call": ("shell", ("action",)),
@@ -34,7 +35,7 @@ _CALLS = {
 }
 # The fields with the result.
 _RESULTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys((f"{call}_output" for call in (*_FUNCTIONS, *_SHELLS)), ("output",)),
+    **dict.fromkeys((f"{call}_output" for call in list(_CALLS)[:6]), ("output",)),
     "tool_search_output": ("tools",),
     "mcp_approval_response": ("approve", "reason"),
     "program_output": ("result",),
@@ -51,10 +52,11 @@ _THOUGHTS = ("reasoning", "compaction", "compaction_summary", "context_compactio
 # What nobody said or did: a list of tools, or a mark of the program that asks.
 _NOTHING = ("mcp_list_tools", "additional_tools", "compaction_trigger", "ghost_snapshot")
 ITEM_TYPES = (
-    *("message", *_FUNCTIONS, *_RUN_BY_PROVIDER, "image_generation_call", *_CALLS, *_RESULTS),
+    *("message", *_CALLS, *_RUN_BY_PROVIDER, "image_generation_call", *_RESULTS),
     *(*_THOUGHTS, *_NOTHING, "agent_message", "item_reference"),
 )
 """The types of items that are known here."""
+# The parts of a result; a list of anything else is JSON.
 _PART_TYPES = (
     *("input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"),
     *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
@@ -104,15 +106,8 @@ class _Reader:
         elif kind == "agent_message":
             # What another agent said to this one, which came in the user's place.
             self._add_message({"role": "user", "content": item.get("content")})
-        elif kind in _FUNCTIONS:
-            self._assistant()["tool_calls"].append(_function_call(item))
         elif kind in _CALLS:
-            name, fields = _CALLS[kind]
-            arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
-            if len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
-                arguments = only
-            call = {"id": _id_of(item), "name": name, "arguments": arguments}
-            self._assistant()["tool_calls"].append(call)
+            self._assistant()["tool_calls"].append(_call(item, *_CALLS[kind]))
         elif kind in _RESULTS:
             self._open = None
             self.turns.append(_result(item, _RESULTS[kind]))
@@ -173,16 +168,21 @@ def _id_of(item: Json, keys: Sequence[str] = ("call_id", "id")) -> str | None:
     return None
 
 
-def _function_call(item: Json) -> Json:
-    name = item.get("name")
-    if not isinstance(name, str) or not name:
-        raise DamagedError(received(name, "the name of a tool"), path=("name",))
-    if isinstance(item.get("namespace"), str):
-        name = f"{item['namespace']}.{name}"
-    call = {"id": _id_of(item), "type": "function"}
-    if item["type"] == "custom_tool_call":
-        return {**call, "type": "custom", "custom": {"name": name, "input": item.get("input")}}
-    return {**call, "function": {"name": name, "arguments": item.get("arguments")}}
+def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
+    kind = item["type"]
+    if not name:
+        name = item.get("name")
+        if not isinstance(name, str) or not name:
+            raise DamagedError(received(name, "the name of a tool"), path=("name",))
+        if isinstance(item.get("namespace"), str):
+            name = f"{item['namespace']}.{name}"
+    arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
+    if kind == "function_call":
+        arguments = item.get("arguments")
+    elif len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
+        arguments = only
+    call = {"id": _id_of(item), "name": name, "arguments": arguments}
+    return {**call, "type": "custom"} if kind == "custom_tool_call" else call
 
 
 def _result(item: Json, fields: Sequence[str]) -> Json:
@@ -194,10 +194,8 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
         isinstance(part, dict) and part.get("type") in _PART_TYPES for part in result
     )
     if isinstance(result, dict) and result.get("type") == "computer_screenshot":
-        result = [_part(result)]
-    elif is_parts:
-        result = _content(item, fields[0])
-    elif result is not None and len(fields) == 1:
+        result = [result]
+    elif result is not None and not is_parts and len(fields) == 1:
         result = as_text(result)
     keys = ("call_id", "approval_request_id")
     if item["type"] == "local_shell_call_output":
@@ -209,11 +207,9 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
 def _thought(item: Json) -> list[Json]:
     texts: list[str] = []
     for key in ("summary", "content"):
-        content = _content(item, key)
-        if isinstance(content, str):
-            texts = [content]
-        elif content:
-            texts = [part["text"] for part in content if isinstance(part.get("text"), str)]
+        blocks = parts_of(_content(item, key)).blocks
+        if blocks:
+            texts = [as_text(block.get("text")) for block in blocks]
     encrypted = item.get("encrypted_content")
     if texts:
         return [{"type": "reasoning", "reasoning": "\n".join(texts)}]
@@ -223,33 +219,16 @@ def _thought(item: Json) -> list[Json]:
 
 
 def _content(item: Json, key: str) -> str | list[Json] | None:
-    """The content of a message, with parts as chats have them."""
+    """The content of a message, as it stands in the file; raises DamagedError for what is none."""
     content = item.get(key)
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, list):
         raise DamagedError(received(content, "text, or a list of parts"), path=(key,))
-    parts = []
     for index, part in enumerate(content):
         with inside(key, index):
-            parts.append(_part(part))
-    return parts
-
-
-def _part(part: Any) -> Json:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    if not isinstance(part, dict):
-        raise DamagedError(received(part, "text, or an object with a type"))
-    kind = part.get("type", "text" if "text" in part else None)
-    _check_one_of(kind, _PART_TYPES, "type")
-    if kind in ("input_image", "computer_screenshot"):
-        source = part.get("image_url") or part.get("file_id")
-        url = source.get("url") if isinstance(source, dict) else source
-        return {"type": "image", "image": as_text(url)}
-    if kind in ("summary_text", "reasoning_text"):
-        return {"type": "text", "text": part.get("text")}
-    return part
+            parts_of([part])
+    return content
 
 
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:

@@ -483,11 +483,8 @@ def test_a_mistake_in_a_session_is_named_with_its_line_and_field(
         ({**CALL, "call_id": 7}, "[1].call_id: got 7; must be text"),
         ({"role": "usr", "content": ""}, '[1].role: got "usr"; must be one of user, assistant'),
         ({"role": "user", "content": {}}, "[1].content: got a mapping of keys; must be text, or a"),
-        ({"role": "user", "content": [[]]}, "[1].content[0]: got a list; must be text, or an ob"),
-        (
-            {"role": "assistant", "content": [{"type": "output_txt"}]},
-            '[1].content[0].type: got "output_txt"; must be one of input_text, output_text',
-        ),
+        ({"role": "user", "content": [[]]}, "[1].content[0]: has a part that is a list; must"),
+        ({"role": "user", "content": [{"text": 7, "type": 7}]}, "[1].content[0]: has a part with"),
         ({"type": "item_reference", "id": "x"}, "[1]: refers to an item that is not in the log"),
     ],
 )
@@ -508,6 +505,13 @@ def test_a_mistake_in_an_item_is_named_with_its_line_and_field(
         assert f":2: payload{problem[3:]}" in session or ("\n" in problem and problem in session)
     else:
         assert ":2: payload: got 7; must be an object" in session
+
+
+def test_a_part_of_an_unknown_type_keeps_its_content(tmp_path: Path) -> None:
+    said = {"role": "assistant", "content": [{"type": "output_new", "said": "Hello."}]}
+    source = written(tmp_path / "run.json", [CALL, said])
+    content = source.read("run", 1)[0].messages[-1]["content"]
+    assert content == '[output_new: {"said": "Hello."}]'
 
 
 @pytest.mark.parametrize(
