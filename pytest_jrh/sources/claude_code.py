@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import DamagedError, inside, listed, received
 from pytest_jrh.core.text import counted
-from pytest_jrh.sources.chat import check_message
+from pytest_jrh.sources.chat import check_message, has_results
 from pytest_jrh.sources.source import LINES, Conversation, Form, text_in, texts_in, unknown_notices
 
 if TYPE_CHECKING:
@@ -31,30 +31,12 @@ _NO_MODEL = "<synthetic>"
 # Lines that name no session; a session that was closed at once may have no others.
 _SNAPSHOT = "file-history-snapshot"
 # What a session notes for itself.
-_OTHERS = frozenset(
-    {
-        *(
-            "system",
-            "summary",
-            "attachment",
-            "progress",
-            "result",
-            "mode",
-            "permission-mode",
-            "tag",
-        ),
-        *(
-            "queue-operation",
-            "last-prompt",
-            "custom-title",
-            "ai-title",
-            "agent-name",
-            "agent-color",
-        ),
-        *("agent-setting", "pr-link", "task-summary", "content-replacement", "stream_event"),
-        *("attribution-snapshot", "rate_limit_event", _SNAPSHOT),
-    }
+_NOTES = (
+    "system summary attachment progress result mode permission-mode tag queue-operation "
+    "last-prompt custom-title ai-title agent-name agent-color agent-setting pr-link task-summary "
+    "content-replacement stream_event attribution-snapshot rate_limit_event"
 )
+_OTHERS = frozenset({*_NOTES.split(), _SNAPSHOT})
 _METADATA = ("cwd", "gitBranch", "version")
 
 
@@ -189,30 +171,23 @@ def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
 
 
 def _forks(all_said: Sequence[_Said]) -> int:
-    """How many prompts, and answers, stand where another one does: after the same line."""
-    alternatives: dict[tuple[str | None, str], set[str | int]] = {}
-    for said in all_said:
-        kind, name = _kind_and_name(said)
-        if kind and "parentUuid" in said.line:
-            parent = said.line["parentUuid"] or said.line.get("logicalParentUuid")
-            alternatives.setdefault((parent, kind), set()).add(name)
-    return sum(len(names) - 1 for names in alternatives.values())
-
-
-def _kind_and_name(said: _Said) -> tuple[str, str | int]:
-    """What a line may take the place of: an answer, whose lines share a name, or a prompt; nothing
-    for what a program wrote.
+    """How many prompts, and answers, stand where another one does: after the same line. What a
+    program wrote is neither.
     """
-    content, line = said.message["content"], said.line
-    if said.message["role"] == "assistant":
-        name = said.message.get("id")
-        return "answer", name if isinstance(name, str) else said.number
-    is_result = isinstance(content, list) and any(
-        isinstance(part, dict) and part.get("type") == "tool_result" for part in content
-    )
-    is_queued = line.get("type") == "attachment"
-    is_prompt = not (is_result or is_queued or line.get("isMeta") or line.get("isCompactSummary"))
-    return ("prompt" if is_prompt else ""), said.number
+    alternatives: dict[tuple[str | None, bool], set[str | int]] = {}
+    for number, line, message in all_said:
+        name, is_answer = number, message["role"] == "assistant"
+        if is_answer and isinstance(message.get("id"), str):
+            # The lines of one answer share it.
+            name = message["id"]
+        is_written = line.get("isMeta") or line.get("isCompactSummary")
+        is_queued = line.get("type") == "attachment"
+        if not is_answer and (is_written or is_queued or has_results(message["content"])):
+            continue
+        if "parentUuid" in line:
+            parent = line["parentUuid"] or line.get("logicalParentUuid")
+            alternatives.setdefault((parent, is_answer), set()).add(name)
+    return sum(len(names) - 1 for names in alternatives.values())
 
 
 CLAUDE_CODE = Form("Claude Code session", LINES, conversation, is_session, is_whole=True)
