@@ -12,11 +12,8 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
-
-from pydantic import model_validator
 
 from pytest_jrh.cases.acts import (
     LONGEST_EXAMPLE,
@@ -33,12 +30,12 @@ from pytest_jrh.cases.acts import (
 )
 from pytest_jrh.cases.following import Values, is_id, mentioned, search_text, values_of_acts
 from pytest_jrh.cases.pipeline import (
-    Goal,
     Planner,
     Task,
+    Turns,
     Work,
-    aim_values,
     edit_words,
+    planner_of,
 )
 from pytest_jrh.core.documents import no_constant
 from pytest_jrh.core.errors import NoVerdictCase
@@ -46,9 +43,7 @@ from pytest_jrh.core.model import (
     Complete,
     Edit,
     Message,
-    Plan,
     PlanStep,
-    Rubric,
     StageModel,
 )
 from pytest_jrh.core.stages import MOST_FOLLOWING_EDITS
@@ -111,32 +106,24 @@ def make_acts_planner(
     It sees the whole transcript, with calls and results, and the tools of the log. It raises
     `Unscored` where the model gives no usable plan.
     """
-    stage = Stage(model, template, complete)
+    tools_shown = tools_text(tools)
 
-    async def plan(
-        messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
-    ) -> Plan | None:
-        transcript, known_tools = acts_transcript(messages), tools_text(tools)
+    def shown(messages: Sequence[Message]) -> dict[str, object]:
+        transcript = acts_transcript(messages)
         if "tools" not in template.variables:
-            transcript = f"{transcript}\n\nTools:\n{known_tools}"
-        places = Places.of(messages)
-        values = {"assistant_transcript": transcript, "tools": known_tools, "max_steps": max_steps}
-        values |= aim_values(rubric, goal, template)
-        answer = (await stage.ask(values, response_for(places))).parsed
-        planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
-        return planned if planned.thesis or planned.steps else None
+            transcript = f"{transcript}\n\nTools:\n{tools_shown}"
+        return {"assistant_transcript": transcript, "tools": tools_shown}
 
-    return plan
+    return planner_of(Stage(model, template, complete), ActsPlannerResponse, shown, Places.of)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Places(Turns):
     """Where a plan of acts may point: assistant turns, and calls that have one result.
 
     `calls` has for each turn the names of its calls: the id, and the number from 1.
     """
 
-    turns: tuple[int, ...]
     calls: tuple[tuple[int, tuple[str, str]], ...]
 
     @classmethod
@@ -159,7 +146,7 @@ class Places:
                 return names[1]
         return ""
 
-    def sanitized(self, steps: Sequence[PlannedAct]) -> tuple[PlanStep, ...]:
+    def sanitized(self, steps: Sequence[Any]) -> tuple[PlanStep, ...]:
         """Drop steps that point at nothing or repeat another, and put the rest in order.
 
         A turn has one edit of its words, or of one or several of its calls, or loses one call; a
@@ -178,27 +165,13 @@ class Places:
         in_order = sorted(taken, key=lambda place: (place[0], place[1] != "insert"))
         return tuple(taken[place] for place in in_order)
 
-
-@lru_cache(maxsize=256)
-def response_for(places: Places) -> type[ActsPlannerResponse]:
-    """The planner's answer for a transcript with these places.
-
-    Steps of which sanitizing leaves nothing are an invalid response, as in a plan of words.
-    """
-
-    class CheckedActsPlannerResponse(ActsPlannerResponse):
-        @model_validator(mode="after")
-        def _leaves_steps(self) -> CheckedActsPlannerResponse:
-            if self.steps and not places.sanitized(self.steps):
-                turns = ", ".join(map(str, places.turns))
-                calls = ", ".join(f"{turn} call {names[1]}" for turn, names in places.calls)
-                raise ValueError(
-                    "no step points at an assistant turn, or at a call with a result; the "
-                    f"assistant turns are {turns}; the calls are {calls or 'none'}"
-                )
-            return self
-
-    return CheckedActsPlannerResponse
+    def __str__(self) -> str:
+        turns = ", ".join(map(str, self.turns))
+        calls = ", ".join(f"{turn} call {names[1]}" for turn, names in self.calls)
+        return (
+            "no step points at an assistant turn, or at a call with a result; the assistant turns "
+            f"are {turns}; the calls are {calls or 'none'}"
+        )
 
 
 def acts_transcript(messages: Sequence[Message]) -> str:

@@ -10,10 +10,10 @@ it and a turn has changed; the verifier gives a second opinion on the label, wit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 from pydantic import create_model, model_validator
 
@@ -204,70 +204,82 @@ def make_llm_planner(complete: Complete, model: StageModel, template: Template) 
     in ordinal mode the target and the scale. It raises `Unscored` where the model gives no usable
     plan.
     """
+
+    def shown(messages: Sequence[Message]) -> dict[str, object]:
+        # Only a suite of `edits: acts` reads the tools from its log.
+        return {"assistant_transcript": render_assistant_turns(messages), "tools": ""}
+
     stage = Stage(model, template, complete)
+    return planner_of(stage, PlannerResponse, shown, lambda turns: Turns(assistant_indices(turns)))
+
+
+def planner_of(
+    stage: Stage,
+    response: Any,
+    shown: Callable[[Sequence[Message]], Mapping[str, object]],
+    places_of: Callable[[Sequence[Message]], Turns],
+) -> Planner:
+    """A planner whose prompt has what is `shown` of a transcript; its plan points at the places."""
 
     async def plan(
         messages: Sequence[Message], rubric: Rubric, goal: Goal, *, max_steps: int
     ) -> Plan | None:
+        places = places_of(messages)
+        guidance = goal.guidance(rubric)
+        instructions = rubric.instructions
+        if guidance and "ordinal_guidance" not in stage.template.variables:
+            instructions = f"{instructions}\n\n{guidance}"
         values = {
-            "assistant_transcript": render_assistant_turns(messages),
-            # Only a suite of `edits: acts` reads them from its log.
-            "tools": "",
+            **shown(messages),
             "max_steps": max_steps,
-            **aim_values(rubric, goal, template),
+            "rubric_id": rubric.id,
+            "rubric_instructions": instructions,
+            "ordinal_guidance": guidance,
         }
-        editable = assistant_indices(messages)
-        answer = (await stage.ask(values, response_for(editable))).parsed
-        planned = Plan(answer.thesis.strip(), sanitize(answer.steps, editable))
+        answer = (await stage.ask(values, response_for(places, response))).parsed
+        planned = Plan(answer.thesis.strip(), places.sanitized(answer.steps))
         return planned if planned.thesis or planned.steps else None
 
     return plan
 
 
-def aim_values(rubric: Rubric, goal: Goal, template: Template) -> dict[str, object]:
-    """What a planner's prompt says of the rubric and the goal; of a scale in the instructions,
-    where the prompt has no place for it.
-    """
-    guidance = goal.guidance(rubric)
-    instructions = rubric.instructions
-    if guidance and "ordinal_guidance" not in template.variables:
-        instructions = f"{instructions}\n\n{guidance}"
-    return {
-        "rubric_id": rubric.id,
-        "rubric_instructions": instructions,
-        "ordinal_guidance": guidance,
-    }
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Where a plan of words may point: the assistant turns."""
 
+    turns: tuple[int, ...]
 
-def sanitize(steps: Sequence[PlannedStep], editable: Sequence[int]) -> tuple[PlanStep, ...]:
-    """Drop steps that repeat a turn or point at no assistant turn; the order stays."""
-    by_turn: dict[int, PlanStep] = {}
-    for step in steps:
-        turn = step.message_index
-        if turn in editable:
-            by_turn.setdefault(turn, PlanStep(turn, step.goal.strip(), step.rationale.strip()))
-    return tuple(by_turn.values())
+    def sanitized(self, steps: Sequence[Any]) -> tuple[PlanStep, ...]:
+        """Drop steps that repeat a turn or point at no assistant turn; the order stays."""
+        by_turn: dict[int, PlanStep] = {}
+        for step in steps:
+            turn = step.message_index
+            if turn in self.turns:
+                by_turn.setdefault(turn, PlanStep(turn, step.goal.strip(), step.rationale.strip()))
+        return tuple(by_turn.values())
+
+    def __str__(self) -> str:
+        turns = ", ".join(map(str, self.turns))
+        return f"no step points at an assistant turn; the assistant turns are {turns}"
 
 
 @lru_cache(maxsize=256)
-def response_for(editable: Sequence[int]) -> type[PlannerResponse]:
-    """The planner's answer for a transcript with these assistant turns.
+def response_for(places: Turns, response: Any = PlannerResponse) -> type[Any]:
+    """The planner's answer for a transcript with these places.
 
     Steps of which sanitizing leaves nothing are an invalid response and not a plan without steps,
-    so that the planner is asked again with the turns it may choose from.
+    so that the planner is asked again with the places that it may choose from.
     """
 
-    class CheckedPlannerResponse(PlannerResponse):
-        @model_validator(mode="after")
-        def _leaves_steps(self) -> CheckedPlannerResponse:
-            if self.steps and not sanitize(self.steps, editable):
-                turns = ", ".join(map(str, editable))
-                raise ValueError(
-                    f"no step points at an assistant turn; the assistant turns are {turns}"
-                )
-            return self
+    def leaves_steps(answer: Any) -> Any:
+        if answer.steps and not places.sanitized(answer.steps):
+            raise ValueError(str(places))
+        return answer
 
-    return CheckedPlannerResponse
+    validators: dict[str, Any] = {"leaves_steps": model_validator(mode="after")(leaves_steps)}
+    name = f"Checked{response.__name__}"
+    checked: type[Any] = create_model(name, __base__=response, __validators__=validators)
+    return checked
 
 
 class SummaryResponse(Response):
@@ -414,25 +426,18 @@ def confirms(verification: Verification, goal: Goal) -> bool:
 
 
 @cache
-def verifier_response(
-    scores: tuple[int, ...], *, of_acts: bool = False
-) -> type[VerifierResponse | ScoringVerifierResponse]:
+def verifier_response(scores: tuple[int, ...], *, of_acts: bool = False) -> type[Any]:
     """The shape of an answer on this scale, binary where there is none.
 
     A score of another value does not validate.
     """
     if not scores:
         return ActsVerifierResponse if of_acts else VerifierResponse
-    scaled = create_model(
-        "ScaledVerifierResponse",
-        __base__=ScoringVerifierResponse,
-        score=(score_on_offer(scores), ...),
-    )
-    if not of_acts:
-        return scaled
-    bases: tuple[type[Response], ...] = (ConsistencyResponse, scaled)
-    of_both = create_model("ScaledActsVerifierResponse", __base__=bases)
-    return cast("type[ScoringVerifierResponse]", of_both)
+    offered = (score_on_offer(scores), ...)
+    if of_acts:
+        bases = (ConsistencyResponse, ScoringVerifierResponse)
+        return create_model("ScaledActsVerifierResponse", __base__=bases, score=offered)
+    return create_model("ScaledVerifierResponse", __base__=ScoringVerifierResponse, score=offered)
 
 
 @dataclass(slots=True)

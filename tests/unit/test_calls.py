@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pytest_jrh.cases.pipeline import (
     EditorResponse,
     SummaryResponse,
+    Turns,
     VerifierResponse,
     response_for,
 )
@@ -212,7 +213,7 @@ def test_fingerprint_is_what_it_always_was() -> None:
 @pytest.mark.parametrize(
     ("response_model", "expected"),
     [
-        (response_for((2, 4)), "8f1e9a8a0154"),
+        (response_for(Turns((2, 4))), "8f1e9a8a0154"),
         (EditorResponse, "a578412eaebf"),
         (SummaryResponse, "be302c85e9df"),
         (VerifierResponse, "66dd024e8ff3"),
@@ -229,7 +230,10 @@ def test_schema_of_each_stage_is_what_it_always_was(
 
 
 def test_planner_schema_does_not_depend_on_the_transcript() -> None:
-    assert response_for((1,)).model_json_schema() == response_for((2, 3)).model_json_schema()
+    assert (
+        response_for(Turns((1,))).model_json_schema()
+        == response_for(Turns((2, 3))).model_json_schema()
+    )
 
 
 def test_fingerprint_does_not_depend_on_the_order_of_keys() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pytest_jrh.cases.pipeline import (
     EditorResponse,
     SummaryResponse,
+    Turns,
     response_for,
     verifier_response,
 )
@@ -67,7 +68,7 @@ def built_in(stage: str, *, mode: Mode = "binary", objective: Objective = "fail"
 def response_model(stage: str, mode: Mode) -> type[Response]:
     scores = tuple(level.score for level in LEVELS) if mode == "ordinal" else ()
     models: dict[str, type[Response]] = {
-        "planner": response_for((2, 4)),
+        "planner": response_for(Turns((2, 4))),
         "editor": EditorResponse,
         "summary": SummaryResponse,
         "verifier": verifier_response(scores),
