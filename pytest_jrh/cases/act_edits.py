@@ -23,7 +23,6 @@ from pytest_jrh.cases.acts import (
     acts_text,
     calls_of_turn,
     splice,
-    structure_mistake,
     tools_of,
     with_arguments,
     with_words,
@@ -489,7 +488,6 @@ class _Making:
         raw: str = "",
         dropped: int = 0,
         follows: str = "",
-        is_checked: bool = True,
     ) -> None:
         edit = Edit(
             message_index=position,
@@ -510,10 +508,6 @@ class _Making:
         )
         self.work.messages = splice(self.work.messages, edit)
         self.work.add(edit, self.task.summarizer)
-        if is_checked:
-            mistake = structure_mistake(self.work.messages, self.tools, self.task.run.messages)
-            if mistake is not None:
-                raise _broken(mistake)
 
     def take_out(self, edit: Edit) -> None:
         """Look, from behind an edit, for what it took out."""
@@ -603,10 +597,9 @@ class _Making:
                 reason="its reasoning is left out",
                 dropped=dropped,
                 follows=follows,
-                # A turn that still says something is no mistake: a whole check for each is
-                # quadratic.
-                is_checked=not without_reasoning["content"],
             )
+            if not (without_reasoning["content"] or message.get("tool_calls")):
+                raise _broken(f"[{position}] is a turn without words or calls")
         elif self.edits_left and any(self._said(position, {**message, "tool_calls": None})):
             self.edits_left -= 1
             await edit_words(self.work, self.task, say, position, follows)

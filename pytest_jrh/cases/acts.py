@@ -1,5 +1,5 @@
-"""Edits that are acts, without a model: splices and how they are undone, what the tools of a log
-take and give, and what providers ask of calls and results.
+"""Edits that are acts, without a model: splices and how they are undone, and what the tools of a
+log take and give.
 
 A splice replaces messages that stand side by side by others (`Edit.before`, `Edit.after`). A call
 and its results belong together: the results are the messages of tools behind the call's turn.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ from pytest_jrh.core.transcript import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import Edit, Message
 
@@ -341,77 +340,3 @@ def _with_call(tool: Tool, call: Mapping[str, Any], results: Sequence[Message]) 
         if len(examples) < _MOST_EXAMPLES and len(text) <= LONGEST_EXAMPLE:
             examples = (*examples, (call, result))
     return Tool(tool.name, tool.arguments + shape_of(call["arguments"]), shape, examples, error)
-
-
-def structure_mistake(
-    messages: Sequence[Message], tools: Mapping[str, Tool], run: Sequence[Message] = ()
-) -> str | None:
-    """Say what providers would not accept of a made transcript; None where they accept it.
-
-    Every call has one result, between its turn and the next turn of another role; ids of calls are
-    unique; arguments have the keys and types of their tool; no turn of the assistant is empty. A
-    run may break this by itself: what `run` has of a kind as often is no mistake of an edit.
-    """
-    mistakes_of_run = Counter(key for key, _text in _mistakes(run, tools))
-    for key, text in _mistakes(messages, tools):
-        if not mistakes_of_run[key]:
-            return text
-        mistakes_of_run[key] -= 1
-    return None
-
-
-def _mistakes(
-    messages: Sequence[Message], tools: Mapping[str, Tool]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each mistake, with what is the same for the same mistake elsewhere in a transcript."""
-    acts = acts_of(messages)
-    yield from _mistakes_of_calls(acts, tools)
-    act_of_result = {position: act for act in acts for position in act.results}
-    for position, message in enumerate(messages):
-        role = message.get("role")
-        if role == "tool" and position not in act_of_result:
-            result_id = str(message.get("tool_call_id") or "")
-            yield (
-                ("no call", result_id),
-                f"[{position}] is a result{_named(result_id)} of no call before it",
-            )
-        elif role == "tool":
-            name, act = str(message.get("function") or ""), act_of_result[position]
-            if name and name != act.name:
-                yield (
-                    ("tool", name, act.name),
-                    f"[{position}] is a result of {brief(name)} to a call of {brief(act.name)}",
-                )
-        elif role == "assistant" and not message.get("tool_calls") and _is_empty(message):
-            yield ("empty",), f"[{position}] is a turn without words or calls"
-
-
-def _mistakes_of_calls(
-    acts: Sequence[Act], tools: Mapping[str, Tool]
-) -> Iterator[tuple[tuple[str, ...], str]]:
-    times_used = Counter(act.call_id for act in acts if act.call_id)
-    for act in acts:
-        subject = f"[{act.turn}] the call of {brief(act.name)[1:-1]}{_named(act.call_id)}"
-        if not act.call_id:
-            yield ("no id",), f"{subject} has no id"
-        elif times_used[act.call_id] > 1:
-            times_used[act.call_id] -= 1
-            yield ("same id", act.call_id), f"{subject} has an id that another call has"
-        if not act.results:
-            yield ("no result", act.call_id), f"{subject} has no result"
-        for _surplus in act.results[1:]:
-            yield ("results", act.call_id), f"{subject} has {len(act.results)} results, not one"
-        tool = tools.get(act.name)
-        if tool is None:
-            yield ("no tool", act.name), f"{subject} is of a tool that the log does not have"
-        elif mistake := tool.arguments_mistake(act.call.get("arguments")):
-            yield ("arguments", act.name, mistake), f"{subject}: {mistake}"
-
-
-def _named(call_id: str) -> str:
-    return f" ({brief(call_id)[1:-1]})" if call_id else ""
-
-
-def _is_empty(message: Message) -> bool:
-    content = message.get("content")
-    return not content or (isinstance(content, str) and not content.strip())

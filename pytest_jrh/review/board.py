@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from pytest_jrh.cases.acts import calls_of_turn, structure_mistake, tools_of
+from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.text import counted
@@ -346,12 +346,12 @@ class ReviewBoard(Board):
             if content is not None and not content.strip() and content != text:
                 message = f"message {message_index} would be empty; reject the case instead"
                 raise InputError(Problem(message))
-            numbers = {act.number for act in calls_of_turn(messages, message_index)}
+            acts = calls_of_turn(messages, message_index)
             if calls and not holds_acts(case):
                 message = "only words were edited in this case; its calls stay as they are"
                 raise InputError(Problem(message))
             for call in calls:
-                if call.call not in numbers:
+                if not 0 <= call.call < len(acts):
                     message = f"message {message_index} has no call number {call.call}"
                     raise InputError(Problem(message))
             turns = {turn.message_index: turn for turn in decision.turns}
@@ -372,9 +372,14 @@ class ReviewBoard(Board):
                 of_suite = [one.run for one in entries if one.spec.suite == suite]
                 runs = {(run.run_id, run.epoch): run.messages for run in of_suite}
                 tools = tools_of([*runs.values(), messages])
-                mistake = structure_mistake(with_edits(case, edited).messages, tools, messages)
-                if mistake is not None:
-                    raise InputError(Problem(mistake))
+                for call in calls:
+                    act = acts[call.call]
+                    tool = tools.get(act.name, Tool(act.name))
+                    mistake = tool.arguments_mistake(call.arguments)
+                    # What the case itself has that is no call of the tool may stay.
+                    if mistake and not tool.arguments_mistake(act.call.get("arguments")):
+                        message = f"[{message_index}] the call of {act.name}: {mistake}"
+                        raise InputError(Problem(message))
             return edited
 
         return self._decide(key, digest, change)

@@ -471,30 +471,24 @@ def guessed_format(path: Path) -> InputFormat | None:
     InputError and DamagedError for a file that cannot be read.
     """
     form = ONE_CONVERSATION if _is_one_conversation(Head(path)) else CONVERSATIONS
-    values: dict[str, list[Any]] | None = None
+    rows: list[dict[str, int | str]] = []
     messages: str | None = None
     for value in Conversations(path, form).values():
-        if values is None:
-            if not isinstance(value, dict):
+        fields = value if isinstance(value, dict) else {}
+        if not rows and not _Reader(value, InputFormat()).knows_place:
+            places = places_of_messages(fields)
+            if not places or "/messages" in places:
                 return None
-            places = places_of_messages(value)
-            if _Reader(value, InputFormat()).knows_place:
-                places = []
-            elif not places or "/messages" in places:
-                return None
-            messages = next(iter(places), None)
-            values = {key: [] for key in list(value)[:_MOST_KEYS]}
-        for key in list(values):
-            part = value.get(key) if isinstance(value, dict) else None
+            messages = places[0]
+        row = {}
+        for key, part in list(fields.items())[:_MOST_KEYS]:
             if type(part) is int or (isinstance(part, str) and 0 < len(part) <= _LONGEST):
-                values[key].append(part)
-            else:
-                del values[key]
-    if values is None or ("id" in values and messages is None):
-        return None
-    if "id" in values:
-        return InputFormat(messages=messages)
-    names, cluster = _names(values)
+                row[key] = part
+        rows.append(row)
+    keys = [key for key in rows[0] if all(key in row for row in rows)] if rows else []
+    if "id" in keys:
+        return InputFormat(messages=messages) if messages else None
+    names, cluster = _names(keys, rows)
     if not names and messages is None:
         return None
     return InputFormat(
@@ -504,17 +498,18 @@ def guessed_format(path: Path) -> InputFormat | None:
     )
 
 
-def _names(values: Mapping[str, list[Any]]) -> tuple[tuple[str, ...], str | None]:
+def _names(
+    keys: Sequence[str], rows: Sequence[Mapping[str, int | str]]
+) -> tuple[tuple[str, ...], str | None]:
     """The fields that name each conversation, and the one whose values several of them share."""
-    tasks = [key for key in values if _ID.fullmatch(key.lower())]
-    trials = [key for key in values if _TRIAL.fullmatch(key.lower())]
-    different = {key: len(set(values[key])) for key in tasks}
-    unique = [key for key in tasks if different[key] == len(values[key])]
-    repeated = [key for key in tasks if 1 < different[key] < len(values[key])]
-    if unique:
-        return (unique[0],), next(iter(repeated), None)
+    tasks = [key for key in keys if _ID.fullmatch(key.lower())]
+    trials = [key for key in keys if _TRIAL.fullmatch(key.lower())]
+    different = {task: len({row[task] for row in rows}) for task in tasks}
+    for task in tasks:
+        if different[task] == len(rows):
+            repeated = [other for other in tasks if 1 < different[other] < len(rows)]
+            return (task,), next(iter(repeated), None)
     for task, trial in product(tasks, trials):
-        pairs = set(zip(values[task], values[trial], strict=True))
-        if len(pairs) == len(values[task]):
+        if len({(row[task], row[trial]) for row in rows}) == len(rows):
             return (task, trial), task
     return (), None

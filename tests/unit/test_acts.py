@@ -1,13 +1,11 @@
-"""Splices, the tools of a log, and the structure that providers ask for."""
+"""Splices, and the tools of a log."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pytest
-
-from pytest_jrh.cases.acts import acts_of, acts_text, shape_of, splice, structure_mistake, tools_of
+from pytest_jrh.cases.acts import acts_of, acts_text, shape_of, splice, tools_of
 from pytest_jrh.core.diffs import decisive_turns, edited_turns
 from pytest_jrh.core.model import Edit, EditKind, Message
 from tests.support.cpu import cpu_seconds
@@ -116,64 +114,6 @@ def test_results_belong_to_calls_by_id_and_without_ids_by_order() -> None:
         result("second"),
     )
     assert [act.results for act in acts_of(parallel)] == [(2,), (1,), (4,), (5,)]
-
-
-REFUND = call("refund", "a2", order="A-7", amount=56.0)
-
-
-@pytest.mark.parametrize(
-    ("changed", "mistake"),
-    [
-        ((says("", REFUND), RUN[4]), None),
-        ((says("", {**REFUND, "arguments": {"order": "A-7", "amount": 60}}), RUN[4]), None),
-        (
-            (says("", {**REFUND, "arguments": {"order": "A-7", "amount": "60"}}), RUN[4]),
-            "[3] the call of refund (a2): its arguments.amount is text, not a number",
-        ),
-        (
-            (says("", {**REFUND, "arguments": {"order": "A-7"}}), RUN[4]),
-            "[3] the call of refund (a2): 'amount' is missing from its arguments",
-        ),
-        (
-            (says("", {**REFUND, "arguments": [1]}), RUN[4]),
-            "[3] the call of refund (a2): its arguments are a list, not an object",
-        ),
-        (
-            (says("", {**REFUND, "function": "pay"}), RUN[4]),
-            "[3] the call of pay (a2) is of a tool that the log does not have",
-        ),
-        ((says("", REFUND),), "[3] the call of refund (a2) has no result"),
-        ((says("", REFUND), RUN[4], RUN[4]), "[3] the call of refund (a2) has 2 results, not one"),
-        ((says("So."), RUN[4]), "[4] is a result (a2) of no call before it"),
-        (
-            (says("", {**REFUND, "id": "a1"}), {**RUN[4], "tool_call_id": "a1"}),
-            "[1] the call of find (a1) has an id that another call has",
-        ),
-        ((says(" "),), "[3] is a turn without words or calls"),
-        (
-            (says("", REFUND), {**RUN[4], "function": "find"}),
-            "[4] is a result of 'find' to a call of 'refund'",
-        ),
-    ],
-)
-def test_structure_is_that_which_providers_accept(
-    changed: tuple[Message, ...], mistake: str | None
-) -> None:
-    made = (*RUN[:3], *changed, RUN[5])
-    assert structure_mistake(made, TOOLS, RUN) == mistake
-
-
-def test_what_the_run_breaks_by_itself_is_no_mistake_of_an_edit() -> None:
-    without_ids: tuple[Message, ...] = (
-        says("", call("refund", order="A-7", amount=1.0)),
-        says("", call("refund", order="A-8", amount=2.0)),
-        result("done"),
-    )
-    tools = tools_of([without_ids])
-    assert structure_mistake(without_ids, tools) == "[0] the call of refund has no id"
-    assert structure_mistake(without_ids, tools, without_ids) is None
-    one_more = (*without_ids, *without_ids[:1])
-    assert structure_mistake(one_more, tools, without_ids) == "[3] the call of refund has no id"
 
 
 def test_keys_and_types_are_those_of_the_log_or_of_the_definition() -> None:

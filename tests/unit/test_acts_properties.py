@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from pytest_jrh.cases.acts import acts_of, structure_mistake, tools_of
+from pytest_jrh.cases.acts import acts_of
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.errors import Unscored
@@ -36,50 +36,9 @@ from tests.support.made_cases import make_case
 from tests.support.random_conversations import JSON, NAMES, TEXT, conversations, json_texts
 from tests.support.undoing import undone
 
-FEW = settings(max_examples=60, deadline=None)
-
 
 def bytes_of(messages: Sequence[Message]) -> bytes:
     return json.dumps(list(messages)).encode()
-
-
-@st.composite
-def spoiled(draw: st.DrawFn, run: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A run in which turns of the agent's and of tools went, came twice or moved."""
-    messages = list(run)
-    for _ in range(draw(st.integers(1, 3))):
-        ours = [
-            at for at, message in enumerate(messages) if message["role"] in ("assistant", "tool")
-        ]
-        if not ours:
-            break
-        at = draw(st.sampled_from(ours))
-        match draw(st.sampled_from(["goes", "twice", "moves", "no calls"])):
-            case "goes":
-                del messages[at]
-            case "twice":
-                messages.insert(at, messages[at])
-            case "moves":
-                messages.insert(draw(st.integers(0, len(messages) - 1)), messages.pop(at))
-            case _:
-                messages[at] = {**messages[at], "content": "Done."}
-                messages[at].pop("tool_calls", None)  # type: ignore[attr-defined]
-    return tuple(messages)
-
-
-@given(data=st.data(), run=conversations())
-@FEW
-def test_providers_take_what_the_check_of_structure_takes(
-    data: st.DataObject, run: tuple[Message, ...]
-) -> None:
-    # What providers think of media and reasoning is none of the structure's.
-    words = [{**message, "content": message_text(message) or "Hm."} for message in run]
-    started: tuple[Message, ...] = ({"role": "user", "content": "Hello."}, *words)
-    tools = tools_of([started])
-    assert refusal(started) is None
-    made = data.draw(spoiled(started))
-    if structure_mistake(made, tools, started) is None and made[0]["role"] in ("system", "user"):
-        assert refusal(made) is None
 
 
 def says(content: Any, *calls: tuple[str, str, Mapping[str, Any]]) -> Message:
@@ -242,6 +201,12 @@ def structure_holds(messages: Sequence[Message], run: Sequence[Message]) -> None
                 assert json_type(value) in types
 
 
+def providers_take(messages: Sequence[Message]) -> None:
+    # What providers think of media and reasoning is none of the structure's.
+    words = [{**message, "content": message_text(message) or "Hm."} for message in messages]
+    assert refusal(({"role": "user", "content": "Hello."}, *words)) is None
+
+
 def json_type(value: object) -> str:
     if isinstance(value, bool):
         return "boolean"
@@ -299,6 +264,7 @@ def test_act_case_holds_together_and_is_its_run_once_undone(
             return
         outcome = replace(outcome, messages=outcome.rejected)
     structure_holds(outcome.messages, run)
+    providers_take(outcome.messages)
     differences_are_recorded(outcome, run)
     case = make_case(messages=run, edited=False)
     case = replace(case, outcome=replace(outcome, no_case=None))
