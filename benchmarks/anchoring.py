@@ -4,7 +4,7 @@ corrects (rule N4).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +21,6 @@ from benchmarks.rates import checked_cases
 from pytest_jrh.stats.intervals import LEVEL, estimate_share
 from pytest_jrh.stats.people import (
     Anchored,
-    CheckedCase,
     anchored_accuracy,
     anchored_positives,
 )
@@ -45,7 +44,7 @@ CORRELATION = 0.2
 MOST = 0.97
 # Shares of wrong labels, and labels of people in the figure: recall has half of them.
 SMALL = ((0.02, 30), (0.02, 15), (0.05, 15), (0.02, 60))
-FIGURES: dict[str, Callable[[Sequence[CheckedCase]], Anchored]] = {
+FIGURES: dict[str, Callable[..., Anchored]] = {
     "accuracy": anchored_accuracy,
     "recall": partial(anchored_positives, label=1),
     "false-positive rate": partial(anchored_positives, label=0),
@@ -96,7 +95,7 @@ def simulated(cell: Cell, sessions: int) -> dict[str, Found]:
         people[rng.choice(CASES, cell.labelled, replace=False)] = True
         cases = checked_cases(answer, label, np.where(people, true, np.nan), runs)
         for figure, compute in FIGURES.items():
-            found = compute(cases).estimate
+            found = compute(*cases).estimate
             if found.value is None or found.lower is None or found.upper is None:
                 continue
             errors[figure].append(found.value - truths[figure])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from itertools import product
-from math import isnan
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from benchmarks.checks import Check, error_of, table
 from benchmarks.simulations import holds
 from pytest_jrh.stats.intervals import estimate_share
-from pytest_jrh.stats.people import CheckedCase, anchored_violations
+from pytest_jrh.stats.people import Answers, anchored_violations
 
 Flags = npt.NDArray[np.int64]
 CASES = 2_000
@@ -65,13 +64,14 @@ class Held(NamedTuple):
 
 def checked_cases(
     answers: npt.NDArray[Any], labels: npt.NDArray[Any], people: npt.NDArray[Any], runs: Flags
-) -> list[CheckedCase]:
-    """Cases by what the judge, the suite and people say of each, nan where nobody looked."""
-    columns = [column.tolist() for column in (answers, labels, people, runs)]
-    cases = []
-    for answer, label, person, run in zip(*columns, strict=True):
-        cases.append(CheckedCase(answer, label, None if isnan(person) else int(person), run))
-    return cases
+) -> tuple[list[Answers], list[int]]:
+    """What the judge, the suite and people say of each case, nan where nobody looked; and runs."""
+    people = np.where(np.isnan(people), -1, people)
+    kinds = {}
+    for answer, label, person in product((0, 1), (0, 1), (-1, 0, 1)):
+        kinds[answer, label, person] = Answers(answer, label, None if person < 0 else person)
+    columns = [column.tolist() for column in (answers, labels, people)]
+    return [kinds[case] for case in zip(*columns, strict=True)], runs.tolist()
 
 
 def simulated(cell: Cell, sessions: int) -> Held:
@@ -86,7 +86,7 @@ def simulated(cell: Cell, sessions: int) -> Held:
         is_labelled = np.zeros(CASES, dtype=bool)
         is_labelled[rng.choice(CASES, cell.labelled, replace=False)] = True
         people = np.where(is_labelled, true, np.nan)
-        bounds = anchored_violations(checked_cases(answers, answers, people, tasks)).estimate
+        bounds = anchored_violations(*checked_cases(answers, answers, people, tasks)).estimate
         alone = estimate_share(true[is_labelled].tolist(), tasks[is_labelled].tolist())
         hits += holds(bounds, cell.rate)
         hits_alone += holds(alone, cell.rate)

@@ -41,7 +41,7 @@ def simulated(rate: float, cases: int, labelled: int, wrong: float, sessions: in
         looked = rng.choice(cases, labelled, replace=False)
         people[looked] = true[looked]
         checked = checked_cases(answer, label, people, np.arange(cases) // 6)
-        found = anchored_positives(checked, 1)
+        found = anchored_positives(*checked, 1)
         bounds = found.estimate
         if bounds.value is not None and bounds.lower is not None and bounds.upper is not None:
             errors.append(100 * (bounds.value - RECALL))

@@ -9,9 +9,9 @@ is assumed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pytest_jrh.core.model import JUDGED, MADE, majority
@@ -43,15 +43,12 @@ _UNSEEN_CASES = 2 / 3
 _UNSEEN_OF_RATES = 1 / 3
 
 
-class CheckedCase(NamedTuple):
-    """A judged binary case: the judge's answer, the suite's label, and that of people, None where
-    nobody looked.
-    """
+class Answers(NamedTuple):
+    """What the judge, the suite and people say of a binary case, None where nobody looked."""
 
-    answer: int
-    label: int
+    judge: int
+    suite: int
     people: int | None
-    cluster: Hashable
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,71 +61,89 @@ class Anchored:
     raw: float | None = None
 
 
-def anchored_violations(cases: Sequence[CheckedCase]) -> Anchored:
+def anchored_violations(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
     """The share of all cases that are violated by people's labels; each case's own label is what
     the judge says of it, so that `raw` is the judge's share of violations.
     """
-    return _anchored(cases, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
+    return _anchored(cases, clusters, lambda _, label: label == 1, None, _UNSEEN_OF_RATES)
 
 
-def anchored_accuracy(cases: Sequence[CheckedCase]) -> Anchored:
+def anchored_accuracy(cases: Sequence[Answers], clusters: Sequence[Hashable]) -> Anchored:
     """The share of cases that the judge gets right by the labels of people."""
-    return _anchored(cases, lambda answer, label: answer == label, None)
+    return _anchored(cases, clusters, lambda answer, label: answer == label, None)
 
 
-def anchored_positives(cases: Sequence[CheckedCase], label: int) -> Anchored:
+def anchored_positives(
+    cases: Sequence[Answers], clusters: Sequence[Hashable], label: int
+) -> Anchored:
     """The share of the cases with this label by people that the judge calls violated: of violated
     ones the recall, of satisfied ones the false-positive rate.
     """
     return _anchored(
         cases,
+        clusters,
         lambda answer, of_case: answer == 1 and of_case == label,
         lambda _, of_case: of_case == label,
     )
 
 
 def _anchored(
-    cases: Sequence[CheckedCase],
+    cases: Sequence[Answers],
+    clusters: Sequence[Hashable],
     counts: _Counts,
     among: _Counts | None,
     unseen: float = _UNSEEN_CASES,
 ) -> Anchored:
     """The share of cases that count, or of those `among` the cases a ratio of two such shares."""
     n = len(cases)
-    guesses = [float(counts(case.answer, case.label)) for case in cases]
-    is_among = [among is None or among(case.answer, case.label) for case in cases]
-    raw = None
-    if any(is_among):
-        raw = fmean(guess for guess, is_one in zip(guesses, is_among, strict=True) if is_one)
-    if why := _missing(cases, among):
+    numbers = Counter(cases)
+    labels = {answers: answers.people for answers in numbers if answers.people is not None}
+    labelled = {answers: numbers[answers] for answers in labels}
+    guesses = {answers: float(counts(answers.judge, answers.suite)) for answers in numbers}
+    guessed_among = numbers
+    if among is not None:
+        guessed_among = Counter(
+            {kind: number for kind, number in numbers.items() if among(kind.judge, kind.suite)}
+        )
+    raw = _mean(guesses, guessed_among) if guessed_among else None
+    true, wholes = {}, {}
+    for answers, label in labels.items():
+        true[answers] = float(counts(answers.judge, label))
+        wholes[answers] = 1.0 if among is None else float(among(answers.judge, label))
+    if why := _missing(clusters, labelled, wholes, is_ratio=among is not None):
         return Anchored(Estimate(n=n, why=why), raw)
-    looked = [(place, case.people) for place, case in enumerate(cases) if case.people is not None]
-    true = [float(counts(cases[place].answer, label)) for place, label in looked]
-    wholes = [1.0] * len(looked)
-    rest = true
+    share, rest = _mean(wholes, labelled), true
     if among is not None:
         # What a case adds to the ratio, and would by its label: the slope is between these.
-        wholes = [float(among(cases[place].answer, label)) for place, label in looked]
-        ratio = sum(true) / sum(wholes)
-        pairs = zip(guesses, is_among, strict=True)
-        guesses = [guess - ratio * is_one for guess, is_one in pairs]
-        rest = [one - ratio * whole for one, whole in zip(true, wholes, strict=True)]
-    weights = _weights([guesses[place] for place, _ in looked], rest)
-    mean_weight = fmean(weights)
-    rows: list[Row] = [(1.0, 0.0, mean_weight * guess, 0.0, 0.0) for guess in guesses]
-    of_looked = zip(looked, true, weights, wholes, strict=True)
-    for (place, _), one, weight, whole in of_looked:
-        guess = guesses[place]
-        rows[place] = (1.0, 1.0, mean_weight * guess, one - weight * guess, whole)
+        ratio = _mean(true, labelled) / share
+        for answers in guessed_among:
+            guesses[answers] -= ratio
+        rest = {answers: true[answers] - ratio * wholes[answers] for answers in labels}
+    weights = _weights(guesses, rest, labelled)
+    weight = _mean(weights, labelled)
+    rows: dict[Answers, Row] = {}
+    for answers, guess in guesses.items():
+        rows[answers] = (1.0, 0.0, weight * guess, 0.0, 0.0)
+        if answers in labels:
+            corrected_by = true[answers] - weights[answers] * guess
+            rows[answers] = (1.0, 1.0, weight * guess, corrected_by, wholes[answers])
     # A labelled case of which people say otherwise than the label, either way.
-    share = fmean(wholes)
     turned = [(0.0, 1.0, 0.0, 1.0, share), (0.0, 1.0, 0.0, -1.0, share)]
+    looked = sum(labelled.values())
     known = None
-    if unseen == _UNSEEN_CASES and _is_confirmed(cases):
-        known = raw
-    clusters = [case.cluster for case in cases]
+    if unseen == _UNSEEN_CASES:
+        # The figure by the labels is the best that there is where people found no wrong one in all
+        # cases, or in so many.
+        is_confirmed = all(answers.suite == label for answers, label in labels.items())
+        known = raw if is_confirmed and looked >= min(n, _CONFIRMING_LABELS) else None
     corrected = estimate(
-        rows, clusters, _corrected, turned, unseen=unseen, freedom=len(looked), known=known
+        [rows[answers] for answers in cases],
+        clusters,
+        _corrected,
+        turned,
+        unseen=unseen,
+        freedom=looked,
+        known=known,
     )
     if corrected.value is None:
         return Anchored(Estimate(n=n, why=_UNSEEN), raw)
@@ -136,32 +151,32 @@ def _anchored(
     return Anchored(replace(corrected, value=value), raw)
 
 
-def _missing(cases: Sequence[CheckedCase], among: _Counts | None) -> str:
+def _mean(values: Mapping[Answers, float], numbers: Mapping[Answers, int]) -> float:
+    """The mean over so many cases with each answers."""
+    total = sum(values[answers] * number for answers, number in numbers.items())
+    return total / sum(numbers.values())
+
+
+def _missing(
+    clusters: Sequence[Hashable],
+    labelled: Mapping[Answers, int],
+    wholes: Mapping[Answers, float],
+    *,
+    is_ratio: bool,
+) -> str:
     """Why no figure is corrected; empty where one is."""
-    labels = [(case.answer, case.people) for case in cases if case.people is not None]
-    if among is None and len(labels) < FEWEST_LABELS:
-        return f"{len(labels)} labels of people; at least {FEWEST_LABELS} are needed"
-    if among is not None:
-        of_class = sum(among(answer, label) for answer, label in labels)
-        if not of_class:
-            return _UNSEEN
-        if of_class < FEWEST_OF_CLASS:
-            return (
-                f"people labelled {counted(of_class, 'such case')}; at least {FEWEST_OF_CLASS} are "
-                "needed"
-            )
-    if len({case.cluster for case in cases}) == 1:
+    looked = sum(labelled.values())
+    if not is_ratio and looked < FEWEST_LABELS:
+        return f"{looked} labels of people; at least {FEWEST_LABELS} are needed"
+    of_class = sum(number for answers, number in labelled.items() if wholes[answers])
+    if is_ratio and not of_class:
+        return _UNSEEN
+    if is_ratio and of_class < FEWEST_OF_CLASS:
+        cases_of_class = counted(of_class, "such case")
+        return f"people labelled {cases_of_class}; at least {FEWEST_OF_CLASS} are needed"
+    if len(set(clusters)) == 1:
         return "all cases come from one source run"
     return ""
-
-
-def _is_confirmed(cases: Sequence[CheckedCase]) -> bool:
-    """Whether people found no wrong label in all cases, or in so many that the figure by the labels
-    is the best that there is.
-    """
-    looked = [case for case in cases if case.people is not None]
-    is_enough = len(looked) >= min(len(cases), _CONFIRMING_LABELS)
-    return is_enough and all(case.people == case.label for case in looked)
 
 
 def _corrected(sums: Any) -> Any:
@@ -169,21 +184,30 @@ def _corrected(sums: Any) -> Any:
     return (sums[2] / sums[0] + sums[3] / sums[1]) / (sums[4] / sums[1])
 
 
-def _weights(guesses: Sequence[float], true: Sequence[float]) -> list[float]:
+def _weights(
+    guesses: Mapping[Answers, float],
+    true: Mapping[Answers, float],
+    numbers: Mapping[Answers, int],
+) -> dict[Answers, float]:
     """For each pair, the slope of truth on prediction in the others, from 0 to 1, so that the
     estimate is unbiased (a jackknife of PPI++'s); two pseudo pairs, one of each discordant kind,
     steady it.
     """
-    number = len(guesses) + 1
-    all_guesses, all_true = sum(guesses) + 1, sum(true) + 1
-    squares = sum(guess * guess for guess in guesses) + 1
-    products = sum(guess * one for guess, one in zip(guesses, true, strict=True))
-    slopes = []
-    for guess, one in zip(guesses, true, strict=True):
-        others = all_guesses - guess
-        covariance = products - one * guess - (all_true - one) * others / number
-        variance = squares - guess * guess - others * others / number
-        slopes.append(min(max(covariance / variance, 0.0), 1.0))
+    all_guesses = all_true = squares = 1.0
+    products = 0.0
+    for answers, number in numbers.items():
+        guess, one = guesses[answers], true[answers]
+        all_guesses += number * guess
+        all_true += number * one
+        squares += number * guess * guess
+        products += number * guess * one
+    others = sum(numbers.values()) + 1
+    slopes = {}
+    for answers in numbers:
+        guess, one = guesses[answers], true[answers]
+        covariance = products - guess * one - (all_guesses - guess) * (all_true - one) / others
+        variance = squares - guess * guess - (all_guesses - guess) ** 2 / others
+        slopes[answers] = min(max(covariance / variance, 0.0), 1.0)
     return slopes
 
 
@@ -239,11 +263,11 @@ def against_people(
     unknown = digests & set(untold) - unclear
     if not labels and not unknown:
         return None
-    cases = _checked_cases(judged, labels)
-    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases)}
+    cases, clusters = _checked_cases(judged, labels), clusters_of(judged)
+    figures = {"exact" if ordinal else "accuracy": anchored_accuracy(cases, clusters)}
     if not ordinal:
-        figures["recall"] = anchored_positives(cases, 1)
-        figures["false_positive_rate"] = anchored_positives(cases, 0)
+        figures["recall"] = anchored_positives(cases, clusters, 1)
+        figures["false_positive_rate"] = anchored_positives(cases, clusters, 0)
     return AgainstPeople(
         figures=figures,
         labelled=len(labels) - len(unclear),
@@ -252,15 +276,13 @@ def against_people(
     )
 
 
-def _checked_cases(
-    judged: Sequence[CaseResult], labels: Mapping[str, int | None]
-) -> list[CheckedCase]:
+def _checked_cases(judged: Sequence[CaseResult], labels: Mapping[str, int | None]) -> list[Answers]:
     first = _first_of_equals(judged)
     cases = []
     for result in judged:
         answer = _NO_SCORE if result.score is None else result.score
         label = labels.get(result.case_digest) if result.case_id in first else None
-        cases.append(CheckedCase(answer, result.label or 0, label, result.spec.cluster_id))
+        cases.append(Answers(answer, result.label or 0, label))
     return cases
 
 
@@ -379,11 +401,11 @@ def _violation_rate(
         return None
     cases = []
     for result in judged:
-        answer, cluster = result.score or 0, result.spec.cluster_id
+        answer = result.score or 0
         is_drawn = not drawn or result.spec.label_key in drawn
-        cases.append(CheckedCase(answer, answer, result.label if is_drawn else None, cluster))
+        cases.append(Answers(answer, answer, result.label if is_drawn else None))
     labelled = sum(case.people is not None for case in cases)
-    corrected = anchored_violations(cases).estimate
+    corrected = anchored_violations(cases, clusters_of(judged)).estimate
     if labelled < FEWEST_LABELS:
         why = f"{counted(labelled, 'label')}; at least {FEWEST_LABELS} are needed"
         corrected = Estimate(n=len(judged), why=why)

@@ -9,7 +9,7 @@ import pytest
 from benchmarks import rates, recalls
 from benchmarks.anchoring import Cell, simulated
 from pytest_jrh.stats.people import (
-    CheckedCase,
+    Answers,
     anchored_accuracy,
     anchored_positives,
     anchored_violations,
@@ -25,12 +25,10 @@ def cases(answer: int, label: int, people: int | None, number: int) -> list[Case
     return [(answer, label, people)] * number
 
 
-def together(given: list[Case], first_of_one_run: int = 0) -> list[CheckedCase]:
+def together(given: list[Case], first_of_one_run: int = 0) -> tuple[list[Answers], list[int]]:
     """Cases of runs of their own, but for so many at the beginning."""
-    return [
-        CheckedCase(*case, max(0, number - first_of_one_run + 1))
-        for number, case in enumerate(given)
-    ]
+    runs = [max(0, number - first_of_one_run + 1) for number in range(len(given))]
+    return [Answers(*case) for case in given], runs
 
 
 def test_people_who_agree_with_every_label_change_nothing() -> None:
@@ -40,7 +38,7 @@ def test_people_who_agree_with_every_label_change_nothing() -> None:
         *cases(1, 1, None, 60),
         *cases(0, 1, None, 15),
     ]
-    found = anchored_accuracy(together(clusters))
+    found = anchored_accuracy(*together(clusters))
     assert found.estimate.value == pytest.approx(0.8, abs=0.02)
     assert found.estimate.lower is not None
     assert found.estimate.upper is not None
@@ -56,32 +54,32 @@ def test_labels_that_people_confirm_give_the_figures_by_these_labels() -> None:
     enough += [*cases(1, 1, None, 60), *cases(0, 1, None, 35), *cases(1, 0, None, 20)]
     for clusters in (all_labelled, enough):
         for anchored in (anchored_accuracy, RECALL, FALSE_POSITIVE_RATE):
-            figure = anchored(together(clusters))
+            figure = anchored(*together(clusters))
             assert figure.estimate.value == figure.raw
     contradicted = [*enough, *cases(1, 1, 0, 1)]
-    found = anchored_accuracy(together(contradicted))
+    found = anchored_accuracy(*together(contradicted))
     assert found.estimate.value != found.raw
 
 
 def test_errors_that_judge_and_labels_share_are_found() -> None:
     # All agree, and people say that a fifth of the labels are wrong.
     clusters = [*cases(1, 1, 1, 32), *cases(1, 1, 0, 8), *cases(1, 1, None, 260)]
-    found = anchored_accuracy(together(clusters))
+    found = anchored_accuracy(*together(clusters))
     assert found.estimate.value == pytest.approx(0.8, abs=0.02)
     # People say that 10 of 42 are satisfied, and the judge calls all of them violated.
-    alarms = FALSE_POSITIVE_RATE(together([*clusters, *cases(1, 1, 0, 2)])).estimate
+    alarms = FALSE_POSITIVE_RATE(*together([*clusters, *cases(1, 1, 0, 2)])).estimate
     assert alarms.value == pytest.approx(1, abs=0.1)
-    assert RECALL(together(clusters)).estimate.value == pytest.approx(1, abs=0.05)
+    assert RECALL(*together(clusters)).estimate.value == pytest.approx(1, abs=0.05)
 
 
 def test_too_few_labels_correct_nothing() -> None:
-    found = anchored_accuracy(together([*cases(1, 1, 1, 19), *cases(1, 1, None, 100)]))
+    found = anchored_accuracy(*together([*cases(1, 1, 1, 19), *cases(1, 1, None, 100)]))
     assert found.estimate.value is None
     assert found.estimate.reason == "19 labels of people; at least 20 are needed"
 
 
 def test_no_such_case_among_those_that_people_labelled() -> None:
-    found = RECALL(together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
+    found = RECALL(*together([*cases(0, 0, 0, 30), *cases(1, 1, None, 30)]))
     assert found.estimate.value is None
     assert found.estimate.reason == "people labelled no such case"
 
@@ -102,7 +100,7 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
     # Of what the judge calls violated, half is; of the rest nothing.
     clusters = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
     clusters += [*judged(1, None, 800), *judged(0, None, 1_200)]
-    rate = anchored_violations(together(clusters))
+    rate = anchored_violations(*together(clusters))
     assert rate.raw == pytest.approx(0.4, abs=0.001)
     assert rate.estimate.value == pytest.approx(0.2, abs=0.01)
     assert rate.estimate.lower is not None
@@ -114,7 +112,7 @@ def test_the_judges_false_alarms_are_taken_off_the_rate_of_violations() -> None:
 
 def test_the_rate_of_cases_that_all_have_a_label_is_that_of_the_labels() -> None:
     clusters = [*judged(1, 1, 20), *judged(0, 1, 10), *judged(1, 0, 15), *judged(0, 0, 55)]
-    rate = anchored_violations(together(clusters)).estimate
+    rate = anchored_violations(*together(clusters)).estimate
     alone = share_of([(1, 1)] * 30 + [(0, 1)] * 70)
     assert rate.value == pytest.approx(0.3, abs=0.001)
     assert rate.lower == pytest.approx(alone.lower, abs=0.01)
@@ -127,7 +125,7 @@ def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
     clusters = [*judged(1, None, 3_000), *judged(0, None, 3_000)]
     for pair, number in numbers.items():
         clusters += judged(*pair, number)
-    rate = anchored_violations(together(clusters)).estimate
+    rate = anchored_violations(*together(clusters)).estimate
     weight = (300 / 1_000 - 0.36 * 0.4) / (0.4 * 0.6)
     assert rate.value == pytest.approx(0.36 + weight * (3_400 / 7_000 - 0.4), abs=0.001)
 
@@ -154,7 +152,7 @@ def test_the_rate_is_that_of_the_textbook_where_the_weight_is_known() -> None:
 def test_a_rate_is_within_its_interval_and_this_within_the_possible(
     clusters: list[Case], of_one_run: int
 ) -> None:
-    rate = anchored_violations(together(clusters, of_one_run)).estimate
+    rate = anchored_violations(*together(clusters, of_one_run)).estimate
     assert rate.value is not None
     assert rate.lower is not None
     assert rate.upper is not None
@@ -165,8 +163,8 @@ def test_a_rate_is_within_its_interval_and_this_within_the_possible(
 def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> None:
     pairs = [*judged(1, 1, 12), *judged(1, 0, 12), *judged(0, 0, 36)]
     rest = [*judged(1, None, 800), *judged(0, None, 1_200)]
-    even = anchored_violations(together([*rest, *pairs])).estimate
-    one_large = anchored_violations(together([*rest, *pairs], 1_000)).estimate
+    even = anchored_violations(*together([*rest, *pairs])).estimate
+    one_large = anchored_violations(*together([*rest, *pairs], 1_000)).estimate
     assert even.lower is not None
     assert one_large.lower is not None
     assert one_large.value == even.value
@@ -175,11 +173,11 @@ def test_a_rate_is_less_certain_where_one_cluster_has_half_of_the_cases() -> Non
 
 def test_a_class_needs_ten_labels_of_people_whatever_the_other_has() -> None:
     few = together([*cases(1, 1, 1, 9), *cases(0, 0, 0, 90), *cases(1, 1, None, 90)])
-    assert RECALL(few).estimate.reason == ("people labelled 9 such cases; at least 10 are needed")
-    assert FALSE_POSITIVE_RATE(few).estimate.value is not None
+    assert RECALL(*few).estimate.reason == ("people labelled 9 such cases; at least 10 are needed")
+    assert FALSE_POSITIVE_RATE(*few).estimate.value is not None
     enough = together([*cases(1, 1, 1, 8), *cases(0, 1, 1, 2), *cases(1, 1, None, 90)])
-    assert RECALL(enough).estimate.value is not None
-    assert anchored_accuracy(enough).estimate.value is None
+    assert RECALL(*enough).estimate.value is not None
+    assert anchored_accuracy(*enough).estimate.value is None
 
 
 def test_a_simulation_finds_the_rate_where_the_judge_alone_does_not() -> None:
