@@ -144,13 +144,14 @@ class LineFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b", buffering=0)
             self._end_last_line(self._file)
-        start = self._file.seek(0, os.SEEK_END)
         left = line + b"\n"
         try:
             while left:
                 left = left[self._file.write(left) :]
         except OSError:
-            self._file.truncate(start)
+            written = len(line) + 1 - len(left)
+            if written:
+                self._file.truncate(self._file.tell() - written)
             raise
         if synced:
             os.fsync(self._file.fileno())

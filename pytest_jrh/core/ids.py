@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_jrh.core.model import PERTURBATION, CaseSpec
+from pytest_jrh.core.model import PERTURBATION, CaseResult, CaseSpec, Extra, ProbeVariant
 
 CASES_FILE = "agent_perturbations.jsonl"
 """The file with the made cases of a folder, of all tests that share it."""
@@ -77,6 +77,23 @@ def case_id(spec: CaseSpec) -> str:
 def generation_id(spec: CaseSpec) -> str:
     """The id of the case without its judge: several judges look at one made case."""
     return f"{_prefix(spec)}::{node_part(spec.run_id)}[{'-'.join(_key(spec))}]"
+
+
+def empty_result(spec: CaseSpec) -> CaseResult:
+    """The result of a spec that nothing is known of yet."""
+    probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
+    return CaseResult(
+        case_id(spec),
+        spec.suite,
+        spec.test,
+        spec.rubric_id,
+        spec.run_id,
+        spec.epoch,
+        spec.cluster,
+        spec.target_score,
+        judge=spec.judge or "",
+        extra=Extra(probe=probe),
+    )
 
 
 def perturbed_idx(spec: CaseSpec) -> str:

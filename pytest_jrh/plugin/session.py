@@ -32,7 +32,7 @@ from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.store.baseline import BaselineFile
-from pytest_jrh.store.ledger import result_text
+from pytest_jrh.store.ledger import ledger_line
 from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class SuiteSession:
     def result_text(self, result: CaseResult) -> str:
         """The result as its line in the ledger, in which it travels to the controller."""
         suite = self.suites.named(result.suite).suite
-        return result_text(result, suite, self.redactor)
+        return ledger_line(result, suite, self.redactor)
 
     def add_notices(self, notices: Sequence[str]) -> None:
         """Add the notices of an xdist worker."""

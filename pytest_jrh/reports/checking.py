@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.config.schema import GateRules
 from pytest_jrh.core.documents import listed, shown
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.ids import case_id
+from pytest_jrh.core.ids import empty_result
 from pytest_jrh.core.model import (
     NATURAL,
     UNSCORED,
@@ -333,20 +333,12 @@ def _result(
     # One with neither label nor verdict is no result; without a label alone it counts for the rate
     # of violations.
     why = Why() if scores else Why("invalid_response", "the verdict is empty")
-    return CaseResult(
-        case_id(spec),
-        spec.suite,
-        spec.test,
-        spec.rubric_id,
-        spec.run_id,
-        spec.epoch,
-        spec.cluster,
-        spec.target_score,
-        label,
+    return replace(
+        empty_result(spec),
+        label=label,
         labelled_by=None if label is None else "people",
         # What changes with a case: of a table, its label is all that is known of it.
         case_digest="" if label is None else f"label {label}",
-        judge=spec.judge or "",
         judge_digest=fingerprint,
         scores=scores,
         reasons=(case.reasonings.get(judge, ""),) * len(scores),

@@ -261,9 +261,8 @@ def write_suite_outputs(
     lines = []
     for item in items:
         if item.result is not None:
-            extra = replace(item.result.extra, config=suite.key, kept=item.kept)
-            lines.append(ledger_line(replace(item.result, extra=extra), redactor))
-    outputs.write(ledger_path(suite), b"".join(lines))
+            lines.append(f"{ledger_line(item.result, suite, redactor, kept=item.kept)}\n")
+    outputs.write(ledger_path(suite), "".join(lines))
     outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
     return outputs
 

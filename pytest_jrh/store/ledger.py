@@ -18,13 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_jrh.core.documents import misfit
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import LineFile, lines_of
-from pytest_jrh.core.ids import LEDGER_FILE, case_id
+from pytest_jrh.core.ids import LEDGER_FILE, empty_result
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
     UNEDITED,
     CaseResult,
-    Extra,
-    ProbeVariant,
     Rejection,
     Why,
 )
@@ -43,8 +41,8 @@ if TYPE_CHECKING:
 
 
 _AGAIN = "Run the shard again; a truncated or edited file is not used."
-
-
+# Under which a result has its line.
+_LINE = "_ledger_line"
 _LONGEST_NOTE = 160
 _LONGEST_READ = 2_000
 
@@ -61,25 +59,34 @@ def line_data(result: CaseResult) -> dict[str, Any]:
     return {"format": LEDGER_FORMAT, **values}
 
 
-def ledger_line(result: CaseResult, redactor: Redactor = NO_SECRETS) -> bytes:
-    """The line of a result, newline included, without secrets."""
-    return record_line(redactor.value(line_data(result)))
-
-
-def result_text(result: CaseResult, suite: Suite | None, redactor: Redactor = NO_SECRETS) -> str:
-    """The line of a result of a suite as one text, which `result_from` reads.
+def ledger_line(
+    result: CaseResult,
+    suite: Suite | None = None,
+    redactor: Redactor = NO_SECRETS,
+    *,
+    kept: bool = False,
+) -> str:
+    """The line of a result of a suite without its end and without secrets, which `result_from`
+    reads; `kept` is one that an earlier session gave.
 
     It travels between processes as a report's attribute: taken apart by execnet it would be a
     hundred values. A lone surrogate becomes U+FFFD, as in a file.
     """
+    line: str | None = vars(result).get(_LINE)
+    if line is not None and not kept:
+        # A judge's code may have read a key since then.
+        return redactor.text(line)
     if suite is not None:
-        result = replace(result, extra=replace(result.extra, config=suite.key))
-    return ledger_line(result, redactor)[:-1].decode()
+        result = replace(result, extra=replace(result.extra, config=suite.key, kept=kept))
+    return record_line(redactor.value(line_data(result)))[:-1].decode()
 
 
 def result_from(text: str | bytes) -> CaseResult:
-    """The result of a text that `result_text` wrote."""
-    return _lines().validate_json(text)
+    """The result of a line; one that has travelled keeps it as it is, until it is replaced."""
+    result = _lines().validate_json(text)
+    if isinstance(text, str):
+        vars(result)[_LINE] = text
+    return result
 
 
 class StoredResult(NamedTuple):
@@ -125,7 +132,7 @@ class LedgerWriter:
         self._files: dict[Path, LineFile] = {}
 
     def append(self, text: str, suite: Suite) -> None:
-        """Add what `result_text` gave."""
+        """Add what `ledger_line` gave."""
         path = ledger_path(suite)
         with contextlib.suppress(OSError):
             self._files.setdefault(path, LineFile(path)).add(text.encode())
@@ -148,34 +155,26 @@ def case_result(
     """The result of one spec, without what it took; `case` is None where none was made, `why` says
     why there is no verdict, and `rejected` is the one that the verifier rejected.
     """
-    probe = ProbeVariant(spec.base, spec.variant) if spec.variant else None
-    result = CaseResult(
-        case_id(spec),
-        spec.suite,
-        spec.test,
-        spec.rubric_id,
-        spec.run_id,
-        spec.epoch,
-        spec.cluster,
-        spec.target_score,
-        judge=spec.judge or "",
+    result = empty_result(spec)
+    note = _edit_note(spec, case or rejected)
+    said = None if rejected is None else _rejection(rejected)
+    extra = replace(result.extra, edit=note, rejected=said)
+    if case is not None:
+        result = replace(
+            result,
+            label=case.expected,
+            labelled_by=_labelled_by(case),
+            case_digest=case_digest(case),
+        )
+        content = content_digest(case)
+        extra = replace(extra, content=content, altered=case.altered, reworded=case.reworded)
+    return replace(
+        result,
         judge_digest=judge_digest,
         scores=tuple(verdict.score for verdict in verdicts),
         reasons=tuple(verdict.reasoning for verdict in verdicts),
         why=why,
-        extra=Extra(
-            edit=_edit_note(spec, case or rejected),
-            probe=probe,
-            rejected=None if rejected is None else _rejection(rejected),
-        ),
-    )
-    if case is None:
-        return result
-    content, altered, reworded = content_digest(case), case.altered, case.reworded
-    extra = replace(result.extra, content=content, altered=altered, reworded=reworded)
-    by = _labelled_by(case)
-    return replace(
-        result, label=case.expected, labelled_by=by, case_digest=case_digest(case), extra=extra
+        extra=extra,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_jrh.core.model import CaseResult, Spending, Usage
 from pytest_jrh.stats.panels import counted_once
-from pytest_jrh.store.ledger import result_from, result_text
+from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_result, make_spec
 
 JUDGE = Spending(replayed=1, usage=Usage(100, 10), cost=0.1)
@@ -46,4 +46,4 @@ def test_a_suite_with_one_judge_is_left_as_it_is() -> None:
 
 def test_the_judges_part_survives_the_way_between_processes_and_the_disk() -> None:
     for result in (by("a", MADE), make_result(make_spec("run-1"), spending=MADE)):
-        assert result_from(result_text(result, None)) == result
+        assert result_from(ledger_line(result)) == result

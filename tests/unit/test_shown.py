@@ -17,7 +17,7 @@ from pytest_jrh.core.model import Case, Message, ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.recording.exchanges import HttpRequest
 from pytest_jrh.recording.shown import SentTexts, shown_turns
-from pytest_jrh.store.ledger import result_from, result_text
+from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.made_cases import make_case, make_edit, make_result
 from tests.support.shown import (
     DATA,
@@ -253,4 +253,4 @@ def test_hostile_texts_are_no_errors(new: str, other: str, bodies: list[str]) ->
 )
 def test_a_result_keeps_what_was_shown(turns: ShownTurns | None) -> None:
     stored = make_result(turns_shown=turns)
-    assert result_from(result_text(stored, None)) == stored
+    assert result_from(ledger_line(stored)) == stored

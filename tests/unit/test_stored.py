@@ -24,7 +24,6 @@ from pytest_jrh.store.ledger import (
     line_data,
     read_ledger,
     result_from,
-    result_text,
 )
 from tests.support.made_cases import (
     DIGESTS,
@@ -210,15 +209,15 @@ def test_bytes_that_are_no_result_are_named(tmp_path: Path, line: bytes) -> None
 def test_what_a_killed_session_left_of_a_line_is_no_result_and_goes(tmp_path: Path) -> None:
     suite, (first, second) = make_suite(tmp_path), RESULTS[:2]
     writer, path = LedgerWriter(), ledger_path(suite)
-    writer.append(result_text(first, None), suite)
+    writer.append(ledger_line(first), suite)
     writer.close()
-    path.write_bytes(path.read_bytes() + ledger_line(second)[:-20])
+    path.write_bytes(path.read_bytes() + ledger_line(second).encode()[:-19])
     assert [stored.result for stored in read_ledger(path).values()] == [first]
-    writer.append(result_text(second, None), suite)
+    writer.append(ledger_line(second), suite)
     writer.close()
     assert [stored.result for stored in read_ledger(path).values()] == [first, second]
 
 
 def test_half_a_surrogate_pair_travels_as_it_is_stored() -> None:
     result = result_with(RESULTS[0], reasoning="Look: \ud83d.")
-    assert result_from(result_text(result, None)).reasoning == "Look: \ufffd."
+    assert result_from(ledger_line(result)).reasoning == "Look: \ufffd."

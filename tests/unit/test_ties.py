@@ -15,7 +15,7 @@ from pytest_jrh.stats.formulas import metric
 from pytest_jrh.stats.intervals import estimate_flicker
 from pytest_jrh.stats.panels import panels
 from pytest_jrh.stats.statistics import repeated_case, tabulate
-from pytest_jrh.store.ledger import case_result, result_from, result_text
+from pytest_jrh.store.ledger import case_result, ledger_line, result_from
 from tests.support.figures import describe
 from tests.support.made_cases import result_with
 
@@ -98,7 +98,7 @@ def test_no_verdict_is_lost_whatever_ties(cases: list[tuple[int, list[int]]]) ->
         assert all(column.cell(row).text for row in section.rows for column in section.columns)
     assert panels(given_results) == []
     for each in given_results:
-        assert result_from(result_text(each, None)) == each
+        assert result_from(ledger_line(each)) == each
 
 
 def test_a_metric_of_labels_has_no_label_for_a_tie() -> None:

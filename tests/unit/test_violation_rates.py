@@ -21,7 +21,7 @@ from pytest_jrh.stats.baseline import Scope
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.people import violation_rates
 from pytest_jrh.store.labels import Grounds, drawn_labels
-from pytest_jrh.store.ledger import result_from, result_text
+from pytest_jrh.store.ledger import ledger_line, result_from
 from tests.support.figures import describe
 from tests.support.made_cases import (
     DIGESTS,
@@ -153,7 +153,7 @@ def test_one_cluster_gives_no_interval() -> None:
 
 def test_a_verdict_without_a_label_survives_a_file() -> None:
     result = judged(1, 1, None)
-    assert result_from(result_text(result, None)) == result
+    assert result_from(ledger_line(result)) == result
 
 
 def natural_suite(folder: Path, *, judges_unlabelled: bool, **changes: Any) -> Suite:
