@@ -13,7 +13,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +25,7 @@ from pydantic import (
     ConfigDict,
     Field,
     NonNegativeInt,
-    PositiveInt,
+    StrictBool,
     ValidationError,
 )
 
@@ -45,12 +45,10 @@ if TYPE_CHECKING:
 
 
 _VCR_FORMAT = 1
-_HEAD_BEGINS = "metadata:\n  {"
+_HEAD_BEGINS = "metadata:"
 _LONGEST_NAME = 80
 _ANSWERED_AS = ": the model answered as "
 _HEAD_ENDS = "\ninteractions:"
-# How a file used to end after an answer that ends in empty lines: a second document, which is none.
-_SECOND_DOCUMENT = f"\n...\nversion: {_VCR_FORMAT}\n"
 # What libyaml does not print as it is inside a literal block; JSON can spell it in escapes instead.
 _UNPRINTABLE = r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]"
 # What JSON leaves as it is in a string, and YAML refuses there or takes for the end of a line.
@@ -85,51 +83,15 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
 
-def decoded(data: bytes, *, interactions: bool) -> str:
-    """The text of a cassette; without `interactions` only of the part that holds the metadata,
-    where it comes first.
-
-    Lines end as a text file's do when it is read. Raises `UnicodeDecodeError`.
+def read(text: str, *, interactions: bool = True) -> object:
+    """The data of a cassette's text; without `interactions` only of the part that holds the
+    metadata, where it comes first. Raises `Malformed`.
     """
-    if not interactions:
-        head = data.partition(_HEAD_ENDS.encode())[0]
-        data = head if b"metadata:" in head else data
-    text = data.decode()
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if text.endswith(_SECOND_DOCUMENT):
-        text = text.removesuffix(_SECOND_DOCUMENT) + f"\nversion: {_VCR_FORMAT}\n"
-    return text
-
-
-def read(text: str) -> object:
-    """The data of a cassette's text, or of its head alone; raises `Malformed`."""
-    head, ends, interactions_text = text.partition(_HEAD_ENDS)
-    metadata = _read_json(head)
-    if metadata is None:
-        return _read_yaml(text)
-    if not ends:
-        return {"metadata": metadata}
-    # Empty lines in place of the head, so that errors give the line in the file.
-    body = _read_yaml("\n" * head.count("\n") + ends + interactions_text)
-    if not isinstance(body, dict) or "metadata" in body:
-        # No cassette, or a duplicate key, which the reader of all of it finds.
-        return _read_yaml(text)
-    return {"metadata": metadata, **body}
-
-
-def _read_json(head: str) -> object:
-    """The metadata of a head in JSON; None where it is none."""
-    if not head.startswith(_HEAD_BEGINS):
-        return None
-    try:
-        return json.loads(head[len(_HEAD_BEGINS) - 1 :])
-    except (ValueError, RecursionError):
-        return None
-
-
-def _read_yaml(text: str) -> object:
-    """Parse one YAML document of plain data; raises `Malformed`."""
+    head = text.partition(_HEAD_ENDS)[0]
+    if not interactions and head.startswith(_HEAD_BEGINS):
+        text = head
+        with contextlib.suppress(ValueError, RecursionError):
+            return {"metadata": json.loads(head.removeprefix(_HEAD_BEGINS))}
     try:
         return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
     except yaml.YAMLError as error:
@@ -137,16 +99,8 @@ def _read_yaml(text: str) -> object:
         raise Malformed(
             " ".join(str(error).split()), line=None if mark is None else mark.line + 1
         ) from error
-    except (
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        # What the constructor of dates and numbers raises for `2001-99-99`, `0b` or a number of
-        # 5,000 digits.
+    except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
+        # What the constructor of dates and numbers raises for `2001-99-99` or `0b`.
         raise Malformed(f"it has an invalid value ({error})") from error
 
 
@@ -189,66 +143,7 @@ FORMAT = 1
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", defer_build=True)
-
-
-class _Asked(_Part):
-    model: str = ""
-    parameters: dict[str, bool | int | float | str | None] = {}
-    # `schema` is a method of pydantic's models.
-    shape: str = Field(alias="schema", default="")
-    messages: list[str] = []
-    repeat: PositiveInt = 1
-
-
-class _Usage(_Part):
-    input_tokens: int
-    output_tokens: int
-
-
-class StoredCall(_Part):
-    """One finished call of the head."""
-
-    stage: str
-    fingerprint: str
-    scrubbed_fingerprint: str | None = None
-    sequence: NonNegativeInt
-    asked: _Asked
-    text: str
-    finish_reason: str
-    refusal: str | None
-    usage: _Usage
-    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
-    left_out: list[str] = []
-    schema_sent: SchemaSent | None = None
-    interactions: NonNegativeInt
-
-    def recorded(self, interactions: tuple[Mapping[str, Any], ...]) -> RecordedCall:
-        """The call with its HTTP exchanges."""
-        answer = Answer(
-            self.text,
-            self.finish_reason,
-            self.refusal,
-            Usage(max(self.usage.input_tokens, 0), max(self.usage.output_tokens, 0)),
-            self.cost,
-            frozenset(self.left_out),
-            self.schema_sent,
-        )
-        parts = self.asked.model_dump(by_alias=True, exclude_unset=True)
-        scrubbed = self.scrubbed_fingerprint
-        return RecordedCall(
-            self.fingerprint, self.stage, parts, answer, self.sequence, interactions, scrubbed
-        )
-
-
-class _Ours(_Part):
-    format: Literal[1]
-    complete: bool
-    calls: list[StoredCall]
-
-
-class _Metadata(_Part):
-    jrh: _Ours
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class _Request(_Part):
@@ -258,19 +153,10 @@ class _Request(_Part):
     headers: dict[str, list[str]]
 
 
-class _Status(_Part):
-    code: int
-    message: str | None = None
-
-
-class _Body(_Part):
-    string: str | bytes
-
-
 class _Response(_Part):
-    status: _Status
+    status: dict[str, int | str | None]
     headers: dict[str, list[str]]
-    body: _Body
+    body: dict[str, str | bytes]
 
 
 class _Interaction(_Part):
@@ -278,12 +164,62 @@ class _Interaction(_Part):
     response: _Response
 
 
+class RecordedCall(_Part):
+    """One finished call, as the head holds it: what was asked, in digests, and what was answered,
+    in full.
+
+    `scrubbed_fingerprint` is that of the same call with its secrets taken out, where it had any: a
+    frozen suite asks with the text as it was written to disk. `sequence` is the place of the call
+    in the case's own order, `interactions` the number of its HTTP exchanges, which follow in the
+    file, in vcrpy's form (read on demand, so `exchanges` is often empty).
+    """
+
+    stage: str
+    fingerprint: str
+    scrubbed_fingerprint: str | None = None
+    sequence: NonNegativeInt
+    asked: dict[str, Any]
+    text: str
+    finish_reason: str
+    refusal: str | None
+    usage: Usage
+    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    left_out: frozenset[str] = frozenset()
+    schema_sent: SchemaSent | None = None
+    interactions: NonNegativeInt = 0
+    exchanges: tuple[Mapping[str, Any], ...] = Field(default=(), exclude=True)
+
+    @property
+    def answer(self) -> Answer:
+        """What was answered."""
+        return Answer(**{field.name: getattr(self, field.name) for field in fields(Answer)})
+
+    def stored(self) -> dict[str, Any]:
+        """The call as it is written."""
+        data = self.model_dump()
+        data |= {"left_out": sorted(self.left_out), "interactions": len(self.exchanges)}
+        for name in ("scrubbed_fingerprint", "left_out", "schema_sent"):
+            if not data[name]:
+                del data[name]
+        return data
+
+
+class _Ours(_Part):
+    format: Literal[1]
+    complete: StrictBool
+    calls: list[RecordedCall]
+
+
+class _Metadata(_Part):
+    jrh: _Ours
+
+
 class _File(_Part):
     metadata: _Metadata
     interactions: list[_Interaction] | None = None
 
 
-def check(data: object, *, interactions: bool) -> tuple[bool, list[StoredCall]]:
+def check(data: object, *, interactions: bool) -> tuple[bool, list[RecordedCall]]:
     """Check a cassette's data: whether it is complete, and its calls; raises `Malformed` with the
     first mistake.
 
@@ -295,8 +231,7 @@ def check(data: object, *, interactions: bool) -> tuple[bool, list[StoredCall]]:
         first = error.errors(include_url=False)[0]
         if first["type"] == "literal_error" and first["loc"][-1] == "format":
             raise Malformed(f"its format is {first['input']!r}; must be {FORMAT}") from None
-        path = tuple("schema" if part == "shape" else part for part in first["loc"])
-        raise Malformed(first["msg"], key=dotted(path)) from None
+        raise Malformed(first["msg"], key=dotted(first["loc"])) from None
     calls = file.metadata.jrh.calls
     stated_count = sum(call.interactions for call in calls)
     file_count = len(file.interactions or ())
@@ -306,25 +241,6 @@ def check(data: object, *, interactions: bool) -> tuple[bool, list[StoredCall]]:
             key="interactions",
         )
     return file.metadata.jrh.complete, calls
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    """One finished call: what was asked, in digests, and what was answered, in full.
-
-    `scrubbed` is the fingerprint of the same call with its secrets taken out, where it had any: a
-    frozen suite asks with the text as it was written to disk. `sequence` is the place of the call
-    in the case's own order; `interactions` are the HTTP exchanges of this call in vcrpy's on-disk
-    form (read from the file only on demand, so often empty here).
-    """
-
-    fingerprint: str
-    stage: str
-    parts: Mapping[str, Any]
-    answer: Answer
-    sequence: int = 0
-    interactions: tuple[Mapping[str, Any], ...] = ()
-    scrubbed: str | None = None
 
 
 @dataclass
@@ -343,13 +259,20 @@ class Cassette:
         file is no cassette of ours.
         """
         try:
-            return _from_bytes(path, path.read_bytes(), interactions=interactions)
+            data: Any = read(path.read_text(encoding="utf-8"), interactions=interactions)
+            complete, calls = check(data, interactions=interactions)
         except FileNotFoundError:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
         except Malformed as error:
             raise _unreadable(path, error.why, error.line, error.key) from error
+        cassette = cls(path, complete=complete)
+        exchanges = iter(data.get("interactions") or [])
+        for call in calls:
+            of_call = tuple(islice(exchanges, call.interactions))
+            cassette.entries[call.fingerprint] = call.model_copy(update={"exchanges": of_call})
+        return cassette
 
     def find(self, fingerprint: str) -> RecordedCall | None:
         """The call with this fingerprint, as it was asked or with its secrets taken out.
@@ -359,7 +282,7 @@ class Cassette:
         if fingerprint in self.entries:
             return self.entries[fingerprint]
         for entry in self.entries.values():
-            if entry.scrubbed == fingerprint:
+            if entry.scrubbed_fingerprint == fingerprint:
                 return entry
         return None
 
@@ -373,44 +296,10 @@ class Cassette:
         ours = {
             "format": FORMAT,
             "complete": self.complete,
-            "calls": [_call_data(entry) for entry in ordered],
+            "calls": [entry.stored() for entry in ordered],
         }
-        interactions = chain.from_iterable(entry.interactions for entry in ordered)
+        interactions = chain.from_iterable(entry.exchanges for entry in ordered)
         return write({"jrh": ours}, list(interactions))
-
-
-def _call_data(entry: RecordedCall) -> dict[str, Any]:
-    answer = entry.answer
-    return {
-        "stage": entry.stage,
-        "fingerprint": entry.fingerprint,
-        **({"scrubbed_fingerprint": entry.scrubbed} if entry.scrubbed is not None else {}),
-        "sequence": entry.sequence,
-        "asked": dict(entry.parts),
-        "text": answer.text,
-        "finish_reason": answer.finish_reason,
-        "refusal": answer.refusal,
-        "usage": {
-            "input_tokens": answer.usage.input_tokens,
-            "output_tokens": answer.usage.output_tokens,
-        },
-        "cost": answer.cost,
-        **({"left_out": sorted(answer.left_out)} if answer.left_out else {}),
-        **({"schema_sent": answer.schema_sent} if answer.schema_sent is not None else {}),
-        "interactions": len(entry.interactions),
-    }
-
-
-def _from_bytes(path: Path, content: bytes, *, interactions: bool) -> Cassette:
-    text = decoded(content, interactions=interactions)
-    data: Any = read(text)
-    complete, calls = check(data, interactions=interactions)
-    cassette = Cassette(path, complete=complete)
-    exchanges = iter(data.get("interactions") or [])
-    for call in calls:
-        interactions_of_call = tuple(islice(exchanges, call.interactions))
-        cassette.entries[call.fingerprint] = call.recorded(interactions_of_call)
-    return cassette
 
 
 def _unreadable(
@@ -529,7 +418,7 @@ def _snapshot(entry: RecordedCall) -> str:
     """What the first answer says of its model: as OpenAI, and most others after it, write it, or as
     Gemini does.
     """
-    for interaction in entry.interactions:
+    for interaction in entry.exchanges:
         with contextlib.suppress(ValueError, RecursionError, TypeError):
             answer = json.loads(interaction["response"]["body"]["string"])
             if isinstance(answer, dict):

@@ -113,10 +113,10 @@ def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
     parts = request.parts
 
     def likeness(entry: RecordedCall) -> tuple[int, int]:
-        recorded = entry.parts.get("messages") or []
+        recorded = entry.asked.get("messages") or []
         pairs = zip(recorded, parts["messages"], strict=False)
         same_messages = sum(old == new for old, new in pairs)
-        same_parts = sum(entry.parts.get(name) == parts[name] for name in parts)
+        same_parts = sum(entry.asked.get(name) == parts[name] for name in parts)
         return same_messages - abs(len(recorded) - len(parts["messages"])), same_parts
 
     entries = cassette.entries.values()
@@ -135,7 +135,7 @@ def difference(
     `redact` takes secrets out of the request, as they are out of the recording.
     """
     lines: list[str] = []
-    recorded_parts, parts = {"repeat": 1, **entry.parts}, {"repeat": 1, **request.parts}
+    recorded_parts, parts = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
     for name in ("model", "parameters", "schema"):
         before, now = json.dumps(recorded_parts.get(name)), json.dumps(parts[name])
         if before != now:
@@ -166,7 +166,7 @@ def _text_difference(recorded: Sequence[str], text: str) -> list[str]:
 def _texts_of(entry: RecordedCall) -> Iterator[str]:
     """Every text inside the recorded request bodies, whatever the provider's wire format."""
     pending: list[object] = []
-    for interaction in entry.interactions:
+    for interaction in entry.exchanges:
         try:
             pending.append(json.loads(interaction["request"]["body"]))
         except (KeyError, TypeError, ValueError, RecursionError):

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
@@ -142,7 +142,7 @@ class KeptRequests:
     def _note_recorded(self, judging: Judging) -> None:
         """Note what the code sent when its verdict was recorded."""
         entry = self.tape.recorded(judging.fingerprint, interactions=True)
-        requests = [interaction["request"] for interaction in entry.interactions] if entry else []
+        requests = [interaction["request"] for interaction in entry.exchanges] if entry else []
         # Behind the first one there may be those of an earlier version of the code.
         self.tape.sent.is_partial |= len(requests) > 1
         for request in requests[:1]:
@@ -178,7 +178,7 @@ class KeptRequests:
     ) -> Verdict:
         tape = self.tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
-        recorded = entry.interactions if entry is not None else ()
+        recorded = entry.exchanges if entry is not None else ()
         has_verdict = entry is not None and entry.answer.finish_reason != _UNFINISHED
         if live and not has_verdict:
             await self.paced()
@@ -279,7 +279,14 @@ class KeptRequests:
         if not fields and not kept:
             return
         self.tape.record(
-            RecordedCall(judging.fingerprint, judging.stage, judging.parts, answer, sequence, kept)
+            RecordedCall(
+                stage=judging.stage,
+                fingerprint=judging.fingerprint,
+                sequence=sequence,
+                asked=judging.parts,
+                exchanges=kept,
+                **asdict(answer),
+            )
         )
 
     def _scrubbed(self, judged: Judged) -> Judged:
@@ -302,4 +309,4 @@ def _key(entry: RecordedCall | None) -> Mapping[str, Any]:
     """What the verdict of an entry rests on: the judge's label and its key."""
     if entry is None:
         return {}
-    return {"model": entry.parts.get("model"), **(entry.parts.get("parameters") or {})}
+    return {"model": entry.asked.get("model"), **(entry.asked.get("parameters") or {})}

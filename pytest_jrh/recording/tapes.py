@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -309,7 +309,7 @@ class Tape:
                 ):
                     atomic_write(pointer, text)
                 return await self._record(request, sequence)
-            self._keep(replace(entry, sequence=sequence))
+            self._keep(entry.model_copy(update={"sequence": sequence}))
             self._cassette.complete = False
             self._save(request.stage.stage)
         self._replayed(request, entry.answer, sequence)
@@ -352,13 +352,13 @@ class Tape:
                 # Also where no answer came: what was sent was asked, and may be billed.
                 self.spending += Spending(calls=attempts.sent, lost=attempts.lost)
         entry = RecordedCall(
-            request.fingerprint,
-            request.stage.stage,
-            request.parts,
-            answer,
-            sequence,
-            tuple(made[-1:]),
-            self._scrubbed_fingerprint(request),
+            stage=request.stage.stage,
+            fingerprint=request.fingerprint,
+            scrubbed_fingerprint=self._scrubbed_fingerprint(request),
+            sequence=sequence,
+            asked=request.parts,
+            exchanges=tuple(made[-1:]),
+            **asdict(answer),
         )
         spent = _spent(answer, calls=1)
         self.spending += replace(spent, calls=0 if attempts.sent else 1)

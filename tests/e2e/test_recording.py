@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -278,7 +279,12 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
             },
         }
         entry = RecordedCall(
-            f"f{number}", "judge", {}, Answer(text, refusal=text), number, (exchange,)
+            stage="judge",
+            fingerprint=f"f{number}",
+            sequence=number,
+            asked={},
+            exchanges=(exchange,),
+            **asdict(Answer(text, refusal=text)),
         )
         cassette.entries[entry.fingerprint] = entry
     cassette.save()
@@ -289,10 +295,8 @@ def test_a_cassette_keeps_every_text_to_the_character(texts: list[str], tmp_path
             entry.answer for entry in cassette.entries.values()
         ]
     for text, entry in zip(texts, whole.entries.values(), strict=True):
-        assert (
-            json.loads(entry.interactions[0]["request"]["body"])["messages"][0]["content"] == text
-        )
-        assert entry.interactions[0]["response"]["body"]["string"] == text
+        assert json.loads(entry.exchanges[0]["request"]["body"])["messages"][0]["content"] == text
+        assert entry.exchanges[0]["response"]["body"]["string"] == text
 
 
 def test_file_names_are_short_safe_and_distinct_where_case_is_ignored(

@@ -42,7 +42,7 @@ def played_the_whole_way() -> Iterator[list[str]]:
         async def __call__(self, request: CallRequest) -> Answer:
             answer = await super().__call__(request)
             entry = self.recorded(request.fingerprint, interactions=True)
-            if entry is not None and entry.interactions:
+            if entry is not None and entry.exchanges:
                 redactor = self.recording.redactor
                 played = await _played(recorder(redactor), redactor, request, entry)
                 if isinstance(played, Answer):
@@ -74,7 +74,7 @@ async def _played(
     answer = entry.answer
     sending = Sending(answer.left_out, answer.schema_sent or _sent_before(request, answer))
     asked = {**arguments(request, sending), "api_key": "replayed"}
-    exchanges = _Played(entry.interactions, live=False, redactor=redactor)
+    exchanges = _Played(entry.exchanges, live=False, redactor=redactor)
     with recorder.judging(exchanges):
         try:
             return answer_of(await litellm().acompletion(**asked), sending)

@@ -30,9 +30,9 @@ def recorded(stage: str) -> tuple[RecordedCall, CallRequest]:
     """A committed recording, and the request that it is of, read from its HTTP body."""
     cassette = Cassette.load(FILES[stage], interactions=True)
     entry = next(entry for entry in cassette.entries.values() if entry.stage == stage)
-    (interaction,) = entry.interactions
+    (interaction,) = entry.exchanges
     body = json.loads(interaction["request"]["body"])
-    model = StageModel(stage, entry.parts["model"])
+    model = StageModel(stage, entry.asked["model"])
     return entry, CallRequest(model, tuple(body["messages"]), SHAPES[stage])
 
 
@@ -41,7 +41,7 @@ def test_the_first_repeat_is_what_committed_cassettes_hold(stage: str) -> None:
     entry, request = recorded(stage)
     assert request.repeat == 1
     assert request.fingerprint == entry.fingerprint
-    assert request.parts == entry.parts
+    assert request.parts == entry.asked
 
 
 def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
@@ -57,12 +57,17 @@ def test_a_further_repeat_is_written_and_read(tmp_path: Path) -> None:
     again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
     cassette = Cassette(tmp_path / "c.yaml")
     for one in (request, again):
-        cassette.entries[one.fingerprint] = RecordedCall(
-            one.fingerprint, "judge", one.parts, entry.answer, one.repeat
+        cassette.entries[one.fingerprint] = entry.model_copy(
+            update={
+                "fingerprint": one.fingerprint,
+                "asked": one.parts,
+                "sequence": one.repeat,
+                "exchanges": (),
+            }
         )
     cassette.save()
     loaded = Cassette.load(tmp_path / "c.yaml")
-    assert [loaded.entries[one.fingerprint].parts for one in (request, again)] == [
+    assert [loaded.entries[one.fingerprint].asked for one in (request, again)] == [
         request.parts,
         again.parts,
     ]
