@@ -41,6 +41,12 @@ class HttpRequest(NamedTuple):
     uri: str
     body: str
 
+    @classmethod
+    def of(cls, interaction: Mapping[str, Any]) -> HttpRequest:
+        """The request of a recorded exchange."""
+        recorded = interaction["request"]
+        return cls(recorded["method"], recorded["uri"], recorded["body"] or "")
+
     def __str__(self) -> str:
         parts = urlsplit(self.uri)
         return f"{self.method} {parts.scheme}://{parts.netloc}{parts.path}"
@@ -214,9 +220,8 @@ def is_request(
 
     Not the host: a client may take it from the environment, and nothing is sent on replay.
     """
-    recorded = interaction["request"]
-    uri, body = recorded["uri"], recorded["body"] or ""
-    if recorded["method"] != request.method:
+    method, uri, body = HttpRequest.of(interaction)
+    if method != request.method:
         return False
     if redact is not None and REDACTED in request.uri + request.body:
         uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
@@ -238,12 +243,12 @@ def is_all_secret(body: str) -> bool:
     return REDACTED in body and not any(map(str.isalnum, body.replace(REDACTED, "")))
 
 
-def canonical(body: str | None) -> str:
+def canonical(body: str) -> str:
     """A JSON body with its keys in order; any other body as it is."""
     try:
-        return json.dumps(json.loads(body or ""), sort_keys=True)
+        return json.dumps(json.loads(body), sort_keys=True)
     except (ValueError, RecursionError):
-        return body or ""
+        return body
 
 
 def body_text(body: object) -> str:

@@ -4,26 +4,26 @@ recorded one, and the difference.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.diffs import unified
 from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
 from pytest_jrh.recording.cassettes import MAKE_ROOM, Cassette
-from pytest_jrh.recording.exchanges import path_of
+from pytest_jrh.recording.exchanges import HttpRequest, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.llm.calls import CallRequest
     from pytest_jrh.recording.cassettes import RecordedCall
-    from pytest_jrh.recording.exchanges import Halt, HttpRequest
+    from pytest_jrh.recording.exchanges import Halt
 
 
-_MOST_LINES = 24
 # About two lines of a terminal.
 _LONGEST_LINE = 160
 _CLOSED = "the cassette is complete, and mode `once` does not add to it: "
@@ -113,18 +113,12 @@ def nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
     parts = request.parts
 
     def likeness(entry: RecordedCall) -> tuple[int, int]:
-        recorded = entry.asked.get("messages") or []
-        pairs = zip(recorded, parts["messages"], strict=False)
-        same_messages = sum(old == new for old, new in pairs)
-        same_parts = sum(entry.asked.get(name) == parts[name] for name in parts)
-        return same_messages - abs(len(recorded) - len(parts["messages"])), same_parts
+        in_common = set(entry.asked.get("messages", ())).intersection(parts["messages"])
+        return len(in_common), sum(entry.asked.get(name) == parts[name] for name in parts)
 
     entries = cassette.entries.values()
-    return max(
-        (entry for entry in entries if entry.stage == request.stage.stage),
-        key=likeness,
-        default=None,
-    )
+    same_stage = [entry for entry in entries if entry.stage == request.stage.stage]
+    return max(same_stage, key=likeness, default=None)
 
 
 def difference(
@@ -135,100 +129,80 @@ def difference(
     `redact` takes secrets out of the request, as they are out of the recording.
     """
     lines: list[str] = []
-    recorded_parts, parts = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
-    for name in ("model", "parameters", "schema"):
-        before, now = json.dumps(recorded_parts.get(name)), json.dumps(parts[name])
-        if before != now:
-            lines += [f"{name}:", f"-{before}", f"+{now}"]
-    if recorded_parts["repeat"] != parts["repeat"]:
-        lines.append(f"repeat: {recorded_parts['repeat']} recorded, {parts['repeat']} now")
-    recorded = recorded_parts.get("messages") or []
-    if len(recorded) != len(parts["messages"]):
-        lines.append(f"messages: {len(recorded)} recorded, {len(parts['messages'])} now")
-    texts = list(_texts_of(entry))
-    pairs = zip(recorded, parts["messages"], request.messages, strict=False)
-    for number, (old, new, message) in enumerate(pairs, start=1):
-        if old != new:
-            lines.append(f"message {number} ({message['role']}):")
-            lines += _text_difference(texts, redact(message_text(message)))
-    return _cut(lines)
+    recorded, asked = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
+    digests = recorded.pop("messages", [])
+    for number, message_digest in enumerate(asked.pop("messages")):
+        if message_digest not in digests[number : number + 1]:
+            message = request.messages[number]
+            lines.append(f"message {number + 1} ({message['role']}):")
+            lines += _first_change(_texts_of(entry), redact(message_text(message)))
+    if len(digests) > len(request.messages):
+        lines.append(f"messages: {len(digests)} recorded, {len(request.messages)} now")
+    return "\n".join([*lines, *changed_parts(recorded, asked)])
 
 
-def _text_difference(recorded: Sequence[str], text: str) -> list[str]:
-    """How a text differs from the recorded one that it has most lines in common with."""
-    if not recorded:
-        return ["(differs; the recording has no HTTP request to compare with)"]
-    lines = text.splitlines()
-    closest = max(recorded, key=lambda old: len(set(lines) & set(old.splitlines())))
-    return _changed_lines(closest.splitlines(), lines)
+def changed_parts(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """The parts of a call that differ, each in three lines."""
+    lines: list[str] = []
+    for name, now in asked.items():
+        if recorded.get(name) != now:
+            lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(now)}"]
+    return lines
 
 
-def _texts_of(entry: RecordedCall) -> Iterator[str]:
-    """Every text inside the recorded request bodies, whatever the provider's wire format."""
+def _texts_of(entry: RecordedCall) -> list[str]:
+    """Every text inside the recorded request, whatever the provider's wire format."""
+    texts: list[str] = []
     pending: list[object] = []
     for interaction in entry.exchanges:
-        try:
-            pending.append(json.loads(interaction["request"]["body"]))
-        except (KeyError, TypeError, ValueError, RecursionError):
-            continue
+        with contextlib.suppress(ValueError, RecursionError):
+            pending.append(json.loads(interaction["request"]["body"] or ""))
     while pending:
         value = pending.pop()
         if isinstance(value, str):
-            yield value
+            texts.append(value)
         elif isinstance(value, dict):
             pending.extend(value.values())
         elif isinstance(value, list):
             pending.extend(value)
+    return texts
 
 
 def request_difference(interaction: Mapping[str, Any], request: HttpRequest) -> str:
     """A short text that says in what a request differs from a recorded one."""
-    recorded = interaction["request"]
-    lines: list[str] = []
-    was, sent = (recorded["method"], recorded["uri"]), (request.method, request.uri)
-    if (was[0], path_of(was[1])) != (sent[0], path_of(sent[1])):
-        lines += [f"-{' '.join(was)}", f"+{' '.join(sent)}"]
-    lines += _changed_lines(_body_lines(recorded["body"]), _body_lines(request.body))
-    return _cut(lines) or "(equal to a recorded request that was asked fewer times)"
+    lines = _first_change([_text_of(HttpRequest.of(interaction))], _text_of(request))
+    return "\n".join(lines) or "(equal to a recorded request that was asked fewer times)"
 
 
 def _nearest_interaction(
     recorded: Sequence[Mapping[str, Any]], request: HttpRequest
 ) -> Mapping[str, Any] | None:
     """The recorded exchange that has the most in common with a request."""
-    lines = set(_body_lines(request.body))
+    lines = set(_text_of(request).splitlines())
 
-    def likeness(interaction: Mapping[str, Any]) -> tuple[bool, bool, int]:
-        recorded = interaction["request"]
-        in_common = len(lines & set(_body_lines(recorded["body"])))
-        is_path = path_of(recorded["uri"]) == path_of(request.uri)
-        return (is_path, recorded["method"] == request.method, in_common)
+    def likeness(interaction: Mapping[str, Any]) -> int:
+        return len(lines.intersection(_text_of(HttpRequest.of(interaction)).splitlines()))
 
     return max(recorded, key=likeness, default=None)
 
 
-def _body_lines(body: str | None) -> list[str]:
-    """A body line by line, and its texts too: a transcript is one line of its JSON."""
-    try:
-        text = json.dumps(json.loads(body or ""), indent=1, sort_keys=True, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        text = body or ""
-    lines: list[str] = []
-    for line in text.splitlines():
-        lines += line.split("\\n")
-    return lines
+def _text_of(request: HttpRequest) -> str:
+    """A request line by line, and the texts in its body, too: a transcript is one line of JSON."""
+    text = request.body
+    with contextlib.suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
+    return "\n".join([f"{request.method} {path_of(request.uri)}", text.replace("\\n", "\n")])
 
 
-def _changed_lines(old: Sequence[str], new: Sequence[str]) -> list[str]:
-    """The lines that differ, each cut to a length."""
-    lines: list[str] = []
-    for line in unified(old, new, context=0):
-        if not line.startswith("@@"):
-            lines.append(line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…")
-    return lines
-
-
-def _cut(lines: Sequence[str]) -> str:
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[:_MOST_LINES], f"... {len(lines) - _MOST_LINES} more lines"]
-    return "\n".join(lines)
+def _first_change(recorded: Sequence[str], text: str) -> list[str]:
+    """The first line that a text has not of the recorded one that it has most in common with, and
+    the first that is new, each cut to a length.
+    """
+    if not recorded:
+        return ["(differs; the recording has no HTTP request to compare with)"]
+    asked_lines = dict.fromkeys(text.splitlines())
+    closest = max(recorded, key=lambda old: len(asked_lines.keys() & old.splitlines()))
+    recorded_lines = dict.fromkeys(closest.splitlines())
+    gone = [f"-{line}" for line in recorded_lines if line not in asked_lines]
+    added = [f"+{line}" for line in asked_lines if line not in recorded_lines]
+    return [shortened(line, _LONGEST_LINE) for line in (*gone[:1], *added[:1])]

@@ -25,7 +25,7 @@ from pytest_jrh.recording.exchanges import (
     HttpRequest,
     network_closed_to_import,
 )
-from pytest_jrh.recording.misses import halted
+from pytest_jrh.recording.misses import changed_parts, halted
 from pytest_jrh.recording.tapes import Lookup
 
 if TYPE_CHECKING:
@@ -61,15 +61,10 @@ class Judging:
         return digest({"stage": self.stage, "own code": True, "repeat": self.repeat})
 
     @property
-    def whole_key(self) -> dict[str, Any]:
-        """What a recorded verdict rests on, its judge's label included."""
-        return {"model": self.label, **self.code.key}
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What the entry says of the question."""
-        parts: dict[str, Any] = {"model": self.label, "parameters": dict(self.code.key)}
-        return parts if self.repeat == 1 else {**parts, "repeat": self.repeat}
+    def asked(self) -> dict[str, Any]:
+        """What the entry says of the question: all that a recorded verdict rests on."""
+        asked: dict[str, Any] = {"model": self.label, "parameters": dict(self.code.key)}
+        return asked if self.repeat == 1 else {**asked, "repeat": self.repeat}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,40 +96,32 @@ class KeptRequests:
         if live:
             await tape.lock(judging.stage)
         entry = tape.recorded(judging.fingerprint)
+        if entry is not None and entry.finish_reason == _UNFINISHED:
+            entry = None
         # Where the code does not run, the verdict of another judge or case is none.
-        fits = not judging.code.from_head or _key(entry) == judging.whole_key
-        is_judged = entry is not None and entry.answer.finish_reason != _UNFINISHED
-        answer = entry.answer.text if entry is not None and is_judged and fits else None
+        is_other = entry is not None and entry.asked != judging.asked and judging.code.from_head
+        answer = entry.text if entry is not None and not is_other else None
         tape.lookups.append(Lookup(judging.stage, judging.fingerprint, answer))
         if tape.recording.planning and answer is None:
             # A plan runs nobody's code.
-            cause = f"{judging.code.who} has no recorded verdict."
-            raise self._unrecorded(judging, cause)
+            raise self._unrecorded(judging, "has no recorded verdict.")
         if answer is not None and (tape.recording.planning or judging.code.from_head):
             if not tape.recording.planning:
                 self._note_recorded(judging)
             return self._replayed(judging, answer)
         if judging.code.from_head and not live:
-            raise self._not_of_this(judging, entry, is_judged=is_judged)
+            difference, why = "", "and there is none."
+            if entry is not None:
+                difference = "\n".join(changed_parts(entry.asked, judging.asked))
+                why = "which is that of another judge or case."
+            cause = f"answers from its recorded verdict, {why}"
+            raise self._unrecorded(judging, cause, difference)
         return await self._given(judging, work, live=live)
-
-    def _not_of_this(
-        self, judging: Judging, entry: RecordedCall | None, *, is_judged: bool
-    ) -> Unrecorded:
-        lines: list[str] = []
-        recorded_key, present_key = _key(entry), judging.whole_key
-        for name in {**recorded_key, **present_key} if is_judged else ():
-            before, after = recorded_key.get(name), present_key.get(name)
-            if before != after:
-                lines += [f"-{name}: {before}", f"+{name}: {after}"]
-        why = "which is that of another judge or case." if is_judged else "and there is none."
-        cause = f"{judging.code.who} answers from its recorded verdict, {why}"
-        return self._unrecorded(judging, cause, "\n".join(lines))
 
     def _unrecorded(self, judging: Judging, cause: str, difference: str = "") -> Unrecorded:
         return Unrecorded(
             stage=judging.stage,
-            cause=cause,
+            cause=f"{judging.code.who} {cause}",
             difference=difference,
             cassette=str(self.tape.path),
         )
@@ -142,12 +129,11 @@ class KeptRequests:
     def _note_recorded(self, judging: Judging) -> None:
         """Note what the code sent when its verdict was recorded."""
         entry = self.tape.recorded(judging.fingerprint, interactions=True)
-        requests = [interaction["request"] for interaction in entry.exchanges] if entry else []
+        exchanges = entry.exchanges if entry is not None else ()
         # Behind the first one there may be those of an earlier version of the code.
-        self.tape.sent.is_partial |= len(requests) > 1
-        for request in requests[:1]:
-            uri, body = request["uri"], request["body"] or ""
-            self.tape.sent.sent(HttpRequest(request["method"], uri, body))
+        self.tape.sent.is_partial |= len(exchanges) > 1
+        for interaction in exchanges[:1]:
+            self.tape.sent.sent(HttpRequest.of(interaction))
 
     def _replayed(self, judging: Judging, answer: str) -> Verdict:
         """Make a verdict of what the judge said when it was recorded; raises `Unscored` where it is
@@ -179,7 +165,7 @@ class KeptRequests:
         tape = self.tape
         entry = tape.recorded(judging.fingerprint, interactions=True)
         recorded = entry.exchanges if entry is not None else ()
-        has_verdict = entry is not None and entry.answer.finish_reason != _UNFINISHED
+        has_verdict = entry is not None and entry.finish_reason != _UNFINISHED
         if live and not has_verdict:
             await self.paced()
         sequence = tape.next_place()
@@ -283,7 +269,7 @@ class KeptRequests:
                 stage=judging.stage,
                 fingerprint=judging.fingerprint,
                 sequence=sequence,
-                asked=judging.parts,
+                asked=judging.asked,
                 exchanges=kept,
                 **asdict(answer),
             )
@@ -303,10 +289,3 @@ def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None
     """
     with network_closed_to_import() as tried, keys_replaced() as names:
         yield names, tried
-
-
-def _key(entry: RecordedCall | None) -> Mapping[str, Any]:
-    """What the verdict of an entry rests on: the judge's label and its key."""
-    if entry is None:
-        return {}
-    return {"model": entry.asked.get("model"), **(entry.asked.get("parameters") or {})}

@@ -290,7 +290,7 @@ def test_a_declared_version_is_answered_from_the_head(
     made.configure({"python": "judges.py:judge", "version": "2"})
     done = pytester.runpytest_inprocess(made.suite.option, *ONE)
     done.assert_outcomes(errors=1, deselected=7)
-    done.stdout.fnmatch_lines(["    -judge: 1", "    +judge: 2"])
+    done.stdout.fnmatch_lines(['    -{"judge": "1", "case": *', '    +{"judge": "2", "case": *'])
 
 
 def test_a_recorded_verdict_of_another_judge_is_not_taken(
@@ -309,7 +309,7 @@ def test_a_recorded_verdict_of_another_judge_is_not_taken(
     done = run_pytest(pytester.path, made.suite.option, *ONE)
     assert summary(done) == "1 passed, 14 deselected, 1 error", done.stdout
     assert "which is that of another judge or case" in words(done)
-    assert "-model: judges.py:one +model: judges.py:two" in words(done)
+    assert 'model: -"judges.py:one" +"judges.py:two"' in words(done)
 
 
 def test_errors_of_a_service_are_replayed_only_where_the_judge_came_to_a_verdict_with_them(

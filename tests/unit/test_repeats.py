@@ -48,7 +48,7 @@ def test_a_further_repeat_is_another_call_which_a_miss_names() -> None:
     entry, request = recorded("judge")
     again = CallRequest(request.stage, request.messages, request.response_model, repeat=2)
     assert again.fingerprint != request.fingerprint
-    assert difference(entry, again) == "repeat: 1 recorded, 2 now"
+    assert difference(entry, again) == "repeat:\n-1\n+2"
     assert difference(entry, request) == ""
 
 
