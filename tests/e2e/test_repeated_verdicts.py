@@ -104,7 +104,7 @@ def test_without_a_recording_mode_a_raised_number_says_which_repeat_is_missing(
     set_repeats(bench, 4)
     replayed = bench.replay().only
     assert replayed.outcome == "unrecorded"
-    assert "recorded, 4 now" in replayed.why.text
+    assert "repeat: -1 +4" in " ".join(replayed.why.text.split())
     # As every recording that is complete: `once` does not add to it.
     assert bench.run("once").only.outcome == "unrecorded"
     assert server.count("judge") == 3
