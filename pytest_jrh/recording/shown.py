@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pytest_jrh.core.diffs import edited_turns
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
-from pytest_jrh.core.transcript import has_media, message_text
+from pytest_jrh.core.transcript import has_media, message_text, render_transcript
 
 if TYPE_CHECKING:
     from pytest_jrh.core.model import Case, Message
@@ -73,6 +73,11 @@ def shown_turns(case: Case, sent: SentTexts) -> ShownTurns:
     """Look for the edited turns of a case in what was sent; of one without edits for all turns."""
     is_whole = not case.outcome.edits
     turns = _turns_to_show(case.messages) if is_whole else _edited_turns(case)
+    if not has_media(case.messages):
+        transcript = render_transcript(case.messages)
+        # As prompts have it, which takes no search.
+        if any(transcript in text for text in sent.texts):
+            return ShownTurns(len(turns), is_whole=is_whole)
     search = _Search(case, sent)
     states = {index: search.state_of(index, original) for index, original in turns.items()}
     missing = tuple(index for index, state in states.items() if state == "missing")
