@@ -76,7 +76,8 @@ class Cell:
     """A figure, and its interval where it has one.
 
     `reason` says why one of them is missing. `weight` is its colour, or `heat`, from 0 to 5, how
-    strongly it is coloured. Of a share, `share` is its size for a bar, with its interval.
+    strongly it is coloured. Of a share, `share` is its size for a bar, with its interval and
+    what it was `before`.
     """
 
     text: str
@@ -86,6 +87,7 @@ class Cell:
     heat: int = 0
     share: float | None = None
     interval: tuple[float, float] | None = None
+    before: float | None = None
 
     @property
     def whole(self) -> str:

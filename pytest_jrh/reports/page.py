@@ -21,24 +21,16 @@ from pytest_jrh.core.files import encoded, replacing
 from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import visible
-from pytest_jrh.reports import topics
-from pytest_jrh.reports.answer import cards_by_suite, doubt_blocks, next_blocks, session_title
-from pytest_jrh.reports.blocks import Sentence, block_values
-from pytest_jrh.reports.gate import decision_blocks, gate_cases, how_sure, prompt_blocks
-from pytest_jrh.reports.grounds import label_sentences
+from pytest_jrh.reports.blocks import Headline, Sentence, block_values
 from pytest_jrh.reports.page_cases import SessionCases, search_text
-from pytest_jrh.reports.probes import probe_blocks
-from pytest_jrh.reports.provenance import provenance_blocks
 from pytest_jrh.reports.report import Report
-from pytest_jrh.reports.session import case_key, spending_lines
-from pytest_jrh.stats.figures import NONE
+from pytest_jrh.reports.said import said
+from pytest_jrh.reports.session import case_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.reports.answer import CardRow, RightShare
-    from pytest_jrh.reports.blocks import Block
     from pytest_jrh.reports.page_cases import JsonValues
     from pytest_jrh.reports.session import Session
 
@@ -92,7 +84,7 @@ def page_html(
     script = f'"use strict";\n(() => {{\n{parts}}})();\n'
     # No text in it ends the element that holds it.
     data = json.dumps(values, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    tables = [_plain_table(figures) for figures in values["figures"]]
+    tables = [block for block in values["blocks"]["answer"] if block["type"] == "Table"]
     return render_page(
         FOLDER,
         "page.html",
@@ -116,122 +108,39 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
-def _plain_table(figures: JsonValues) -> JsonValues:
-    """The figures without bars, for a page whose script does not run."""
-    rows = []
-    for row in [*figures["rows"], *filter(None, [figures["total"]])]:
-        cells = []
-        for share in row["shares"]:
-            text = f"{share['count']:,} of {share['n']:,}"
-            if share["before"]:
-                text += f" (before {share['before']['count']:,})"
-            cells.append(text if share["n"] else NONE)
-        rows.append([row["name"], *cells])
-    return {"titles": [figures["by"], *figures["titles"]], "rows": rows}
-
-
 # ---- What the page says of a session
 
 
 def session_values(session: Session, cases: SessionCases) -> JsonValues:
     """What the page shows of a session but for the bodies of its cases."""
-    blocks = {
-        "answer": block_values(list(_answer(session))),
-        "doubts": block_values(list(_doubts(session))),
-        "details": block_values(list(_details(session))),
-    }
+    everything = said(session, bars=True)
+    headline, beside, answer = everything.headline, [], everything.answer
+    # That of the worst suite stands at the top, with the sentences behind it.
+    for place, block in enumerate(everything.answer):
+        if isinstance(block, Headline) and not place:
+            headline = f"{block.suite}: {block.text}" if block.suite else _capital(block.text)
+        elif isinstance(block, Sentence) and not block.weight:
+            beside.append(_capital(block.text).rstrip("."))
+        else:
+            answer = everything.answer[place:]
+            break
     return {
-        "word": session.word,
-        "headline": _headline(session),
-        "sub": " ".join(_beside(session)),
-        "figures": list(_figures(session)),
-        "blocks": blocks,
+        "word": everything.word,
+        "headline": headline,
+        "sub": " ".join(f"{sentence}." for sentence in beside),
+        "blocks": {
+            "answer": block_values(answer),
+            "doubts": block_values(everything.doubts),
+            "details": block_values(everything.details),
+        },
         "rubrics": cases.rubrics(),
         "cases": [],
         "served": None,
     }
 
 
-def _headline(session: Session) -> str:
-    title = session_title(session).removeprefix(f"{session.word}: ")
-    return f"{title[:1].upper()}{title[1:]}"
-
-
-def _beside(session: Session) -> Iterator[str]:
-    """What stands below the headline of the only suite."""
-    if len(session.decisions) == 1:
-        for decision in session.decisions.values():
-            for block in decision_blocks(decision):
-                if isinstance(block, Sentence):
-                    yield block.text
-
-
-def _answer(session: Session) -> Iterator[Block]:
-    yield from topics.extent_blocks(session)
-    if len(session.decisions) > 1:
-        for suite, decision in session.decisions.items():
-            headline = f"{suite}: {decision.word} {decision.headline}"
-            yield Sentence(headline, "strong")
-            yield from decision_blocks(decision)
-    yield from next_blocks(session)
-
-
-def _doubts(session: Session) -> Iterator[Block]:
-    yield from doubt_blocks(session)
-    for suite in session.decisions:
-        yield from prompt_blocks(session, suite, is_open=True)
-
-
-def _details(session: Session) -> Iterator[Block]:
-    for decision in session.decisions.values():
-        yield from how_sure(decision)
-        yield from gate_cases(decision, session)
-    yield from probe_blocks(session.probes)
-    yield from topics.panel_blocks(session)
-    yield from topics.left_out_blocks(session)
-    yield from topics.review_blocks(session)
-    yield from map(Sentence, label_sentences(session))
-    yield from topics.shown_folds(session)
-    yield from provenance_blocks(session.origin)
-    if not session.is_table:
-        seconds = session.wall_seconds
-        spending = spending_lines(session.spending, _ONE_LINE, wall_seconds=seconds)
-        yield Sentence(" | ".join(spending))
-
-
-def _figures(session: Session) -> Iterator[JsonValues]:
-    """Of each suite what is wrong, row by row: rubrics or levels of its judge, or its judges."""
-    for suite, cards in cards_by_suite(session).items():
-        if not cards:
-            continue
-        titles = ["missed", "false alarms"]
-        by = "rubric"
-        if cards[0].mode == "ordinal":
-            titles, by = ["wrong"], "level"
-        total = None
-        if len(cards) > 1:
-            by = "judge"
-            rows = [_figures_row(card.judge or card.label, card.total) for card in cards]
-        else:
-            rows = [_figures_row(row.name, row) for row in cards[0].rows or [cards[0].total]]
-            if cards[0].rows:
-                total = _figures_row(cards[0].total.name, cards[0].total)
-        yield {"suite": suite, "by": by, "titles": titles, "rows": rows, "total": total}
-
-
-def _figures_row(name: str, row: CardRow) -> JsonValues:
-    return {"name": name, "shares": [_share(share.complement) for share in row.shares]}
-
-
-def _share(wrong: RightShare) -> JsonValues:
-    now, before = wrong.now, wrong.before
-    return {
-        "count": now.count or 0,
-        "n": now.n,
-        "lower": now.lower,
-        "upper": now.upper,
-        "before": None if before is None else {"count": before.count, "n": before.n},
-    }
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 # ---- The file

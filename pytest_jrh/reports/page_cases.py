@@ -19,10 +19,9 @@ from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, CaseResult, Rubric, equal_verdicts
 from pytest_jrh.core.stages import VERIFIER
-from pytest_jrh.core.text import one_line
+from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import calls_text, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
-from pytest_jrh.reports.answer import worst_results
 from pytest_jrh.reports.case_facts import (
     MEANINGS,
     case_basis,
@@ -32,6 +31,7 @@ from pytest_jrh.reports.case_facts import (
     verifier_score,
 )
 from pytest_jrh.reports.failures import without_earlier
+from pytest_jrh.reports.said import worst_results
 from pytest_jrh.reports.session import (
     case_key,
     spending_lines,
@@ -94,7 +94,9 @@ def probe_turns(base: Case, case: Case) -> list[JsonValues]:
                 turn["state"] = INSERTED
             elif base.messages[pair.old] != message:
                 turn["state"] = BY_PROBE
-                turn["was"] = list(_parts(base.messages[pair.old]))
+                # As it is written: a probe may change how JSON is laid out.
+                turn["parts"] = list(_parts(message, raw=True))
+                turn["was"] = list(_parts(base.messages[pair.old], raw=True))
             turns.append(turn)
     return turns
 
@@ -180,8 +182,15 @@ def _turn(message: Message, index: int, *, bare: bool = False) -> JsonValues:
     return turn
 
 
-def _parts(message: Message, *, bare: bool = False) -> Iterator[JsonValues]:
-    """The parts of a turn; `bare` as in `bare_turns`."""
+def _parts(message: Message, *, bare: bool = False, raw: bool = False) -> Iterator[JsonValues]:
+    """The parts of a turn; `bare` as in `bare_turns`, and `raw` with JSON as it is written."""
+    for part in _written_parts(message, bare=bare):
+        if part["kind"] == "result" and not raw:
+            part["text"] = _readable(part["text"])
+        yield part
+
+
+def _written_parts(message: Message, *, bare: bool) -> Iterator[JsonValues]:
     text_kind: PartKind = "result" if message.get("role") == "tool" else "text"
     error = message.get("error")
     if isinstance(error, dict):
@@ -222,10 +231,7 @@ def _block(block: Mapping[str, Any], text_kind: PartKind) -> JsonValues:
 
 
 def _part(kind: PartKind, title: str, text: object) -> JsonValues:
-    shown_text = str(text)
-    if kind == "result":
-        shown_text = _readable(shown_text)
-    return {"kind": kind, "title": one_line(title), "text": shown_text}
+    return {"kind": kind, "title": one_line(title), "text": str(text)}
 
 
 def _arguments(arguments: Mapping[str, Any]) -> str:
@@ -395,14 +401,11 @@ def case_body(
 
 
 RunKey: TypeAlias = "tuple[str, str, int]"
-TURNED = "turned by a probe"
 IN_DOUBT = "label in doubt"
 NO_VERDICT = "no verdict"
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
-_LONGEST_SEARCHED = 4_000
-# Of all cases together, so that a large report is searched as fast.
-_MOST_SEARCHED = 4_000_000
 _ONE_LINE = 10_000
+_LONGEST_TITLE = 160
 
 
 def case_row(
@@ -488,13 +491,16 @@ class SessionCases:
         that a probe turned, doubtful labels, cases without a verdict.
         """
         worst = min(ranks.get(result.case_id, len(ranks)) for result in results)
-        tags = self._tags(results)
+        tags, kind = self._tags(results), self._kind(results)
         if worst < len(ranks):
             return 0, worst
-        for place, tag in enumerate((TURNED, IN_DOUBT, NO_VERDICT), start=1):
-            if tag in tags:
-                return place, 0
-        return 5 if self._kind(results) == "right" else 4, 0
+        if kind == "turned":
+            return 1, 0
+        if IN_DOUBT in tags:
+            return 2, 0
+        if NO_VERDICT in tags:
+            return 3, 0
+        return 5 if kind == "not judged" else 4, 0
 
     def rubrics(self) -> dict[str, JsonValues]:
         """The rubrics that rows name."""
@@ -528,7 +534,7 @@ class SessionCases:
             first.spec,
             key=case_key(made),
             rubric=self._rubrics[first.spec.suite, first.spec.rubric_id],
-            title=case_title(first.spec, first.extra.edit),
+            title=self._title(first),
             kind=self._kind(results),
             label=first.label,
             tags=self._tags(results),
@@ -536,10 +542,17 @@ class SessionCases:
             node=self._session.node(shown.case_id),
         )
 
+    def _title(self, result: CaseResult) -> str:
+        if result.outcome == "no_case" and not result.extra.edit:
+            return shortened(one_line(without_earlier(result.why.text)), _LONGEST_TITLE)
+        return case_title(result.spec, result.extra.edit)
+
     def _kind(self, results: Sequence[CaseResult]) -> str:
         outcomes = {result.outcome for result in results}
         spec = results[0].spec
         if "disagree" in outcomes:
+            if spec.derived:
+                return "turned"
             if self._is_ordinal(spec.suite, spec.rubric_id):
                 return "wrong"
             return "missed" if results[0].label else "false alarm"
@@ -555,12 +568,10 @@ class SessionCases:
         people = self._people.get(first.case_digest, []) if first.case_digest else []
         differing = [person for person in people if person.label not in (None, first.label)]
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
-        is_wrong = any(result.outcome == "disagree" for result in results)
         every_tag = {
             "regression": bool(ids & self._regressions),
             "by flicker": bool(ids & self._flickered),
             "fix": bool(ids & self._fixes),
-            TURNED: first.spec.derived and is_wrong,
             IN_DOUBT: first.label is not None
             and (bool(differing) or (is_doubted and not is_reviewed)),
             "label checked": bool(people) and not differing and first.label is not None,
@@ -637,9 +648,7 @@ class SessionCases:
     def _judged(
         self, results: Sequence[CaseResult], words: Mapping[int, str]
     ) -> Iterator[JsonValues]:
-        """What each judge says, and before that what it said of the case in the baseline, and of
-        the case that a probe has changed.
-        """
+        """What each judge says, and before that what it said of the case in the baseline."""
         for result in results:
             judge = one_line(result.judge)
             is_new = (result.suite, result.judge) in self._new_prompts
@@ -647,10 +656,6 @@ class SessionCases:
             if earlier is not None:
                 before = f"{judge} before" if judge else "old prompt" if is_new else "before"
                 yield from judge_voices(before, earlier.verdicts, result.label, words)
-            if result.base_scores:
-                score = result.base_score
-                word = "a tie" if score is None else words.get(score, str(score))
-                yield voice(f"{judge or 'judge'}, without the probe", word)
         for result in results:
             is_new = (result.suite, result.judge) in self._new_prompts
             judge = one_line(result.judge) or ("new prompt" if is_new else "judge")

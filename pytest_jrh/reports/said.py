@@ -84,13 +84,15 @@ class Said:
     details: tuple[Block, ...]
 
 
-def said(session: Session) -> Said:
-    """All that there is to say of a session."""
+def said(session: Session, *, bars: bool = False) -> Said:
+    """All that there is to say of a session; with `bars` what is missed is a table also where
+    nothing is.
+    """
     headlines = [_headline(session, suite) for suite in _worst_first(session)]
     return Said(
         word=session.word,
         headline=_session_headline(session, headlines),
-        answer=tuple(_answer(session, headlines)),
+        answer=tuple(_answer(session, headlines, bars=bars)),
         doubts=tuple(_doubts(session)),
         details=tuple(_details(session)),
     )
@@ -142,7 +144,7 @@ def _session_headline(session: Session, headlines: Sequence[Headline]) -> str:
     return listed(suites, _MOST_SUITES)
 
 
-def _answer(session: Session, headlines: Sequence[Headline]) -> Iterator[Block]:
+def _answer(session: Session, headlines: Sequence[Headline], *, bars: bool) -> Iterator[Block]:
     interrupted = _interrupted(session)
     for suite, headline in zip(_worst_first(session), headlines, strict=True):
         yield headline
@@ -152,7 +154,7 @@ def _answer(session: Session, headlines: Sequence[Headline]) -> Iterator[Block]:
         decision = session.decisions.get(suite)
         for clause in decision.beside if decision is not None else ():
             yield Sentence(clause)
-        yield from _figures(session, suite)
+        yield from _figures(session, suite, bars=bars)
         for change in session.prompt_changes:
             if change.now.suite == suite:
                 yield _prompt(session, change)
@@ -173,7 +175,7 @@ def _interrupted(session: Session) -> list[Block]:
     return [Line("interrupted", text, "warning")]
 
 
-def _figures(session: Session, suite: str) -> Iterator[Block]:
+def _figures(session: Session, suite: str, *, bars: bool) -> Iterator[Block]:
     """What is missed and what is a false alarm: of several judges a row each, of one its rubrics,
     or the levels of its scale; what probes turned.
     """
@@ -187,7 +189,7 @@ def _figures(session: Session, suite: str) -> Iterator[Block]:
         pairs = _pairs(session, section)
         rows = sorted(_section_rows(section, pairs), key=lambda row: -row.worst)
         total = rows[0] if len(rows) == 1 else _counts("all", section.total, pairs)
-        if section.total.counts.disagree:
+        if section.total.counts.disagree or bars:
             shown = rows if len(rows) == 1 else [*rows, total]
             first = "level" if section.mode == "ordinal" else "rubric"
             yield _counts_table(first, shown)
@@ -341,7 +343,8 @@ def _share_cell(wrong: Estimate, before: int | None) -> Cell:
     is_worse = before is not None and (wrong.count or 0) > before
     text = f"{wrong.count:,} of {wrong.n:,}"
     weight: Weight = "bad" if is_worse else ""
-    return Cell(text, weight=weight, share=wrong.value, interval=interval)
+    share_before = None if before is None else before / wrong.n
+    return Cell(text, weight=weight, share=wrong.value, interval=interval, before=share_before)
 
 
 def _before_cell(before: int | None) -> Cell:

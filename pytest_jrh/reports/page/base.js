@@ -15,7 +15,7 @@ function make(tag, attributes, ...children) {
     if (name === "click") node.addEventListener("click", value);
     else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 
@@ -25,6 +25,8 @@ function draw(tag, attributes, ...children) {
   node.append(...children);
   return node;
 }
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const button = (action, text, key) =>
   make("button", { type: "button", "data-do": action, "aria-keyshortcuts": key }, text, key ? make("kbd", {}, key) : null);

@@ -189,7 +189,7 @@ function showTurns(isWhole = false) {
 
 function showCase(row) {
   $("title").textContent = capital(row.title);
-  const kind = make("span", { class: `tag ${isMistake(row) ? "bad" : ""}` }, row.kind);
+  const kind = make("span", { class: `tag ${isMistake(row) || row.kind === "turned" ? "bad" : ""}` }, row.kind);
   const more = drawTags(row, Object.keys(TAG_KINDS));
   const where = [row.run, row.epoch > 1 ? `epoch ${row.epoch}` : null, hasSeveral("suite") ? row.suite : null, row.variant ? row.test : null];
   $("about").replaceChildren(kind, ...more, where.filter(Boolean).join(" · "));

@@ -1,7 +1,7 @@
 // ---- The list of cases: filters, search, and the rows that match
 
 const MISTAKES = ["missed", "false alarm", "wrong"];
-const SIGNS = { missed: "✗", "false alarm": "!", wrong: "✗", right: "✓", "not judged": "–", "no label": "–" };
+const SIGNS = { missed: "✗", "false alarm": "!", wrong: "✗", turned: "✗", right: "✓", "not judged": "–", "no label": "–" };
 const isMistake = (row) => MISTAKES.includes(row.kind);
 const hasTag = (tag) => (row) => row.tags.includes(tag);
 
@@ -11,7 +11,7 @@ const FILTERS = [
   ["wrong", "wrong", isMistake],
   ["missed", "missed", (row) => row.kind === "missed"],
   ["alarm", "false alarms", (row) => row.kind === "false alarm"],
-  ["turned", "turned by a probe", hasTag("turned by a probe")],
+  ["turned", "turned by a probe", (row) => row.kind === "turned"],
   ["doubt", "label in doubt", hasTag("label in doubt")],
   ["unjudged", "not judged", (row) => row.kind === "not judged"],
   ["flicker", "flickering", hasTag("flickers")],
@@ -25,11 +25,11 @@ const PICKS = {
   suite: (row) => [row.suite],
   rubric: (row) => [session.rubrics[row.rubric].id],
   judge: (row) => row.judges.map((judge) => judge.name),
-  test: (row) => [row.test],
+  probe: (row) => (row.variant ? [row.test] : []),
 };
 
 // What is shown; `row` is the open case.
-const view = { show: "all", query: "", picked: { suite: "", rubric: "", judge: "", test: "" }, row: null };
+const view = { show: "all", query: "", picked: { suite: "", rubric: "", judge: "", probe: "" }, row: null };
 let shown = [];
 
 // Where rows and the bodies of cases come from. A served page puts its own in place of this one.
@@ -48,7 +48,6 @@ function index() {
   }
 }
 
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 const rubricOf = (row) => session.rubrics[row.rubric];
 
 // The tags that are shown, with their colour; in the list only those that say more than its filters.
@@ -96,16 +95,20 @@ function isPicked(row) {
     if (!value) continue;
     if (!PICKS[name](row).includes(value)) return false;
     // Of a panel's mistakes those of this judge.
-    if (name === "judge" && isMistake(row) && view.show !== "all" && !row.judges.some((judge) => judge.name === value && judge.wrong)) return false;
+    if (name === "judge" && (isMistake(row) || row.kind === "turned") && view.show !== "all" && !row.judges.some((judge) => judge.name === value && judge.wrong)) return false;
   }
   return true;
 }
 
-const FIFTY = 50;
-function refresh() {
+function matching() {
   const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
   const [, , test] = FILTERS.find(([name]) => name === view.show);
-  shown = source.rows.filter((row) => test(row) && isPicked(row) && words.every((word) => haystack(row).includes(word)));
+  return source.rows.filter((row) => test(row) && isPicked(row) && words.every((word) => haystack(row).includes(word)));
+}
+
+const FIFTY = 50;
+function refresh() {
+  shown = matching();
   // Only what matches is in the document, fifty to a list: those out of sight are not laid out.
   const lists = [];
   for (let start = 0; start < shown.length; start += FIFTY) {

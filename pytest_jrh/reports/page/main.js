@@ -9,6 +9,7 @@ Object.assign(actions, {
     view.show = choice.value;
     changed();
   },
+  pick: pickRow,
 });
 Object.assign(keys, { j: "next", k: "previous", f: "whole" });
 
@@ -25,21 +26,24 @@ function pick(name, value) {
   if (select) select.value = value;
 }
 
+// The cases of a row of the figures; once more, all again.
+function pickRow(name) {
+  const wanted = Object.entries(JSON.parse(name.value));
+  const isPicked = wanted.every(([kind, value]) => view.picked[kind] === value);
+  for (const kind of Object.keys(PICKS)) pick(kind, "");
+  if (!isPicked) for (const [kind, value] of wanted) pick(kind, value);
+  if (!matching().length) view.show = "all";
+  changed();
+  if (!isWide()) $("rail").scrollIntoView();
+}
+
 document.addEventListener("click", (event) => {
-  const target = event.target.closest("[data-do], [data-pick], [data-turn], a[href^='#case=']");
+  const target = event.target.closest("[data-do], [data-turn], a[href^='#case=']");
   if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   if (target.dataset.do) actions[target.dataset.do]?.(target);
   else if (target.dataset.turn) toTurn(Number(target.dataset.turn));
-  else if (target.dataset.pick) {
-    const { pick: name, suite } = target.dataset;
-    const isSame = view.picked[name] === target.value;
-    pick(name, isSame ? "" : target.value);
-    if (hasSeveral("suite")) pick("suite", isSame ? "" : suite);
-    if (!source.rows.some((row) => isPicked(row) && FILTERS.find(([other]) => other === view.show)[2](row))) view.show = "all";
-    changed();
-    if (!isWide()) $("rail").scrollIntoView();
-  } else {
+  else {
     const row = rowsByKey.get(new URLSearchParams(target.hash.slice(1)).get("case"));
     // A click that a key has made brings the focus into the case.
     if (row) open(row, { focus: event.detail === 0 || !isWide() || !target.closest("#list") ? "title" : "row" });

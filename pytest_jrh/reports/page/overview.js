@@ -1,16 +1,34 @@
 // ---- The overview: blocks as reports have them, and the figures as bars
 
 const BLOCKS = {
-  Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, block.text),
+  Headline: (block) => make("h2", { dir: "auto" }, block.word ? make("span", { class: `word ${block.word}` }, block.word) : null, block.suite ? `${block.suite}: ` : null, block.text),
+  Line: (block) => make("div", { class: block.weight }, make("h3", {}, capital(block.title)), make("p", { dir: "auto" }, capital(block.text)), block.command ? command(block.command) : null),
+  Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, capital(block.text)),
   Points: (block) => make("ul", {}, block.sentences.map((sentence) => make("li", { dir: "auto" }, sentence))),
   Command: (block) => make("div", {}, make("p", {}, block.advice), block.command ? command(block.command) : null),
-  Diff: (block) => make("div", { class: "diff", dir: "auto" }, marked(block.pieces.map((piece) => [piece.kind, piece.text]))),
+  Diff: drawDiff,
   Fold: (block) => make("details", { open: block.is_open ? "" : null }, make("summary", {}, block.title), drawBlocks(block.blocks)),
   Section: (block) => make("section", {}, make("h2", {}, block.title), drawBlocks(block.blocks)),
-  Table: drawTable,
+  Table: (block) => (hasBars(block) ? drawBars(block) : drawTable(block)),
   Cases: drawCases,
 };
-const drawBlocks = (blocks) => blocks.map((block) => BLOCKS[block.type](block));
+const drawBlocks = (blocks) => blocks.flatMap((block) => BLOCKS[block.type](block));
+
+// What changed, without what is the same, until the whole is asked for.
+function drawDiff(block) {
+  const pieces = block.pieces.map((piece) => [piece.kind, piece.text]);
+  const box = make("div", { class: "diff", dir: "auto" }, marked(pieces.filter(([kind]) => kind !== "same")));
+  const more = make("button", { type: "button", class: "link" }, "whole change");
+  more.addEventListener("click", () => {
+    box.classList.add("whole-diff");
+    box.replaceChildren(...marked(pieces));
+    more.remove();
+  });
+  return make("div", {}, block.title ? make("h3", {}, capital(block.title)) : null, box, more);
+}
+
+// A name that may be broken behind its underscores and hyphens.
+const breakable = (name) => name.split(/(?<=[_/-])/).flatMap((part, place) => (place ? [make("wbr", {}), part] : [part]));
 
 function drawTable(block) {
   const titles = [block.first, ...block.titles].map((title, place) => {
@@ -38,63 +56,71 @@ function drawCases(block) {
   return make("details", {}, make("summary", { class: block.weight }, `${block.title}${count}`), make("ul", {}, lines));
 }
 
-// ---- Bars: `share` is {count, n, lower, upper, before: {count, n} or null}, all of what is wrong
+// ---- Bars: of a cell with a share from 0 to 1, its interval, and what it was before
 
 const percent = (share) => `${(share * 100).toFixed(1)}%`;
 
-function drawBar(share, name) {
-  if (!share || !share.n) return make("td", { class: "bar" });
-  const now = share.count / share.n;
-  const before = share.before ? share.before.count / share.before.n : null;
-  const isWorse = before === null ? share.count > 0 : now > before;
-  const was = share.before ? `, before ${share.before.count} of ${share.before.n}` : "";
-  const hasInterval = share.lower !== null;
-  const interval = hasInterval ? `, interval ${percent(share.lower)} to ${percent(share.upper)}` : "";
-  const text = `${name}: ${share.count} of ${share.n}${interval}${was}`;
+function drawBar(cell, name) {
+  const { share, interval, before } = cell;
+  const isWorse = before === null ? share > 0 : share > before;
+  const range = interval ? `, interval ${percent(interval[0])} to ${percent(interval[1])}` : "";
+  const was = before === null ? "" : `, before ${percent(before)}`;
+  const text = `${name}: ${cell.text}${range}${was}`;
   const bar = draw("svg", { role: "img", "aria-label": text, class: isWorse ? "worse" : "" }, draw("title", {}, text));
   bar.append(draw("line", { class: "track", x1: 0, x2: "100%", y1: 9, y2: 9 }));
   for (const at of ["0", "50%", "100%"]) bar.append(draw("line", { class: "tick", x1: at, x2: at, y1: 4, y2: 14 }));
-  if (hasInterval) bar.append(draw("rect", { class: "interval", x: percent(share.lower), width: percent(share.upper - share.lower), y: 5.5, height: 7, rx: 3.5 }));
-  if (before !== null && before !== now) bar.append(draw("line", { class: "path", x1: percent(before), x2: percent(now), y1: 9, y2: 9 }));
-  if (before !== null) bar.append(draw("circle", { class: "before", cx: percent(before), cy: 9, r: before === now ? 6.5 : 4.5 }));
-  bar.append(draw("circle", { class: "now", cx: percent(now), cy: 9, r: 4.5 }));
+  if (interval) bar.append(draw("rect", { class: "interval", x: percent(interval[0]), width: percent(interval[1] - interval[0]), y: 5.5, height: 7, rx: 3.5 }));
+  if (before !== null && before !== share) bar.append(draw("line", { class: "path", x1: percent(before), x2: percent(share), y1: 9, y2: 9 }));
+  if (before !== null) bar.append(draw("circle", { class: "before", cx: percent(before), cy: 9, r: before === share ? 6.5 : 4.5 }));
+  bar.append(draw("circle", { class: "now", cx: percent(share), cy: 9, r: 4.5 }));
   return make("td", { class: "bar" }, bar);
 }
 
-function drawCount(share, title) {
-  if (!share || !share.n) return make("td", { class: "count", "data-of": title }, "–");
-  const number = make(share.count ? "b" : "span", { class: share.count ? "bad" : null }, `${share.count.toLocaleString("en")} of ${share.n.toLocaleString("en")}`);
-  const was = share.before && share.before.count ? make("span", { class: "muted" }, ` was ${share.before.count}`) : null;
-  return make("td", { class: "count", "data-of": title }, number, was);
+const hasShare = (cell) => cell.share !== null;
+const hasBars = (block) => block.rows.some((row) => row.cells.some(hasShare));
+
+function drawBars(block) {
+  const columns = block.titles.map((title, place) => ({ title, isBar: block.rows.some((row) => hasShare(row.cells[place])) }));
+  const head = columns.map(({ title, isBar }) => make("th", { scope: "col", colspan: isBar ? "2" : null }, title));
+  const lines = block.rows.map((row) => {
+    const cells = row.cells.map((cell, place) => {
+      const { title, isBar } = columns[place];
+      const isWrong = hasShare(cell) && cell.share > 0;
+      const number = make("td", { class: `count ${isWrong ? "bad" : cell.weight}`, "data-of": title }, cell.text);
+      if (!isBar) return number;
+      return [hasShare(cell) ? drawBar(cell, `${row.name}, ${title}`) : make("td", { class: "bar" }), number];
+    });
+    return make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, drawName(row)), cells);
+  });
+  return make("table", { class: "bars" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, block.first), head)), make("tbody", {}, lines));
 }
 
-// `figures` is {suite, by, titles, rows: [{name, shares: [...]}], total: row or null}.
-function drawFigures(figures) {
-  const titles = figures.titles.map((title) => make("th", { scope: "col", colspan: "2" }, title));
-  const drawRow = (row, isTotal) => {
-    const name = isTotal || !(figures.by in PICKS) ? row.name : make("button", { type: "button", "data-pick": figures.by, "data-suite": figures.suite, value: row.name }, row.name);
-    const shares = row.shares.flatMap((share, place) => [drawBar(share, `${row.name}, ${figures.titles[place]}`), drawCount(share, figures.titles[place])]);
-    return make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), shares);
-  };
-  const head = make("thead", {}, make("tr", {}, make("th", { scope: "col" }, figures.by), titles));
-  const body = make("tbody", {}, figures.rows.map((row) => drawRow(row, false)));
-  const foot = figures.total ? make("tfoot", {}, drawRow(figures.total, true)) : null;
-  const title = session.figures.length > 1 ? make("h2", { dir: "auto" }, figures.suite) : null;
-  return [title, make("table", { class: "bars" }, head, body, foot)];
+// The name of a row, which picks its cases where the list can be filtered by them.
+function drawName(row) {
+  const [suite, judge, rubric] = row.about;
+  const picked = Object.entries({ suite, judge, rubric }).filter(([name, value]) => value && hasSeveral(name));
+  if (!picked.length || row.level === "total") return breakable(row.name);
+  return make("button", { type: "button", "data-do": "pick", value: JSON.stringify(Object.fromEntries(picked)) }, breakable(row.name));
 }
 
-function legend() {
+function legend(tables) {
   const sign = (kind, text) => {
     const shape = kind === "interval" ? draw("rect", { class: kind, x: 0, y: 3, width: 24, height: 7, rx: 3.5 }) : draw("circle", { class: kind, cx: 6, cy: 6, r: 4.5 });
     return make("span", {}, draw("svg", { width: kind === "interval" ? 24 : 12, height: 12, "aria-hidden": "true" }, shape), text);
   };
-  const shares = session.figures.flatMap((figures) => figures.rows.flatMap((row) => row.shares));
-  const hasBefore = shares.some((share) => share?.before);
+  const hasBefore = tables.some((table) => table.rows.some((row) => row.cells.some((cell) => cell.before !== null)));
   return make("p", { class: "legend" }, sign("now", "now"), hasBefore ? sign("before", "before") : null, sign("interval", "95% interval"), "0 to 100%");
 }
 
+// Figures stand at the left, and what they rest on beside them. The cases to read first are those of the list.
+const ASIDE = ["Line", "Diff", "Command", "Cases", "Points"];
 function drawOverview() {
-  $("figures").replaceChildren(...session.figures.flatMap(drawFigures).filter(Boolean), ...(session.figures.length ? [legend()] : []), ...drawBlocks(session.blocks.answer));
-  $("doubts").replaceChildren(...drawBlocks(session.blocks.doubts));
-  $("details").replaceChildren(...(session.blocks.details.length ? [make("details", {}, make("summary", {}, "How sure, and where it comes from"), drawBlocks(session.blocks.details))] : []));
+  const { answer, doubts, details } = session.blocks;
+  const shownBlocks = answer.filter((block) => block.type !== "ReadFirst");
+  const tables = shownBlocks.filter((block) => block.type === "Table" && hasBars(block));
+  const figures = shownBlocks.filter((block) => !ASIDE.includes(block.type));
+  $("figures").replaceChildren(...drawBlocks(figures), ...(tables.length ? [legend(tables)] : []));
+  $("doubts").replaceChildren(...drawBlocks([...shownBlocks.filter((block) => ASIDE.includes(block.type)), ...doubts]));
+  const more = make("details", {}, make("summary", {}, "How sure, and where it comes from"), drawBlocks(details));
+  $("details").replaceChildren(...(details.length ? [more] : []));
 }
