@@ -49,7 +49,7 @@ def merge(
     results and made cases that cannot be used or do not fit the suite or each other, for results of
     another judge than the config's, and for a baseline that cannot be used.
     """
-    folder, suite = display.folder, ready.suite
+    folder, suite, redactor = display.folder, ready.suite, Redactor(secrets_of(os.environ))
     baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
     specs = {case_id(spec): spec for spec in ready.specs()}
     selected = frozenset(specs) if ready.subset is None else ready.subset
@@ -67,7 +67,7 @@ def merge(
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
     run = replace(
-        suite_run(ready, results, baseline, folder),
+        suite_run(ready, results, baseline, folder, redactor),
         selected=selected,
         specs=[spec for case, spec in specs.items() if case in selected],
         spools=spools,
@@ -79,7 +79,7 @@ def merge(
     settings = EndSettings(
         baseline=baseline,
         reports=options.reports,
-        redactor=Redactor(secrets_of(os.environ)),
+        redactor=redactor,
         folder=folder,
         origin=session_origin([run], folder, recordings_of([ready])),
         update_command=lambda _suite: _update_command(config, baseline, folders, judge),

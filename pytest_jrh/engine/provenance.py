@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest_jrh
 from pytest_jrh.cases.probes import changed_again
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.files import relative_path
+from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.core.ids import case_id, node_part
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.reports.provenance import (
@@ -29,12 +29,13 @@ from pytest_jrh.reports.provenance import (
 )
 from pytest_jrh.reports.session import SuiteRun
 from pytest_jrh.stats.baseline import short, suite_of
-from pytest_jrh.store.baseline import LONGEST_PROMPT, judge_prompts
+from pytest_jrh.store.baseline import LONGEST_PROMPT, clean_prompt, judge_prompts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import CaseResult
+    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.judges.judge import JudgeSettings
     from pytest_jrh.stats.baseline import JudgePrompt
@@ -59,15 +60,23 @@ _LIBRARIES = ("litellm", "inspect_ai")
 
 
 def suite_run(
-    ready: ReadySuite, results: Sequence[CaseResult], baseline: BaselineFile, folder: Path
+    ready: ReadySuite,
+    results: Sequence[CaseResult],
+    baseline: BaselineFile,
+    folder: Path,
+    redactor: Redactor,
 ) -> SuiteRun:
     """What is known of a suite by itself, of a run that gave these results."""
+    prompts = []
+    for prompt in judge_prompts(ready.suite, ready.judges):
+        file = str(absolute(folder / prompt.file)) if prompt.file else ""
+        prompts.append(replace(clean_prompt(prompt, redactor), file=file))
     return SuiteRun(
         ready.suite,
         results,
         known=frozenset(map(case_id, ready.specs())),
         grounds=ready.grounds,
-        prompts=judge_prompts(ready.suite, ready.judges),
+        prompts=prompts,
         origin=suite_origin(ready, baseline, folder),
         probed=partial(changed_again, settings=ready.suite.probes),
     )

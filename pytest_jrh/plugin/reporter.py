@@ -314,7 +314,13 @@ class Reporter:
             if case not in results and nodes.get(case) in self._left_out:
                 left_out[case] = spec
         return replace(
-            suite_run(ready, ran, self._baseline, self._config.invocation_params.dir),
+            suite_run(
+                ready,
+                ran,
+                self._baseline,
+                self._config.invocation_params.dir,
+                self._session.redactor,
+            ),
             selected=frozenset((specs.keys() & nodes.keys()) - left_out.keys()),
             specs=[specs[result.case_id] for result in ran],
             spools=sorted(self._handover.folder(ready.suite).glob("*.jsonl")),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from pytest_jrh.config.options import NO_PAGE
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import absolute, encoded, relative_path
-from pytest_jrh.core.ids import case_id, generation_id
+from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.html import HtmlReport
@@ -25,12 +24,12 @@ from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Extent, Session
-from pytest_jrh.reports.suite_files import Assembler, Item, outcomes_of
+from pytest_jrh.reports.suite_files import MadeCases
 from pytest_jrh.reports.terminal import Annotation, TerminalReport
-from pytest_jrh.stats.baseline import JudgePrompt, PromptChange, Scope, compare
+from pytest_jrh.stats.baseline import Scope, compare
 from pytest_jrh.stats.decision import Held, decide, is_active
 from pytest_jrh.stats.limits import proposed_limits
-from pytest_jrh.store.baseline import clean_prompt
+from pytest_jrh.stats.panels import by_made_case
 from pytest_jrh.store.ledger import ledger_line, ledger_path
 from pytest_jrh.store.outputs import Outputs, cause
 from pytest_jrh.store.reuse import earlier_results
@@ -44,9 +43,10 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
+    from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.store.baseline import BaselineFile
-    from pytest_jrh.store.reuse import SuiteCases
+    from pytest_jrh.store.spools import RecordEntry
 
 
 PAGE = "report.html"
@@ -108,10 +108,10 @@ class Concluded:
 
     session: Session
     passed: bool
-    written: tuple[Path, ...] = ()
-    folders: tuple[Path, ...] = ()
-    updates: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    written: Sequence[Path] = ()
+    folders: Sequence[Path] = ()
+    updates: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
 
 def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
@@ -121,60 +121,298 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
     `runs` has at least one suite. What cannot be written becomes a sentence in `problems`, and the
     session is not green; all else is written.
     """
-    decisions = {run.name: _decide(run, settings) for run in runs}
-    ends = []
+    session = _session(runs, settings)
+    outputs = [write_suite_outputs(run, session) for run in runs]
+    unwritten = any(of_suite.failed for of_suite in outputs)
     problems: list[str] = []
-    for run in runs:
-        decision = decisions[run.name]
-        interrupted = _interrupted(decision, settings)
-        end = write_suite_outputs(run, settings.redactor, decision, interrupted=interrupted)
-        ends.append(end)
-        problems += end.problems
-    # Once all suites are written: one that was written later has moved the records of others in a
-    # file that both write to.
+    places: dict[str, RecordEntry] = {}
     files: dict[Path, RecordIndex] = {}
-    for end in ends:
-        files |= end.record_files
-    entries = {}
-    for made_id, entry in RecordIndex.joined([end.records for end in ends]).entries.items():
+    for of_suite in outputs:
+        problems += of_suite.problems
+        places |= of_suite.records.entries
+        files |= of_suite.record_files
+    for made_id, entry in places.items():
+        # A suite that was written later has moved the records of others in a file of both.
         file = files.get(entry.place.path, RecordIndex())
-        entries[made_id] = file.entries.get(made_id, entry)
-    session = replace(_session(runs, decisions, settings), records=RecordIndex(entries))
-    unwritten = any(end.failed for end in ends)
-    written: Sequence[Path] = ()
+        places[made_id] = file.entries.get(made_id, entry)
+    session = replace(session, records=RecordIndex(places))
+    written: list[Path] = []
     if session.results or settings.stopped:
-        page, reports = named_page(settings.reports), settings.reports
-        if page is None and NO_PAGE not in [path.name for path in reports]:
-            # In the folder of the first suite that is not green.
-            for run in runs:
-                own = run.suite.results_dir / PAGE
-                if _is_red(run, session) and not _is_of_others(own):
-                    page, reports = own, [own, *reports]
-                    break
-        _remove_old_pages(page, runs, session)
+        page, reports = _pages(runs, session, settings)
         session = replace(session, page=page)
+        _remove_old_pages(runs, session)
         written, missing = write_reports(reports, session)
-        if page not in written:
-            session = replace(session, page=None)
         problems += missing
         unwritten = unwritten or bool(missing)
-    updates, refused = _accepted(runs, session, settings)
+        if page not in written:
+            session = replace(session, page=None)
+    updates, refused = _update_baseline(runs, session, settings)
     problems += refused
     outcomes = {result.outcome for result in session.results}
-    judged = not outcomes or bool(outcomes & {*MADE, "unlabelled"})
+    judged = not outcomes or not outcomes.isdisjoint((*MADE, "unlabelled"))
     if not judged:
         problems.append(_NOTHING_JUDGED)
     if unwritten:
         problems.append(_UNWRITTEN)
-    gates_pass = all(decision.passed for decision in decisions.values())
-    return Concluded(
-        session,
-        passed=gates_pass and judged and not refused and not unwritten,
-        written=tuple(written),
-        folders=tuple(dict.fromkeys(run.suite.results_dir for run in runs)),
-        updates=tuple(updates),
-        problems=tuple(problems),
+    gates_pass = all(decision.passed for decision in session.decisions.values())
+    passed = gates_pass and judged and not refused and not unwritten
+    folders = [*dict.fromkeys(run.suite.results_dir for run in runs)]
+    return Concluded(session, passed, written, folders, updates, problems)
+
+
+def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
+    """All that reports are made of, decided about."""
+    baseline = settings.baseline
+    results: list[CaseResult] = []
+    decisions = {}
+    nodes: dict[str, str] = {}
+    commands: dict[str, str] = {}
+    rubrics = {}
+    extents = {}
+    earlier: dict[str, CaseResult] = {}
+    tolerated: set[str] = set()
+    prompt_changes: list[PromptChange] = []
+    for run in runs:
+        decision = decisions[run.name] = _decide(run, settings)
+        results += run.results
+        for result in run.results:
+            if baseline.tolerated(result, run.suite.gate) is not None:
+                tolerated.add(result.case_id)
+        nodes.update(run.nodes)
+        commands.update(run.commands)
+        for rubric in run.suite.rubrics:
+            file = str(absolute(settings.folder / rubric.file))
+            rubrics[run.name, rubric.id] = replace(rubric, file=file)
+        # A worker that died took its cases with it.
+        interrupted = settings.stopped or bool(decision.never_reported)
+        extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
+        if decision.comparison is not None and baseline.content is not None:
+            earlier |= {pair.now.case_id: pair.before for pair in decision.comparison.pairs}
+            prompt_changes += baseline.content.changes(decision.comparison, run.prompts)
+    return Session(
+        tuple(results),
+        decisions=decisions,
+        wall_seconds=settings.wall_seconds,
+        nodes=nodes,
+        commands=commands,
+        rubrics=rubrics,
+        record_command=settings.record_command,
+        extents=extents,
+        grounds={run.name: run.grounds for run in runs},
+        earlier=earlier,
+        prompt_changes=prompt_changes,
+        origin=settings.origin,
+        unreported=settings.unreported,
+        model_changes=settings.model_changes,
+        tolerated=frozenset(tolerated),
+        redactor=settings.redactor,
+        probed={run.name: run.probed for run in runs},
+        folder=settings.folder,
     )
+
+
+def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
+    """Decide about one suite.
+
+    Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
+    loss.
+    """
+    suite, content = run.suite, settings.baseline.content
+    selected = run.selected
+    if settings.stopped and not is_active(suite.gate, content):
+        selected &= {result.case_id for result in run.results}
+    scope = Scope.of(run.known, selected)
+    part = ""
+    if run.subset is not None:
+        part, cases = run.subset
+        content = content and content.of_subset(cases, scope.suites)
+    others: set[str] = set()
+    subjects: dict[str, str] = {}
+    changes = content.changes(compare(content, run.results, scope), run.prompts) if content else []
+    for change in changes:
+        judge = change.now.judge
+        if change.before == change.now.text:
+            # The prompt is the same: the model is another one.
+            others.add(judge)
+        elif change.before is not None:
+            subjects[judge] = f"the new prompt of judge {judge}" if judge else "the new prompt"
+    widths = {(suite.name, rubric.id): rubric.width for rubric in suite.rubrics}
+    held = Held(
+        content,
+        scope,
+        widths,
+        others,
+        subjects,
+        run.left_out,
+        accepts=settings.baseline.updating,
+        part=part,
+    )
+    decision = decide(run.results, suite.gate, held)
+    # Verdicts that are missing are recorded first: there is one next command.
+    if decision.uncompared and "unrecorded" not in decision.unscored.values():
+        return replace(decision, update_command=settings.update_command(suite))
+    return decision
+
+
+def _pages(
+    runs: Iterable[SuiteRun], session: Session, settings: EndSettings
+) -> tuple[Path | None, Sequence[Path]]:
+    """The HTML report of a session, and all reports that it writes: where none is named, what is
+    not green has one in its results folder, that of the first suite.
+    """
+    reports = settings.reports
+    for path in reports:
+        if path.suffix.lower() == HtmlReport.suffix:
+            return path, reports
+    if NO_PAGE not in [path.name for path in reports]:
+        for run in runs:
+            page = run.suite.results_dir / PAGE
+            if _is_red(run, session) and not _is_of_others(page):
+                return page, [page, *reports]
+    return None, reports
+
+
+def _is_red(run: SuiteRun, session: Session) -> bool:
+    """Whether a case has failed or has no verdict, or the gate is not passed."""
+    if not session.decisions[run.name].passed:
+        return True
+    for result in run.results:
+        is_tolerated = result.case_id in session.tolerated
+        if result.outcome in UNSCORED or (result.outcome == "disagree" and not is_tolerated):
+            return True
+    return False
+
+
+def _is_of_others(path: Path) -> bool:
+    """Whether something stands there that no session wrote, such as another tool's report."""
+    if not path.is_file():
+        return path.exists()
+    with path.open("rb") as file:
+        return file.read(len(PAGE_HEAD)) != PAGE_HEAD
+
+
+def _remove_old_pages(runs: Iterable[SuiteRun], session: Session) -> None:
+    """Remove what an earlier session left of suites that ran whole, wherever the page of this one
+    is, or without one: it shows what is no longer so.
+    """
+    new = None if session.page is None else absolute(session.page)
+    for run in runs:
+        path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
+        is_whole = extent.cases == extent.of and not extent.interrupted
+        if is_whole and absolute(path) != new and not _is_of_others(path):
+            # A folder that cannot be written has been told of.
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def write_suite_outputs(run: SuiteRun, session: Session) -> Outputs:
+    """Write the cases and the results of one suite of a session, and RAND's files.
+
+    A file that cannot be written becomes a sentence, and the others are written; files of unchanged
+    content are not written again.
+    """
+    suite, outputs = run.suite, Outputs(session.redactor)
+    by_case = {result.case_id: result for result in run.results}
+    ran = {case: by_case[case] for case in map(case_id, run.specs) if case in by_case}
+    cases = MadeCases(run, outputs)
+    cases.write(ran)
+    results = [*ran.values()]
+    if run.cases is not None:
+        try:
+            earlier, notes = earlier_results(suite, run.cases, ran, cases.read)
+            by_case = {**earlier, **ran}
+            outputs.problems += notes
+        except OSError as error:
+            by_case = ran
+            outputs.problem(
+                "The results of earlier sessions cannot be used, and could not be moved aside: "
+                f"{cause(error)}."
+            )
+        results = [by_case[case] for case in run.cases.specs if case in by_case]
+    entries = {}
+    reused = suite.frozen is not None or not suite.config.rand.renew
+    for made_id, of_case in by_made_case(results).items():
+        entry = cases.index(of_case[0].spec).entries.get(made_id)
+        is_made = any(result.outcome in MADE for result in of_case)
+        # An older record of a case that this session failed to make again is not of this session.
+        if entry is not None and (is_made or reused or made_id in cases.made):
+            entries[made_id] = entry
+        elif is_made and not of_case[0].spec.variant:
+            # Its spool could not be written, and the session has said so.
+            outputs.failed = True
+    if suite.config.output.rand:
+        from pytest_jrh.reports.rand_files import write_rand_files
+
+        write_rand_files(run, session, results, cases, RecordIndex(entries), outputs)
+    lines = []
+    for result in results:
+        line = ledger_line(result, suite, session.redactor, kept=result.extra.kept)
+        lines.append(f"{line}\n")
+    outputs.write(ledger_path(suite), "".join(lines))
+    outputs.records = RecordIndex({**entries, **cases.rejected})
+    return outputs
+
+
+def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:
+    """Write a report into each of the files, by the end of its name, and what environment variables
+    ask for; gives the files and what went wrong.
+
+    A report that cannot be written is a sentence, and the others are written all the same.
+    """
+    written, problems = [], []
+    for report in REPORTS:
+        for path in paths:
+            if report.suffix and path.suffix.lower() == report.suffix:
+                try:
+                    report.write(path, session)
+                    written.append(path)
+                except (OSError, InputError) as error:
+                    problems.append(f"{path} was not written: {cause(error)}.")
+        if shared := os.environ.get(report.variable):
+            try:
+                # Appended, because the file is shared by all that runs in the step.
+                with Path(shared).open("ab") as file:
+                    file.write(encoded(report.text(session)))
+            except OSError as error:
+                problems.append(f"The step summary was not written: {cause(error)}.")
+    return written, problems
+
+
+def _update_baseline(
+    runs: Sequence[SuiteRun], session: Session, settings: EndSettings
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Update the baseline where that is asked for; what was done, and what went wrong."""
+    baseline = settings.baseline
+    known: set[str] = set()
+    selected: set[str] = set()
+    prompts: list[JudgePrompt] = []
+    for run in runs:
+        known |= run.known
+        selected |= run.selected
+        prompts += run.prompts
+    scope = Scope.of(known, selected)
+    is_first = baseline.updating and baseline.content is None and not scope.deselected
+    try:
+        done = baseline.accept(
+            session.results,
+            scope,
+            session.node,
+            finished=not any(extent.interrupted for extent in session.extents.values()),
+            prompts=prompts,
+            redactor=settings.redactor,
+        )
+    except (OSError, InputError) as error:
+        return (), [f"The baseline {baseline.name} was not written: {cause(error)}."]
+    if is_first and baseline.path is not None and baseline.path.exists():
+        # The limits that a first baseline should have beside it: updates that each lose a little
+        # may lose much together.
+        for run in runs:
+            limits = proposed_limits(run.results)
+            if limits and not run.suite.gate.has_limits:
+                config = f"{run.name}'s config" if len(runs) > 1 else "the config"
+                keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
+                done.append(f"Add to {config}, two cases below these figures: gate: {{{keys}}}")
+    return done, ()
 
 
 def ending_lines(
@@ -206,7 +444,7 @@ def ending_lines(
             if path != named:
                 lines.append(Styled(f"report: {relative_path(path, display.folder)}"))
         folders = [str(relative_path(folder, display.folder)) for folder in concluded.folders]
-        if folders and not (named is not None and concluded.folders == (named.parent,)):
+        if folders and not (named is not None and [*concluded.folders] == [named.parent]):
             lines.append(Styled(f"results: {', '.join(folders)}"))
     lines += [Styled(f"note: {notice}") for notice in notices]
     lines += map(Styled, more)
@@ -218,286 +456,3 @@ def ending_lines(
 
 def _plain(line: Styled) -> Styled:
     return line._replace(text=escape_commands(line.text))
-
-
-def write_suite_outputs(
-    run: SuiteRun,
-    redactor: Redactor,
-    decision: Decision | None = None,
-    *,
-    interrupted: bool = False,
-) -> Outputs:
-    """Write the cases and the results of one suite, and what RAND's harness writes where that is
-    asked for.
-
-    `decision` is what the gate says of the suite. A file that cannot be written becomes a sentence,
-    and the others are written; files of unchanged content are not written again.
-    """
-    suite, cases = run.suite, run.cases
-    latest = {result.case_id: result for result in run.results}
-    items = []
-    for spec in run.specs:
-        items.append(Item(spec, generation_id(spec), latest.get(case_id(spec))))
-    outputs = Outputs(redactor)
-    assembled = Assembler(suite, outputs, frozen=run.frozen, cases=cases)
-    assembled.assemble(items, run.spools)
-    if cases is not None:
-        items = _with_earlier(suite, cases, items, assembled, outputs)
-    by_case: dict[str, list[Item]] = {}
-    for item in items:
-        by_case.setdefault(item.made_id, []).append(item)
-    entries = {}
-    for made_id, case_items in by_case.items():
-        entry = assembled.entry(made_id, case_items)
-        if entry is not None:
-            entries[made_id] = entry
-        elif not case_items[0].spec.variant and outcomes_of(case_items) & set(MADE):
-            # Its spool could not be written, and the session has said so.
-            outputs.failed = True
-    if suite.config.output.rand:
-        from pytest_jrh.reports.rand_files import write_rand_files
-
-        write_rand_files(run, items, assembled, decision, outputs, interrupted=interrupted)
-    lines = []
-    for item in items:
-        if item.result is not None:
-            lines.append(f"{ledger_line(item.result, suite, redactor, kept=item.kept)}\n")
-    outputs.write(ledger_path(suite), "".join(lines))
-    outputs.records = RecordIndex.joined([RecordIndex(entries), RecordIndex(assembled.rejected)])
-    return outputs
-
-
-def _with_earlier(
-    suite: Suite,
-    cases: SuiteCases,
-    items: Sequence[Item],
-    assembled: Assembler,
-    outputs: Outputs,
-) -> list[Item]:
-    """Add earlier results of cases that did not run, in the suite's order."""
-    by_case = {case_id(item.spec): item for item in items}
-    ran = {case: item.result for case, item in by_case.items() if item.result is not None}
-    try:
-        earlier, notes = earlier_results(suite, cases, ran, assembled.read)
-    except OSError as error:
-        earlier, notes = {}, []
-        outputs.problem(
-            "The results of earlier sessions cannot be used, and could not be moved aside: "
-            f"{cause(error)}."
-        )
-    outputs.problems += notes
-    for case, result in earlier.items():
-        spec = cases.specs[case]
-        by_case[case] = Item(spec, generation_id(spec), result, kept=True)
-    return [by_case[case] for case in cases.specs if case in by_case]
-
-
-def write_reports(paths: Sequence[Path], session: Session) -> tuple[list[Path], list[str]]:
-    """Write a report into each of the files, by the end of its name, and what environment variables
-    ask for; gives the files and what went wrong.
-
-    A report that cannot be written is a sentence, and the others are written all the same.
-    """
-    written, problems = [], []
-    for report in REPORTS:
-        for path in paths:
-            if report.suffix and path.suffix.lower() == report.suffix:
-                try:
-                    report.write(path, session)
-                    written.append(path)
-                except (OSError, InputError) as error:
-                    problems.append(f"{path} was not written: {cause(error)}.")
-        if shared := os.environ.get(report.variable):
-            try:
-                # Appended, because the file is shared by all that runs in the step.
-                with Path(shared).open("ab") as file:
-                    file.write(encoded(report.text(session)))
-            except OSError as error:
-                problems.append(f"The step summary was not written: {cause(error)}.")
-    return written, problems
-
-
-def named_page(reports: Iterable[Path]) -> Path | None:
-    """The HTML report among the files that are asked for."""
-    return next((path for path in reports if path.suffix.lower() == HtmlReport.suffix), None)
-
-
-def _remove_old_pages(page: Path | None, runs: Iterable[SuiteRun], session: Session) -> None:
-    """Remove what an earlier session left of suites that ran whole, wherever the `page` of this one
-    is, or without one: it shows what is no longer so.
-    """
-    new = None if page is None else absolute(page)
-    for run in runs:
-        path, extent = run.suite.results_dir / PAGE, session.extents[run.name]
-        is_whole = extent.cases == extent.of and not extent.interrupted
-        if is_whole and absolute(path) != new and not _is_of_others(path):
-            # A folder that cannot be written has been told of.
-            with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
-
-
-def _is_of_others(path: Path) -> bool:
-    """Whether something stands there that no session wrote, such as another tool's report."""
-    if not path.is_file():
-        return path.exists()
-    with path.open("rb") as file:
-        return file.read(len(PAGE_HEAD)) != PAGE_HEAD
-
-
-def _is_red(run: SuiteRun, session: Session) -> bool:
-    """Whether a case has failed or has no verdict, or the gate is not passed."""
-    if not session.decisions[run.name].passed:
-        return True
-    for result in run.results:
-        is_tolerated = result.case_id in session.tolerated
-        if result.outcome in UNSCORED or (result.outcome == "disagree" and not is_tolerated):
-            return True
-    return False
-
-
-def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
-    """Decide about one suite.
-
-    Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
-    loss.
-    """
-    suite, baseline = run.suite, settings.baseline
-    rules, content = suite.gate, baseline.content
-    wanted = run.selected
-    if settings.stopped and not is_active(rules, content):
-        wanted &= {result.case_id for result in run.results}
-    scope = Scope.of(run.known, wanted)
-    if run.subset is not None and content is not None:
-        content = content.of_subset(run.subset[1], scope.suites)
-    changes: list[PromptChange] = []
-    if content is not None:
-        comparison = compare(content, run.results, scope)
-        changes = content.changes(comparison, _prompts([run], settings))
-    reworded = {
-        change.now.judge
-        for change in changes
-        if change.before is not None and change.before != change.now.text
-    }
-    subject = "the new prompt"
-    held = Held(
-        content,
-        scope,
-        widths={(suite.name, rubric.id): rubric.width for rubric in suite.rubrics},
-        # The prompt is the same: the model is another one.
-        others={change.now.judge for change in changes if change.before == change.now.text},
-        subjects={judge: f"{subject} of judge {judge}" if judge else subject for judge in reworded},
-        left_out=run.left_out,
-        accepts=baseline.updating,
-        part=run.subset[0] if run.subset is not None else "",
-    )
-    decision = decide(run.results, rules, held)
-    # Verdicts that are missing are recorded first: there is one next command.
-    updates = decision.uncompared and "unrecorded" not in decision.unscored.values()
-    return replace(decision, update_command=settings.update_command(suite) if updates else "")
-
-
-def _session(
-    runs: Sequence[SuiteRun], decisions: Mapping[str, Decision], settings: EndSettings
-) -> Session:
-    """All that reports are made of."""
-    results: list[CaseResult] = []
-    nodes: dict[str, str] = {}
-    commands: dict[str, str] = {}
-    rubrics = {}
-    extents = {}
-    earlier: dict[str, CaseResult] = {}
-    content = settings.baseline.content
-    tolerated: set[str] = set()
-    prompt_changes: list[PromptChange] = []
-    prompts = _prompts(runs, settings)
-    for run in runs:
-        results += run.results
-        for result in run.results:
-            if settings.baseline.tolerated(result, run.suite.gate) is not None:
-                tolerated.add(result.case_id)
-        nodes.update(run.nodes)
-        commands.update(run.commands)
-        for rubric in run.suite.rubrics:
-            file = str(absolute(settings.folder / rubric.file))
-            rubrics[run.name, rubric.id] = replace(rubric, file=file)
-        decision = decisions[run.name]
-        interrupted = _interrupted(decision, settings)
-        extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
-        comparison = decision.comparison
-        if comparison is not None and content is not None:
-            earlier |= {pair.now.case_id: pair.before for pair in comparison.pairs}
-            prompt_changes += content.changes(comparison, prompts)
-    return Session(
-        tuple(results),
-        decisions=decisions,
-        wall_seconds=settings.wall_seconds,
-        nodes=nodes,
-        commands=commands,
-        rubrics=rubrics,
-        record_command=settings.record_command,
-        extents=extents,
-        grounds={run.name: run.grounds for run in runs},
-        earlier=earlier,
-        prompt_changes=prompt_changes,
-        origin=settings.origin,
-        unreported=settings.unreported,
-        model_changes=settings.model_changes,
-        tolerated=frozenset(tolerated),
-        redactor=settings.redactor,
-        probed={run.name: run.probed for run in runs},
-        folder=settings.folder,
-    )
-
-
-def _interrupted(decision: Decision, settings: EndSettings) -> bool:
-    """Whether a suite was not run to its end; a worker that died took its cases with it."""
-    return settings.stopped or bool(decision.never_reported)
-
-
-def _accepted(
-    runs: Sequence[SuiteRun], session: Session, settings: EndSettings
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Update the baseline where that is asked for; what was done, and what went wrong."""
-    known: set[str] = set()
-    selected: set[str] = set()
-    for run in runs:
-        known.update(run.known)
-        selected.update(run.selected)
-    scope = Scope.of(known, selected)
-    is_whole = not any(_interrupted(decision, settings) for decision in session.decisions.values())
-    is_first = settings.baseline.updating and settings.baseline.content is None
-    try:
-        done = settings.baseline.accept(
-            session.results,
-            scope,
-            session.node,
-            finished=is_whole,
-            prompts=_prompts(runs, settings),
-            redactor=settings.redactor,
-        )
-    except (OSError, InputError) as error:
-        return (), [f"The baseline {settings.baseline.name} was not written: {cause(error)}."]
-    path = settings.baseline.path
-    if is_first and not scope.deselected and path is not None and path.exists():
-        # The limits that a first baseline should have beside it: updates that each lose a little
-        # may lose much together.
-        done = list(done)
-        for run in runs:
-            limits = proposed_limits(run.results)
-            if limits and not run.suite.gate.has_limits:
-                whose = f"{run.name}'s" if len(runs) > 1 else "the"
-                keys = ", ".join(f"{key}: {value:g}" for key, value in limits.items())
-                text = f"Add to {whose} config, two cases below these figures: gate: {{{keys}}}"
-                done.append(text)
-    return done, ()
-
-
-def _prompts(runs: Iterable[SuiteRun], settings: EndSettings) -> list[JudgePrompt]:
-    """The prompts of all judges, as they may be shown, with their whole paths."""
-    prompts = []
-    for run in runs:
-        for judge_prompt in run.prompts:
-            prompt = clean_prompt(judge_prompt, settings.redactor)
-            file = str(absolute(settings.folder / prompt.file)) if prompt.file else ""
-            prompts.append(replace(prompt, file=file))
-    return prompts

@@ -10,14 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.files import atomic_write, file_name_part
 from pytest_jrh.core.ids import artifact_stem, perturbed_idx
-from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED, CaseResult
+from pytest_jrh.core.model import JUDGED, SHORT_NAMES, UNSCORED
 from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.core.text import counted, one_line, shortened, visible
 from pytest_jrh.core.transcript import render_transcript
@@ -37,13 +37,12 @@ from pytest_jrh.reports.topics import (
     altered_cases,
     contradicting_cases,
     reworded_rubrics,
-    shown_count,
     shown_data,
     state_text,
 )
 from pytest_jrh.stats.formulas import metric
 from pytest_jrh.stats.intervals import grouped
-from pytest_jrh.stats.panels import panels
+from pytest_jrh.stats.panels import by_made_case, panels
 from pytest_jrh.stats.probes import probe_tables
 from pytest_jrh.stats.statistics import Counts, accuracy_of, tabulate
 from pytest_jrh.store.outputs import cause, table_bytes
@@ -56,59 +55,59 @@ if TYPE_CHECKING:
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import (
         Case,
-        CaseSpec,
+        CaseResult,
         Edit,
         Message,
         Rubric,
         ScoreLevel,
-        Spending,
     )
-    from pytest_jrh.reports.session import SuiteRun
-    from pytest_jrh.reports.suite_files import Assembler, Item
+    from pytest_jrh.reports.session import Session, SuiteRun
+    from pytest_jrh.reports.suite_files import MadeCases
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
-    from pytest_jrh.store.outputs import Columns, Outputs, TableRow
+    from pytest_jrh.store.outputs import Outputs, TableRow
     from pytest_jrh.store.spools import RecordIndex
 
 
 def write_rand_files(
     run: SuiteRun,
-    items: Sequence[Item],
-    assembled: Assembler,
-    decision: Decision | None,
+    session: Session,
+    results: Sequence[CaseResult],
+    cases: MadeCases,
+    records: RecordIndex,
     outputs: Outputs,
-    *,
-    interrupted: bool,
 ) -> None:
-    """Write all of them; what cannot be written is a sentence, and the others are written."""
+    """Write all of them; what cannot be written is a sentence, and the others are written.
+
+    `results` are those of the suite's file, and `records` the cases that these are of.
+    """
     suite = run.suite
-    write_summaries(suite, items, assembled, outputs)
-    results = [item.result for item in items if item.result is not None]
-    _write_tables(suite, items, results, assembled, outputs)
+    if suite.frozen is None:
+        _write_summaries(suite, results, cases, outputs)
+    _write_tables(suite, results, cases, records, outputs)
     panel = next(iter(panels(results)), None)
-    earlier = sum(item.kept for item in items)
-    ran = len(results) - earlier
+    kept = sum(result.extra.kept for result in results)
+    ran = len(results) - kept
     # The gate decided about the cases of this session alone.
-    session: dict[str, Any] = {
+    about: dict[str, Any] = {
         "cases": ran,
-        "kept": earlier,
+        "kept": kept,
         "of": ran if run.cases is None else len(run.cases.specs),
-        "interrupted": interrupted,
+        "interrupted": run.name in session.extents and session.extents[run.name].interrupted,
     }
     if run.subset is not None:
-        session["subset"] = run.subset[0]
+        about["subset"] = run.subset[0]
+    judged = [result for result in results if result.outcome != "generated"]
+    by_judge = grouped((result.judge, result) for result in judged)
     for judge, name in judge_file_names(suite).items():
-        of_judge = []
-        for result in results:
-            if result.judge == (judge or "") and result.outcome != "generated":
-                of_judge.append(result)
-        report = judge_report(run, judge, of_judge, decision, panel) | {"session": session}
-        outputs.write_json(suite.results_dir / f"{name}_report.json", report)
+        of_judge = by_judge.get(judge, [])
+        report = judge_report(run, judge, of_judge, session.decisions.get(run.name), panel)
+        outputs.write_json(suite.results_dir / f"{name}_report.json", report | {"session": about})
 
 
 def judge_report(
     run: SuiteRun,
-    name: str | None,
+    name: str,
     results: Sequence[CaseResult],
     decision: Decision | None,
     panel: Panel | None,
@@ -119,7 +118,7 @@ def judge_report(
     Figures that cannot be computed are null, with the reason.
     """
     suite = run.suite
-    [judge] = (judge for judge in suite.judges if judge.name == name)
+    [judge] = (judge for judge in suite.judges if (judge.name or "") == name)
     levels = {(suite.name, rubric.id): rubric for rubric in suite.rubrics}
     plain = [result for result in results if not result.spec.derived]
     metrics: dict[str, Any] = {}
@@ -127,9 +126,9 @@ def judge_report(
         if test.evaluate and not test.kind.derived:
             of_test = [result for result in plain if result.spec.test == test.name]
             metrics[test.name] = _test_report(suite.config.rand.metric, of_test)
-    reworded = {}
-    for (_, rubric), cases in reworded_rubrics(results).items():
-        reworded[rubric] = _ids(cases)
+    reworded = {rubric: _ids(cases) for (_, rubric), cases in reworded_rubrics(results).items()}
+    spending = total_spending(results)
+    unpriced = f"{spending.unpriced} calls have no known price" if spending.unpriced else None
     return {
         "format": 2,
         "meta_data": {
@@ -140,14 +139,19 @@ def judge_report(
             "judge": judge.name,
             "mode": suite.mode,
         },
-        "provenance": None if run.origin is None else origin_data(run.origin, judge.name or ""),
+        "provenance": None if run.origin is None else origin_data(run.origin, name),
         "all_metrics": metrics,
-        "spending": _spending(total_spending(results)),
+        "spending": {
+            "input_tokens": spending.usage.input_tokens,
+            "output_tokens": spending.usage.output_tokens,
+            "cost": None if unpriced else spending.cost,
+            "cost_reason": unpriced,
+        },
         "statistics": table_data(tabulate(results, scales(levels))),
         "probes": probe_data(probe_tables(results)),
         "repeats": judge.repeats,
         "flickering": flickering_data(plain),
-        "labels": label_data(judge.name or "", plain, run.grounds),
+        "labels": label_data(name, plain, run.grounds),
         "gate": None if decision is None else decision_data(decision),
         "panel": None if panel is None else panel_data(panel),
         "reworded": reworded,
@@ -161,32 +165,22 @@ def _ids(results: Iterable[CaseResult]) -> list[str]:
     return [result.case_id for result in results]
 
 
-def _spending(spending: Spending) -> dict[str, Any]:
-    unpriced = f"{spending.unpriced} calls have no known price" if spending.unpriced else None
-    return {
-        "input_tokens": spending.usage.input_tokens,
-        "output_tokens": spending.usage.output_tokens,
-        "cost": None if unpriced else spending.cost,
-        "cost_reason": unpriced,
-    }
-
-
-def judge_file_names(suite: Suite) -> dict[str | None, str]:
+def judge_file_names(suite: Suite) -> dict[str, str]:
     """What names each judge in file names: its model, with its name where models are shared."""
-    names: dict[str | None, str] = {}
+    names: dict[str, str] = {}
+    taken = set()
     models = [file_name_part(judge.label) for judge in suite.judges]
     counts = Counter(map(str.lower, models))
-    taken = set()
     for judge, model in zip(suite.judges, models, strict=True):
-        base = model
+        base = name = model
         if counts[model.lower()] > 1:
-            base = f"{model}_{file_name_part(judge.name or 'judge')}"
-        name, number = base, 1
+            base = name = f"{model}_{file_name_part(judge.name or 'judge')}"
+        number = 1
         while name.lower() in taken:
             number += 1
             name = f"{base}_{number}"
         taken.add(name.lower())
-        names[judge.name] = name
+        names[judge.name or ""] = name
     return names
 
 
@@ -247,82 +241,69 @@ SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 def _write_tables(
     suite: Suite,
-    items: Sequence[Item],
     results: Sequence[CaseResult],
-    assembled: Assembler,
+    cases: MadeCases,
+    records: RecordIndex,
     outputs: Outputs,
 ) -> None:
     """Write the tables, as CSV or XLSX, and the debug bundles."""
-    editor = suite.stages.get(EDITOR.name)
-    temperature = editor.temperature if editor is not None else None
+    editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
+    temperature = None if editor is None else editor.temperature
     rubrics = {rubric.id: rubric for rubric in suite.rubrics}
     folders = {test.name: test.output_dir for test in suite.tests}
-    by_case: dict[str, list[Item]] = {}
-    for item in items:
-        by_case.setdefault(item.made_id, []).append(item)
     unwritten: list[str] = []
     synthetic: list[TableRow] = []
-    tables = _result_tables(suite, results)
-    rows: dict[tuple[str, str], list[TableRow]] = {key: [] for key in tables}
-    for made_id, case_items in by_case.items():
-        spec = case_items[0].spec
-        folder = folders[spec.test]
-        case = _read(made_id, case_items, assembled, outputs)
-        of_case = [item.result for item in case_items if item.result is not None]
-        transcript = None
+    rows: dict[tuple[str, str], list[TableRow]] = {}
+    for made_id, of_case in by_made_case(results).items():
+        spec, transcript = of_case[0].spec, None
+        case = _read(made_id, cases, records, outputs)
         if case is not None:
             transcript = render_transcript(case.messages)
             is_altered = any(result.extra.altered for result in of_case)
             made = replace(case, verified=False) if is_altered else case
             row = synthetic_row(made, temperature=temperature, transcript=transcript)
-            synthetic.append(outputs.redactor.value(row))
-            unwritten += _write_bundle(case, case_items, folder, outputs)
+            synthetic.append(clean(row))
+            # What there is to look at in this session: an edit, or a wrong verdict.
+            new = [result.outcome for result in of_case if not result.extra.kept]
+            if "disagree" in new or (new and case.outcome.edits):
+                files = debug_files(case, folders[spec.test])
+                try:
+                    for path, text in files.items():
+                        atomic_write(path, text)
+                    outputs.paths += files
+                except OSError as error:
+                    unwritten.append(f"{next(iter(files))}: {cause(error)}")
         for result in of_case:
             rubric = rubrics.get(spec.rubric_id) if result.extra.reworded else None
-            if (spec.test, result.judge) in rows:
-                row = result_row(result, case, transcript=transcript, rubric=rubric)
-                rows[spec.test, result.judge].append(outputs.redactor.value(row))
+            row = result_row(result, case, transcript=transcript, rubric=rubric)
+            rows.setdefault((spec.test, result.judge), []).append(clean(row))
     path = suite.results_dir / f"{SYNTHETIC_NAME}.{suite.table_format}"
     outputs.write(path, table_bytes(path.suffix, SYNTHETIC_COLUMNS, synthetic))
-    for key, (path, columns) in tables.items():
-        outputs.write(path, table_bytes(path.suffix, columns, rows[key]))
+    by_table = grouped(((result.test, result.judge), result) for result in results)
+    for test in sorted(suite.tests, key=lambda test: test.name):
+        for judge, name in judge_file_names(suite).items() if test.evaluate else ():
+            key = test.name, judge
+            columns = result_columns(
+                repeated=suite.repeats_of(judge) > 1,
+                derived=test.kind.derived,
+                shown=any(map(_is_shown_known, by_table.get(key, ()))),
+            )
+            path = suite.results_dir / f"{test.name}_results_{name}.{suite.table_format}"
+            outputs.write(path, table_bytes(path.suffix, columns, rows.get(key, ())))
     if unwritten:
         bundles = counted(len(unwritten), "debug bundle")
         outputs.problem(f"{bundles} could not be written, the first of them {unwritten[0]}.")
 
 
-def _result_tables(
-    suite: Suite, results: Sequence[CaseResult]
-) -> dict[tuple[str, str], tuple[Path, Columns]]:
-    """The path and the columns of each table of results, by test and judge."""
-    tables: dict[tuple[str, str], tuple[Path, Columns]] = {}
-    for test in sorted(suite.tests, key=lambda test: test.name):
-        for judge, name in judge_file_names(suite).items() if test.evaluate else ():
-            of_table = []
-            for result in results:
-                if (result.spec.test, result.judge) == (test.name, judge or ""):
-                    of_table.append(result)
-            columns = result_columns(
-                repeated=suite.repeats_of(judge) > 1,
-                derived=test.kind.derived,
-                shown=any(shown_count(of_table, whole=whole).known for whole in (False, True)),
-            )
-            path = suite.results_dir / f"{test.name}_results_{name}.{suite.table_format}"
-            tables[test.name, judge or ""] = path, columns
-    return tables
+def _is_shown_known(result: CaseResult) -> bool:
+    turns = result.extra.shown
+    return turns is not None and turns.turns > turns.unknown
 
 
-def _read(
-    made_id: str,
-    items: Sequence[Item],
-    assembled: Assembler,
-    outputs: Outputs,
-) -> Case | None:
+def _read(made_id: str, cases: MadeCases, records: RecordIndex, outputs: Outputs) -> Case | None:
     """Read the record of a case of this run, where there is one."""
-    if not assembled.is_of_run(made_id, items):
-        return None
     try:
-        case = assembled.read(items[0].spec)
+        case = records.read(made_id)
     except OSError as error:
         outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
         return None
@@ -330,27 +311,8 @@ def _read(
         outputs.problem(f"The record of {made_id} cannot be used: {error}")
         return None
     # Spools hold no secrets; a record of another session may hold one that is a secret here.
-    cleaned: Case | None = case if made_id in assembled.made else outputs.redactor.value(case)
+    cleaned: Case | None = case if made_id in cases.made else outputs.redactor.value(case)
     return cleaned
-
-
-def _write_bundle(
-    case: Case, items: Sequence[Item], folder: Path, outputs: Outputs
-) -> Iterator[str]:
-    """Write the debug bundle of a case in which this session has anything to look at: an edit, or a
-    wrong verdict. Gives why it could not be written.
-    """
-    is_looked_at = False
-    for item in items:
-        is_wrong = item.result is not None and item.result.outcome == "disagree"
-        is_looked_at = is_looked_at or (not item.kept and bool(case.outcome.edits or is_wrong))
-    if not is_looked_at:
-        return
-    paths = debug_paths(folder, items[0].spec)
-    try:
-        outputs.paths += write_debug(case, paths)
-    except OSError as error:
-        yield f"{paths.of(case)[0]}: {cause(error)}"
 
 
 SYNTHETIC_COLUMNS = (
@@ -516,141 +478,96 @@ def _planned(case: Case) -> str:
 
 
 _LONGEST_REASON = 200
+SUMMARY_NAME = "agent_perturbations_summary.json"
 
 
-def perturbations_summary(
-    previous: Mapping[str, Any], index: RecordIndex, results: Iterable[CaseResult]
-) -> dict[str, Any]:
-    """Count the cases in a folder per suite, test and rubric.
+def _write_summaries(
+    suite: Suite, results: Sequence[CaseResult], cases: MadeCases, outputs: Outputs
+) -> None:
+    """Count the cases of each folder, and why others are none."""
+    # Of the judges of a case, this session's results count before those of earlier ones.
+    by_case = by_made_case(sorted(results, key=lambda result: not result.extra.kept))
+    for folder, index in cases.folders.items():
+        tests = {test.name for test in suite.tests if test.output_dir == folder}
+        of_folder = []
+        for made_id, [*_, result] in by_case.items():
+            # A case that was made is counted by its record.
+            is_counted = made_id in cases.made and result.outcome in UNSCORED
+            if result.test in tests and not result.spec.variant and not is_counted:
+                of_folder.append(result)
+        path = folder / SUMMARY_NAME
+        outputs.write_json(path, _summary(path, index, of_folder), sort=True)
+
+
+def _summary(path: Path, index: RecordIndex, results: Iterable[CaseResult]) -> dict[str, Any]:
+    """Count the cases in a folder by suite, test and rubric.
 
     `cases`, `verified` and `human_reviewed` count the records that are there; `no_case` (with
-    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric, so other
-    suites' and deselected rubrics' are taken over from the `previous` summary. `results` holds one
-    result per generated case, and no `unscored` one whose case was made.
+    reasons) and `unscored` (by outcome) are those of the last run that asked for a rubric: those of
+    other suites are taken over from the summary that is there, if it is one of ours.
     """
     groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    previous: Any = None
+    with contextlib.suppress(OSError, ValueError):
+        previous = json.loads(path.read_text("utf-8"))
+    if isinstance(previous, dict) and previous.get("format") == 1:
+        for suite, tests in previous["suites"].items():
+            for test, rubrics in tests.items():
+                for rubric, group in rubrics.items():
+                    groups[suite, test, rubric] = group | _NO_RECORDS
+    asked = grouped(((result.suite, result.test, result.rubric_id), result) for result in results)
+    for key, of_rubric in asked.items():
+        reasons: Counter[str] = Counter()
+        unscored: Counter[str] = Counter()
+        for result in of_rubric:
+            if result.outcome == "no_case":
+                reason = shortened(one_line(result.why.text), _LONGEST_REASON)
+                reasons[reason or "no reason given"] += 1
+            elif result.outcome in UNSCORED:
+                unscored[result.outcome] += 1
+        counts = {"no_case": reasons.total(), "no_case_reasons": reasons, "unscored": unscored}
+        groups[key] = _NO_RECORDS | counts
     for entry in index.entries.values():
         spec = entry.spec
-        group = groups.setdefault((spec.suite, spec.test, spec.rubric_id), _no_cases())
+        nothing = {**_NO_RECORDS, "no_case": 0, "no_case_reasons": {}, "unscored": {}}
+        group = groups.setdefault((spec.suite, spec.test, spec.rubric_id), nothing)
         group["cases"] += 1
         group["verified"] += entry.verified
         group["human_reviewed"] += entry.human_reviewed
-    asked: set[tuple[str, str, str]] = set()
-    for result in results:
-        key = (result.spec.suite, result.spec.test, result.spec.rubric_id)
-        asked.add(key)
-        group = groups.setdefault(key, _no_cases())
-        if result.outcome == "no_case":
-            group["no_case"] += 1
-            reasons = group["no_case_reasons"]
-            reason = shortened(one_line(result.why.text), _LONGEST_REASON) or "no reason given"
-            reasons[reason] = reasons.get(reason, 0) + 1
-        elif result.outcome in UNSCORED:
-            group["unscored"][result.outcome] = group["unscored"].get(result.outcome, 0) + 1
-    for suite, tests in previous.get("suites", {}).items():
-        for test, rubrics in tests.items():
-            for rubric, old in rubrics.items():
-                if (suite, test, rubric) not in asked:
-                    group = groups.setdefault((suite, test, rubric), _no_cases())
-                    for name in ("no_case", "no_case_reasons", "unscored"):
-                        group[name] = old[name]
     suites: dict[str, Any] = {}
     for (suite, test, rubric), group in groups.items():
         suites.setdefault(suite, {}).setdefault(test, {})[rubric] = group
     return {"format": 1, "records_of_other_tools": len(index.foreign), "suites": suites}
 
 
-def _no_cases() -> dict[str, Any]:
-    return {
-        "cases": 0,
-        "verified": 0,
-        "human_reviewed": 0,
-        "no_case": 0,
-        "no_case_reasons": {},
-        "unscored": {},
-    }
-
-
-SUMMARY_NAME = "agent_perturbations_summary.json"
-
-
-def write_summaries(
-    suite: Suite, items: Sequence[Item], assembled: Assembler, outputs: Outputs
-) -> None:
-    """Count the cases of each folder, and why others are none."""
-    if suite.frozen is not None:
-        return
-    # Of the judges of a case, this session's results count before those of earlier ones.
-    ordered = sorted(items, key=lambda item: not item.kept)
-    for folder, index in assembled.indexes.items():
-        tests = {test.name for test in suite.tests if test.output_dir == folder}
-        ran = {}
-        for item in ordered:
-            if item.spec.test in tests and item.result is not None and not item.spec.variant:
-                ran[item.made_id] = item.result
-        results = []
-        for made_id, result in ran.items():
-            if made_id not in assembled.made or result.outcome not in UNSCORED:
-                results.append(result)
-        path = folder / SUMMARY_NAME
-        # What is there, if it is one of ours.
-        previous: Any = None
-        with contextlib.suppress(OSError, ValueError):
-            previous = json.loads(path.read_text("utf-8"))
-        if not isinstance(previous, dict) or previous.get("format") != 1:
-            previous = {}
-        summary = perturbations_summary(previous, index, results)
-        outputs.write_json(path, summary, sort=True)
-
+_NO_RECORDS = {"cases": 0, "verified": 0, "human_reviewed": 0}
 
 # RAND's keys, and ours beside them.
 _AUDITED = ("run_id", "epoch", "case_id", "expected", "verified", "target_rubric")
-
-
 _AUDITED_OF_EDITS = ("failure_confirmed", "failure_rationale", "final_summary", "plan")
 
 
-@dataclass(frozen=True, slots=True)
-class DebugPaths:
-    """Where the bundle of a case is, or will be once it is written."""
+def debug_files(case: Case, output_dir: Path) -> dict[Path, str]:
+    """The bundle of a case that has edits, in a test's `output.dir`; of one without edits only its
+    transcript.
 
-    audit: Path
-    original: Path
-    perturbed: Path
-
-    def of(self, case: Case) -> tuple[Path, ...]:
-        """Those that are of this case: all three of one with edits."""
-        if not case.outcome.edits:
-            return (self.original,)
-        return self.audit, self.original, self.perturbed
-
-
-def debug_paths(output_dir: Path, spec: CaseSpec) -> DebugPaths:
-    """Name the files of a case's bundle in a test's `output.dir`."""
-    stem, folder = artifact_stem(spec), output_dir / "debug"
-    return DebugPaths(
-        folder / f"{stem}_edits_audit.json",
-        folder / "transcripts" / f"{stem}_original.txt",
-        folder / "transcripts" / f"{stem}_perturbed.txt",
-    )
-
-
-def write_debug(case: Case, paths: DebugPaths) -> tuple[Path, ...]:
-    """Write the bundle of a case that has edits; of one without edits only its transcript.
-
-    Transcripts are written for reading: reasoning shown, control characters as escapes.
+    Transcripts are for reading: reasoning shown, control characters as escapes.
     """
-    _write_transcript(paths.original, case.run.messages)
-    if case.outcome.edits:
-        _write_transcript(paths.perturbed, case.messages)
-        record = to_record(case)
-        perturbation = record["perturbation"]
-        audit = {name: record[name] for name in _AUDITED}
-        audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
-        audit["edits"] = perturbation["steps"]
-        atomic_write(paths.audit, json.dumps(audit, indent=2, ensure_ascii=False) + "\n")
-    return paths.of(case)
+    stem, folder = artifact_stem(case.spec), output_dir / "debug"
+    original = folder / f"transcripts/{stem}_original.txt"
+    if not case.outcome.edits:
+        return {original: _readable(case.run.messages)}
+    record = to_record(case)
+    perturbation = record["perturbation"]
+    audit = {name: record[name] for name in _AUDITED}
+    audit |= {name: perturbation[name] for name in _AUDITED_OF_EDITS}
+    audit["edits"] = perturbation["steps"]
+    return {
+        folder / f"{stem}_edits_audit.json": json.dumps(audit, indent=2, ensure_ascii=False) + "\n",
+        original: _readable(case.run.messages),
+        folder / f"transcripts/{stem}_perturbed.txt": _readable(case.messages),
+    }
 
 
-def _write_transcript(path: Path, messages: Sequence[Message]) -> None:
-    atomic_write(path, visible(render_transcript(messages, show_reasoning=True)) + "\n")
+def _readable(messages: Sequence[Message]) -> str:
+    return visible(render_transcript(messages, show_reasoning=True)) + "\n"

@@ -4,17 +4,16 @@ alone: put together with those that are there, one JSONL for each folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, case_id, generation_id
-from pytest_jrh.core.model import MADE, CaseResult, CaseSpec
+from pytest_jrh.core.ids import CASES_FILE, REJECTED_FILE, generation_id
+from pytest_jrh.core.model import MADE
 from pytest_jrh.core.text import counted
+from pytest_jrh.stats.panels import by_made_case
 from pytest_jrh.store.outputs import Outputs, cause
 from pytest_jrh.store.reuse import without_gone
 from pytest_jrh.store.spools import (
-    RecordEntry,
     RecordIndex,
     Spooled,
     merge,
@@ -24,171 +23,115 @@ from pytest_jrh.store.spools import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Set
     from pathlib import Path
 
-    from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import Case
-    from pytest_jrh.store.reuse import SuiteCases
+    from pytest_jrh.core.model import Case, CaseResult, CaseSpec
+    from pytest_jrh.reports.session import SuiteRun
+    from pytest_jrh.store.spools import RecordEntry
 
 
-class Item(NamedTuple):
-    """A case of the suite's files; `kept` is a result of an earlier session."""
+class MadeCases:
+    """The made cases of a suite, of which `write` brings the files up to date.
 
-    spec: CaseSpec
-    made_id: str
-    result: CaseResult | None
-    kept: bool = False
-
-
-class Assembler:
-    """Brings the JSONL of each folder up to date.
-
-    `frozen` is the index of a frozen suite's file where it has been read already. With `cases`, a
-    session of all of them drops the records of cases that are gone.
-
-    `indexes` are then the records of each folder, and `made` the ids of the cases that were made in
-    this session. `rejected` are the cases without a result because the verifier rejected them.
+    `folders` has all records of each folder then, `made` those of this session, and `rejected`
+    those without a result because the verifier rejected them.
     """
 
-    def __init__(
-        self,
-        suite: Suite,
-        outputs: Outputs,
-        *,
-        frozen: RecordIndex | None = None,
-        cases: SuiteCases | None = None,
-    ) -> None:
-        self._suite = suite
+    def __init__(self, run: SuiteRun, outputs: Outputs) -> None:
+        self._run = run
         self._outputs = outputs
-        self._frozen = frozen
-        self._cases = cases
-        self._folders = {test.name: test.output_dir for test in suite.tests}
-        # Whether each case of the suite has a result of this session.
+        self._folder_of = {test.name: test.output_dir for test in run.suite.tests}
+        rand = run.suite.config.rand
+        self._renew = rand.renew
+        self._is_written = rand.write_jsonl and run.suite.frozen is None
         self._is_whole = False
-        self.indexes: dict[Path, RecordIndex] = {}
-        self.made: set[str] = set()
+        self.folders: dict[Path, RecordIndex] = {}
+        self.made: Mapping[str, RecordEntry] = {}
         self.rejected: dict[str, RecordEntry] = {}
 
-    def assemble(self, items: Sequence[Item], spools: Sequence[Path]) -> None:
-        """Merge the session's spools into the folders that its items belong to."""
-        by_folder: dict[Path, list[Item]] = {folder: [] for folder in self._folders.values()}
-        for item in items:
-            by_folder[self._folders[item.spec.test]].append(item)
-        if self._cases is not None:
-            ran = {case_id(item.spec) for item in items if item.result is not None}
-            self._is_whole = self._cases.specs.keys() <= ran
-        for folder, folder_items in by_folder.items():
-            self.indexes[folder] = self._folder(folder, spools, folder_items)
+    def index(self, spec: CaseSpec) -> RecordIndex:
+        """All records of the folder that a case belongs to."""
+        return self.folders[self._folder_of[spec.test]]
 
     def read(self, spec: CaseSpec) -> Case | None:
         """Read the case of a spec as its record has it; None where there is none."""
-        return self.indexes[self._folders[spec.test]].read(generation_id(spec))
+        return self.index(spec).read(generation_id(spec))
 
-    def is_of_run(self, made_id: str, items: Sequence[Item]) -> bool:
-        """Whether a record of the case is that of this run: an older one that this run failed to
-        make again is not.
+    def write(self, ran: Mapping[str, CaseResult]) -> None:
+        """Add the cases that this session has made, and take out those that it found to be none;
+        `ran` are its results by case id.
         """
-        if made_id in self.made:
-            return True
-        outcomes = outcomes_of(items)
-        reused = self._suite.frozen is not None or not self._suite.config.rand.renew
-        return bool(outcomes) and (reused or not outcomes.isdisjoint(MADE))
-
-    def entry(self, made_id: str, items: Sequence[Item]) -> RecordEntry | None:
-        """Where the record of a case of this run lies."""
-        if not self.is_of_run(made_id, items):
-            return None
-        return self.indexes[self._folders[items[0].spec.test]].entries.get(made_id)
-
-    def _folder(self, folder: Path, spools: Sequence[Path], items: Sequence[Item]) -> RecordIndex:
-        made, rejected = self._spooled(spools, items)
-        ran = {item.made_id: item.result for item in items if item.result is not None}
-        is_written = self._suite.config.rand.write_jsonl and self._suite.frozen is None
-        refused = {name for name, result in ran.items() if result.extra.rejected is not None}
-        entries = {name: entry for name, entry in rejected.entries.items() if name in refused}
-        if is_written:
-            entries = self._rejected(folder / REJECTED_FILE, entries, ran)
-        self.rejected |= {name: entry for name, entry in entries.items() if name in refused}
-        target = self._suite.frozen or folder / CASES_FILE
-        gone = ("no_case", "unlabelled")
-        dropped = frozenset(name for name, result in ran.items() if result.outcome in gone)
-        index = self._merged(target, made, dropped)
-        if index is None:
-            return made
-        return self._write(target, index) if is_written else index
-
-    def _rejected(
-        self, target: Path, entries: dict[str, RecordEntry], ran: Mapping[str, CaseResult]
-    ) -> dict[str, RecordEntry]:
-        """Bring the file of the cases that the verifier rejected up to date, `entries` those of
-        this session; gives where they all lie.
-        """
-        settled = set()
-        for name, result in ran.items():
-            if result.outcome in (*MADE, "no_case") and result.extra.rejected is None:
-                settled.add(name)
-        made = RecordIndex(entries)
-        index = self._merged(target, made, frozenset(settled), rejected=True)
-        return entries if index is None else dict(self._write(target, index).entries)
-
-    def _merged(
-        self,
-        target: Path,
-        made: RecordIndex,
-        dropped: frozenset[str],
-        *,
-        rejected: bool = False,
-    ) -> RecordIndex | None:
-        """The records of a file, with those that were made; None where they cannot be read."""
-        overwrite = rejected or self._suite.config.rand.renew
-        try:
-            records = self._frozen or read_jsonl(target)
-            before = self._without_gone(records, target)
-            return merge(before, made, dropped=dropped, overwrite=overwrite)
-        except (OSError, InputError) as error:
-            self._outputs.problem(
-                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
-            )
-            return None
-
-    def _spooled(self, spools: Sequence[Path], items: Iterable[Item]) -> Spooled:
-        """The cases of a folder that this session has made, and those that were rejected."""
+        run = self._run
+        self._is_whole = run.cases is not None and run.cases.specs.keys() <= ran.keys()
         spooled = Spooled(RecordIndex(), RecordIndex())
-        made_ids = frozenset(item.made_id for item in items)
         try:
-            spooled = read_spools(spools, made_ids)
+            spooled = read_spools(run.spools, frozenset(map(generation_id, run.specs)))
         except (OSError, InputError) as error:
             self._outputs.problem(f"The cases made in this session cannot be read: {cause(error)}.")
-        self.made |= spooled.made.entries.keys()
-        return spooled
+        self.made = spooled.made.entries
+        refused, settled, gone = set(), set(), set()
+        for made_id, [*_, result] in by_made_case(ran.values()).items():
+            if result.extra.rejected is not None:
+                refused.add(made_id)
+            elif result.outcome in (*MADE, "no_case"):
+                settled.add(made_id)
+            if result.outcome in ("no_case", "unlabelled"):
+                gone.add(made_id)
+        for folder in dict.fromkeys(self._folder_of.values()):
+            made = self._of_folder(folder, spooled.made.entries)
+            rejected = self._of_folder(folder, spooled.rejected.entries, refused)
+            if self._is_written:
+                path = folder / REJECTED_FILE
+                rejected = self._updated(path, rejected, settled, overwrite=True)
+            self.rejected |= self._of_folder(folder, rejected.entries, refused).entries
+            target = run.suite.frozen or folder / CASES_FILE
+            self.folders[folder] = self._updated(target, made, gone, overwrite=self._renew)
 
-    def _without_gone(self, before: RecordIndex, target: Path) -> RecordIndex:
-        suite = self._suite
-        if self._cases is None or not self._is_whole:
-            return before
-        if suite.frozen is not None or not suite.config.rand.renew:
-            return before
-        remaining = without_gone(suite, self._cases, before)
-        if gone := len(before.entries) - len(remaining.entries):
-            records = counted(gone, "record")
-            self._outputs.problems.append(
+    def _of_folder(
+        self, folder: Path, entries: Mapping[str, RecordEntry], picked: Set[str] | None = None
+    ) -> RecordIndex:
+        """The records of a folder's tests, of those that are picked."""
+        of_folder = {}
+        for made_id, entry in entries.items():
+            is_here = self._folder_of.get(entry.spec.test) == folder
+            if is_here and (picked is None or made_id in picked):
+                of_folder[made_id] = entry
+        return RecordIndex(of_folder)
+
+    def _updated(
+        self, target: Path, new: RecordIndex, dropped: Set[str], *, overwrite: bool
+    ) -> RecordIndex:
+        """Put new records into a file, and give where all of its records lie then; the new ones
+        alone where it cannot be read.
+
+        A session of all cases drops the records of cases that are gone. The file of a frozen suite
+        stays as it is.
+        """
+        run, outputs = self._run, self._outputs
+        try:
+            before = remaining = run.frozen or read_jsonl(target)
+        except (OSError, InputError) as error:
+            outputs.problem(
+                f"{target} cannot be read, so nothing was written to it:\n{cause(error)}"
+            )
+            return new
+        if run.cases is not None and self._is_whole and self._renew and run.suite.frozen is None:
+            remaining = without_gone(run.suite, run.cases, before)
+        if number := len(before.entries) - len(remaining.entries):
+            records = counted(number, "record")
+            outputs.problems.append(
                 f"{records} of cases that are no longer in the suite dropped from {target}."
             )
-        return remaining
-
-    def _write(self, target: Path, index: RecordIndex) -> RecordIndex:
+        index = merge(remaining, new, dropped=frozenset(dropped), overwrite=overwrite)
+        if not self._is_written:
+            return index
         try:
             index = write_jsonl(target, index)
         except OSError as error:
-            self._outputs.problem(f"{target} was not written: {cause(error)}.")
+            outputs.problem(f"{target} was not written: {cause(error)}.")
             return index
-        self._outputs.record_files[target] = index
+        outputs.record_files[target] = index
         if target.exists():
-            self._outputs.paths.append(target)
+            outputs.paths.append(target)
         return index
-
-
-def outcomes_of(items: Iterable[Item]) -> set[str]:
-    """What came of a case, under each of its judges."""
-    return {item.result.outcome for item in items if item.result is not None}

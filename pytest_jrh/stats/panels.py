@@ -141,6 +141,11 @@ def made_case_id(result: CaseResult) -> str:
     return result.case_id if result.spec.judge is None else generation_id(result.spec)
 
 
+def by_made_case(results: Iterable[CaseResult]) -> dict[str, list[CaseResult]]:
+    """The results of all judges, by the id of the case that they judged."""
+    return grouped((made_case_id(result), result) for result in results)
+
+
 def _panel(suite: str, verdicts: Sequence[CaseResult]) -> Panel:
     judges = tuple(dict.fromkeys(result.judge for result in verdicts))
     cases: dict[str, dict[str, CaseResult]] = {}

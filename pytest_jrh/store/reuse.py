@@ -260,7 +260,7 @@ def earlier_results(
         if reason:
             counts[reason] += 1
         else:
-            results[case] = result
+            results[case] = replace(result, extra=replace(result.extra, kept=True))
     notes = []
     for reason, number in counts.items():
         left_out = counted(number, "result")

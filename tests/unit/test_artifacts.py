@@ -13,8 +13,8 @@ from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import one_line
 from pytest_jrh.judges.judge import JudgeSettings
 from pytest_jrh.reports.ending import write_suite_outputs
-from pytest_jrh.reports.rand_files import debug_paths, judge_file_names, write_debug
-from pytest_jrh.reports.session import SuiteRun
+from pytest_jrh.reports.rand_files import debug_files, judge_file_names
+from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.spools import Spool
 from tests.support.made_cases import (
     MESSAGES,
@@ -62,7 +62,9 @@ def write(
     for case in [make_case(A), make_case(P, edited=False)] if cases is None else cases:
         spool.append(case)
     spool.close()
-    return write_suite_outputs(SuiteRun(suite, [*results], specs, [spool.path]), redactor)
+    return write_suite_outputs(
+        SuiteRun(suite, [*results], specs, [spool.path]), Session((), redactor=redactor)
+    )
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -74,6 +76,12 @@ def load(path: Path) -> Any:
     return json.loads(
         path.read_text("utf-8"), parse_constant=lambda name: pytest.fail(f"{name} is no JSON")
     )
+
+
+def audit_of(case: Case, folder: Path) -> Path:
+    """Where the edits of a case are listed."""
+    [path] = [path for path in debug_files(case, folder) if path.suffix == ".json"]
+    return path
 
 
 def names(folder: Path) -> set[str]:
@@ -334,7 +342,7 @@ def test_file_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
     blocked = [
         suite.results_dir / "synthetic_agent_perturbation.csv",
         tmp_path / TEST_FOLDER / "agent_perturbations.jsonl" / "x",
-        debug_paths(tmp_path / TEST_FOLDER, A).audit,
+        audit_of(make_case(A), tmp_path / TEST_FOLDER),
     ]
     for path in blocked:
         path.mkdir(parents=True)
@@ -411,15 +419,13 @@ def test_hostile_transcript_breaks_no_file(tmp_path: Path) -> None:
         assert openpyxl.load_workbook(path).active.max_row >= 1
     for path in tmp_path.rglob("*.txt"):
         assert path.read_text("utf-8").isprintable() or "\x1b" not in path.read_text("utf-8")
-    load(debug_paths(tmp_path / TEST_FOLDER, A).audit)
+    load(audit_of(make_case(A), tmp_path / TEST_FOLDER))
 
 
 def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> None:
-    paths = debug_paths(tmp_path, A)
-    case = make_case(A)
-    assert write_debug(case, paths) == paths.of(case)
-    assert paths.of(case) == (paths.audit, paths.original, paths.perturbed)
-    audit = load(paths.audit)
+    files = debug_files(make_case(A), tmp_path)
+    audited, original, perturbed = map(one_line, files.values())
+    audit = json.loads(audited)
     assert audit.keys() >= {
         "run_id",
         "target_rubric",
@@ -430,27 +436,23 @@ def test_debug_bundle_has_rands_keys_and_both_transcripts(tmp_path: Path) -> Non
         "edits",
     }
     assert audit["edits"][0]["edited_content"] == "I have refunded order 17 in full."
-    original, perturbed = (
-        one_line(path.read_text("utf-8")) for path in (paths.original, paths.perturbed)
-    )
     assert "outside the window" in original
     assert "I have refunded order 17" in perturbed
 
 
 def test_debug_bundle_of_a_hostile_id_stays_in_its_folder(tmp_path: Path) -> None:
-    spec = make_spec("../../x", rubric_id="a/../b", target_score=2)
-    paths = debug_paths(tmp_path, spec)
-    assert {path.parent for path in paths.of(make_case(A))} == {
+    case = make_case(make_spec("../../x", rubric_id="a/../b", target_score=2))
+    assert {path.parent for path in debug_files(case, tmp_path)} == {
         tmp_path / "debug",
         tmp_path / "debug/transcripts",
     }
-    assert paths.audit.name.endswith("__score_2_edits_audit.json")
+    assert audit_of(case, tmp_path).name.endswith("__score_2_edits_audit.json")
 
 
 def test_case_without_edits_has_its_transcript_where_it_was_judged_wrong(tmp_path: Path) -> None:
-    suite, paths = rand_suite(tmp_path), debug_paths(tmp_path / "cases/agent_positives", P)
+    case = make_case(P, edited=False)
+    [original] = debug_files(case, tmp_path / "cases/agent_positives")
     for outcome in ("agree", "disagree"):
-        written = write(suite, [P], [make_result(P, outcome)], [make_case(P, edited=False)])
-        assert (paths.original in written.paths) == (outcome == "disagree")
-    assert "[0] user" in paths.original.read_text("utf-8")
-    assert not paths.audit.exists()
+        written = write(rand_suite(tmp_path), [P], [make_result(P, outcome)], [case])
+        assert (original in written.paths) == (outcome == "disagree")
+    assert "[0] user" in original.read_text("utf-8")

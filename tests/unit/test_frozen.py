@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import perturbed_idx
 from pytest_jrh.core.model import Case, Rubric, ScoreLevel
-from pytest_jrh.core.redact import Redactor
 from pytest_jrh.engine.suite import ReadySuite, make_ready
 from pytest_jrh.reports.ending import write_suite_outputs
-from pytest_jrh.reports.session import SuiteRun
+from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.records import record_line, to_record
 from pytest_jrh.store.spools import read_jsonl
 from tests.support.made_cases import MESSAGES, make_case, make_result, make_spec, make_suite
@@ -196,7 +195,7 @@ def test_whatever_is_read_can_be_written_and_nothing_else_is_read(
         return
     assert len(index.entries) == 1
     done = write_suite_outputs(
-        SuiteRun(suite, [make_result(spec)], [spec], frozen=index), Redactor()
+        SuiteRun(suite, [make_result(spec)], [spec], frozen=index), Session(())
     )
     assert done.problems == []
 

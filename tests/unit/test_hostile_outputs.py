@@ -16,7 +16,7 @@ from pytest_jrh.core.text import visible
 from pytest_jrh.reports.ending import write_suite_outputs
 from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
-from pytest_jrh.reports.session import SuiteRun
+from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
 from tests.support.made_cases import (
@@ -59,7 +59,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         spool.append(replace(case, rubric=replace(case.rubric, instructions=HOSTILE)))
         results.append(make_result(spec, "disagree", reasoning=FORMULA, detail=HOSTILE, **DIGESTS))
     spool.close()
-    written = write_suite_outputs(SuiteRun(suite, results, specs, [spool.path]), Redactor())
+    written = write_suite_outputs(SuiteRun(suite, results, specs, [spool.path]), Session(()))
     assert written.problems == []
     session = session_of(results)
     session = replace(session, records=written.records)

@@ -45,7 +45,7 @@ def report_of(
     ran = len(results)
     report = judge_report(
         SuiteRun(suite, results, specs=()),
-        suite.judges[0].name,
+        suite.judges[0].name or "",
         results,
         next(iter(session.decisions.values()), None),
         next(iter(panels(results)), None),
