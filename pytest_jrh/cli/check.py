@@ -41,8 +41,7 @@ def declare_check(check: argparse.ArgumentParser) -> None:
     check.add_argument(
         "table",
         metavar="TABLE",
-        help="CSV (commas, semicolons, tabs) or JSON lines; or an Inspect log, or a folder of "
-        "runs, whose columns are scorer:NAME and metadata:FIELD",
+        help="CSV (commas, semicolons, tabs) or JSON lines",
     )
     _declare_columns(check)
     check.add_argument(
@@ -276,14 +275,7 @@ _MOST_WORDS = 6
 
 def _next_step(checked: CheckedTable) -> str:
     """How the table becomes a suite that asks the judge anew; `init` says what it needs beside."""
-    from pytest_jrh.sources.verdict_tables import is_in_log
-
     file = checked.table.file
-    if any(map(is_in_log, checked.columns.verdicts)):
-        return log_line(
-            f"To judge the runs anew: a suite with suite.log: {file} and labels of the log in "
-            "its config (docs/labels.md)."
-        )
     init = ["python", "-m", "pytest_jrh", "init", file_name_part(Path(file).stem)]
     init += ["--ordinal"] if checked.table.values.scale else []
     return log_line(

@@ -34,8 +34,6 @@ from pytest_jrh.sources.verdict_tables import (
     add_labels,
     cases_of,
     choose_columns,
-    log_table,
-    names_log,
 )
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
@@ -136,17 +134,14 @@ class CheckedTable:
 def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any) -> CheckedTable:
     """Check the verdicts of a table against its labels.
 
-    `rows` is a file (CSV or JSON lines, or an Inspect log, whose columns are `scorer:NAME` and
-    `metadata:FIELD`), or rows as mappings. The settings are those of `CheckSettings`; columns that
-    are not named are found by common names. Raises `InputError` for what cannot be understood.
+    `rows` is a file (CSV or JSON lines), or rows as mappings. The settings are those of
+    `CheckSettings`; columns that are not named are found by common names. Raises `InputError` for
+    what cannot be understood.
     """
     how = CheckSettings(**settings)
     if not isinstance(rows, str | Path):
         return check(table_of(enumerate(rows, 1), "rows"), how)
-    file, named = str(rows), [column for _, column in how.named()]
-    if names_log(Path(file), named):
-        return check(log_table(Path(file), file, [*named, how.baseline]), how)
-    return check(read_table(Path(file), file), how)
+    return check(read_table(Path(rows), str(rows)), how)
 
 
 def check(table: Table, settings: CheckSettings) -> CheckedTable:

@@ -63,6 +63,9 @@ def read_table(path: Path, file: str) -> Table:
     `file` is how messages name it. Raises `InputError` for lines that are no rows, and where there
     is none.
     """
+    if path.suffix.lower() == ".eval":
+        hint = "inspect_ai.analysis.samples_df makes a table of it (docs/labels.md)"
+        raise InputError(Problem("is a log; must be CSV or JSON lines", file, hint=hint))
     text = read_text(path, file, _MOST_BYTES)
     if not text.strip():
         raise InputError(Problem("is empty; must be CSV or JSON lines", file, 1))

@@ -1,4 +1,4 @@
-"""Tables of verdicts: what people said of cases and what judges said, in a table or a log.
+"""Tables of verdicts: what people said of cases and what judges said.
 
 First columns are taken for what they are, by the names that people use or as options say; then
 words become scores, and rows become cases.
@@ -6,8 +6,6 @@ words become scores, and rows become cases.
 
 from __future__ import annotations
 
-import math
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.documents import listed, printable, shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
-from pytest_jrh.sources.source import MISSING, at, pointer_to
 from pytest_jrh.sources.tables import (
     WORDS,
     NoLabelError,
@@ -31,7 +28,6 @@ from pytest_jrh.sources.tables import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
 
 
 ROLES: Mapping[str, str] = {
@@ -60,55 +56,6 @@ _ONE: Mapping[str, tuple[str, ...]] = {
     "passed": ("passed", "correct", "success"),
 }
 _NEGATIONS = {"not", "no", "non", "never", "un"}
-# How options name what a log has: a scorer, a field of the metadata.
-_SCORER, _METADATA = "scorer:", "metadata:"
-
-
-def names_log(path: Path, columns: Iterable[str]) -> bool:
-    """Whether a table is to be made of a log, or of a folder such as a job of Harbor: by its name,
-    or by what options name of it.
-    """
-    # Unlike a path's own question, false of a name that is too long for a file.
-    is_folder = os.path.isdir(path)  # noqa: PTH112
-    return is_folder or path.suffix.lower() == ".eval" or any(map(is_in_log, columns))
-
-
-def is_in_log(column: str) -> bool:
-    """Whether the name of a column is one of what a log has."""
-    return column.startswith((_SCORER, _METADATA))
-
-
-def log_table(path: Path, file: str, named: Sequence[str]) -> Table:
-    """A table with a row for each run of a log: its id, epoch, scores and fields of metadata, also
-    parts of them that are `named` by a pointer. Rows are counted from 1.
-    """
-    from pytest_jrh.sources import open_sources
-
-    with open_sources((path,)) as source:
-        runs = list(source.fields())
-    columns: dict[str, list[Any]] = {
-        "id": [run.key[0] for run in runs],
-        "epoch": [run.key[1] for run in runs],
-    }
-    scores, metadata = [run.scores for run in runs], [run.metadata for run in runs]
-    for prefix, values in ((_SCORER, scores), (_METADATA, metadata)):
-        names: dict[str, None] = {}
-        for of_run in values:
-            names.update(dict.fromkeys(f"{prefix}{name}" for name in of_run))
-        names.update(dict.fromkeys(name for name in named if name.startswith(f"{prefix}/")))
-        for name in names:
-            pointer = name.removeprefix(prefix)
-            if not pointer.startswith("/"):
-                pointer = pointer_to(pointer)
-            columns[name] = [_cell(at(of_run, pointer)) for of_run in values]
-    return Table(file, range(1, len(runs) + 1), columns)
-
-
-def _cell(value: Any) -> Any:
-    """A value of the log; None for a score that a scorer left out, which Inspect writes as NaN."""
-    if value is MISSING or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return value
 
 
 class Columns(NamedTuple):

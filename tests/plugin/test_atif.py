@@ -175,22 +175,3 @@ def test_a_job_whose_tasks_have_names_of_any_language_is_copied_with_its_rewards
         assert {run.key: run.scores for run in source.fields()} == {
             (name, 1): {"reward": float(reward)} for reward, name in enumerate(names)
         }
-
-
-def test_check_takes_the_folders_that_init_takes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job = labelled_job(tmp_path / "suite").data / "monday"
-    labels = tmp_path / "labels.csv"
-    names = sorted(trial.name for trial in job.iterdir() if trial.is_dir())
-    labels.write_text("\n".join(["id,label", *(f"{name},1" for name in names)]), encoding="utf-8")
-    columns = ["--verdict=scorer:reward", f"--labels={labels}", "--map=1=0", "--map=0=1"]
-    for log in (job, job / "task-0__00"):
-        main(["check", str(log), *columns])
-        out = " ".join(capsys.readouterr().out.split())
-        assert "verdict: scorer:reward" in out
-        assert main(["check", str(log)]) == 4
-        assert "its columns are id, epoch, scorer:reward" in capsys.readouterr().err
-    assert main(["check", "x" * 300]) == 4
-    assert main(["check", str(tmp_path / "suite" / "inputs" / "configs")]) == 4
-    assert "holds no transcripts" in capsys.readouterr().err
