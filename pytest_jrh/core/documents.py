@@ -299,11 +299,16 @@ class DamagedError(ValueError):
 
 @contextlib.contextmanager
 def inside(*path: str | int) -> Iterator[None]:
-    """Put the path of a part before that of the damage that is found in it."""
+    """Put the path of a part before that of the damage that is found in it, and take for damage
+    what does not have the form that a reader expects.
+    """
     try:
         yield
     except DamagedError as error:
         raise DamagedError(str(error), error.hint, (*path, *error.path), error.line) from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        what = printable(f"{type(error).__name__}: {error}")
+        raise DamagedError(f"is of an unknown form ({what})", path=path) from error
 
 
 def parsed(data: bytes | str) -> Any:

@@ -129,7 +129,7 @@ class _Reader:
         parts = parts_of(content, self._provider_calls)
         for result in parts.results:
             self._add_result(result, result.get("tool_use_id"), result.get("content"))
-        calls = [*_calls(turn), *map(_call, parts.calls)]
+        calls = [*_calls(turn), *map(read_call, parts.calls)]
         _add_fields(parts, turn)
         if (parts.results or parts.joined) and not parts.blocks and not calls:
             return
@@ -209,16 +209,16 @@ def _calls(turn: Block) -> list[Block]:
     entries = turn.get("tool_calls")
     if entries is not None and not isinstance(entries, list):
         raise DamagedError(f"has {shown(entries)} as its tool_calls; must be a list")
-    calls = [_call(call) for call in entries or ()]
+    calls = [read_call(call) for call in entries or ()]
     legacy = turn.get("function_call")
     if isinstance(legacy, dict):
-        calls.append(_call(legacy))
+        calls.append(read_call(legacy))
     elif legacy is not None:
         raise DamagedError(f"has {shown(legacy)} as its function_call; must be an object")
     return calls
 
 
-def _call(call: Any) -> Block:
+def read_call(call: Any) -> Block:
     """A call of OpenAI's, Anthropic's, the AI SDK's or Inspect's, as Inspect has it."""
     if not isinstance(call, dict):
         raise DamagedError(f"has a tool call that is {shown(call)}; must be an object")

@@ -8,12 +8,12 @@ edited and of answers that were asked for again: the agent did what it did befor
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pytest_jrh.core.documents import DamagedError, inside, listed, received
 from pytest_jrh.core.text import counted
 from pytest_jrh.sources.chat import check_message, has_results
-from pytest_jrh.sources.source import LINES, Conversation, Form, text_in, texts_in, unknown_notices
+from pytest_jrh.sources.source import LINES, Conversation, Form, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _KEYS = frozenset({"sessionId", "session_id", "parentUuid", "leafUuid"})
-_TEXTS = (
-    *("type", "uuid", "parentUuid", "logicalParentUuid", "sessionId", "session_id", "agentId"),
-)
 _MESSAGES = ("user", "assistant")
 # Such as "API Error: 529", in a message of the assistant's.
 _NO_MODEL = "<synthetic>"
@@ -63,8 +60,6 @@ def conversation(lines: Sequence[Json]) -> Conversation:
     first_lines: dict[str, tuple[int, Any]] = {}
     for index, line in enumerate(lines):
         with inside(index):
-            for key in _TEXTS:
-                text_in(line, key)
             message = _message_of(line, unknown)
             uuid = line.get("uuid") or f"line {index}"
             first_index, first_message = first_lines.setdefault(uuid, (index, line.get("message")))
@@ -83,8 +78,9 @@ def conversation(lines: Sequence[Json]) -> Conversation:
     session_id = agent_id = None
     for said in chosen:
         metadata |= texts_in(said.line, _METADATA) | texts_in(said.message, ("model",))
-        session_id = said.line.get("sessionId") or said.line.get("session_id") or session_id
-        agent_id = None if of_agent else said.line.get("agentId")
+        ids = texts_in(said.line, ("sessionId", "session_id", "agentId"))
+        session_id = ids.get("sessionId") or ids.get("session_id") or session_id
+        agent_id = None if of_agent else ids.get("agentId")
     return Conversation(
         messages=_joined_turns(chosen),
         id=f"agent-{agent_id}" if agent_id else session_id,
@@ -116,33 +112,23 @@ def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:
 
     What a session notes is left out, and if its type is not known here it is noted in `unknown`.
     """
-    kind, message, attachment = line.get("type"), line.get("message"), line.get("attachment")
+    kind, attachment = line.get("type"), line.get("attachment")
+    message: Any = line.get("message")
     if kind in _MESSAGES:
         with inside("message"):
-            _check(message)
-        return message
+            check_message({"role": message["role"], "content": message["content"]})
+        return cast("Json", message)
     if isinstance(attachment, dict) and attachment.get("type") == "queued_command":
         queued = {"role": "user", "content": attachment.get("prompt")}
         with inside("attachment", "prompt"):
-            _check(queued)
+            check_message(queued)
         return queued
     if kind not in _OTHERS:
         if isinstance(message, dict):
             expected = f"one of {listed(_MESSAGES)} with a message"
             raise DamagedError(received(kind, expected), path=("type",))
-        unknown[kind or "no type"] = None
+        unknown[str(kind or "no type")] = None
     return None
-
-
-def _check(message: Any) -> None:
-    if not isinstance(message, dict):
-        raise DamagedError(received(message, "an object with role and content"))
-    role, content = message.get("role"), message.get("content")
-    if role not in _MESSAGES:
-        raise DamagedError(received(role, f"one of {listed(_MESSAGES)}"), path=("role",))
-    if not isinstance(content, str | list):
-        raise DamagedError(received(content, "text, or a list of parts"), path=("content",))
-    check_message({"role": role, "content": content})
 
 
 def _is_of_subagent(line: Json) -> bool:
@@ -161,7 +147,7 @@ def _joined_turns(all_said: Sequence[_Said]) -> list[Json]:
         if message_id not in parts_by_id:
             parts_by_id[message_id] = {}
             turns.append({"role": message["role"], "content": parts_by_id[message_id]})
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
         for part in parts:
             parts_by_id[message_id].setdefault(json.dumps(part, sort_keys=True), part)
     for turn in turns:
@@ -174,7 +160,7 @@ def _forks(all_said: Sequence[_Said]) -> int:
     """How many prompts, and answers, stand where another one does: after the same line. What a
     program wrote is neither.
     """
-    alternatives: dict[tuple[str | None, bool], set[str | int]] = {}
+    alternatives: dict[tuple[str, bool], set[str | int]] = {}
     for number, line, message in all_said:
         name, is_answer = number, message["role"] == "assistant"
         if is_answer and isinstance(message.get("id"), str):
@@ -186,7 +172,7 @@ def _forks(all_said: Sequence[_Said]) -> int:
             continue
         if "parentUuid" in line:
             parent = line["parentUuid"] or line.get("logicalParentUuid")
-            alternatives.setdefault((parent, is_answer), set()).add(name)
+            alternatives.setdefault((str(parent), is_answer), set()).add(name)
     return sum(len(names) - 1 for names in alternatives.values())
 
 

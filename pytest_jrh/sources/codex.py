@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, inside, received
 from pytest_jrh.sources.responses import ITEM_TYPES, turns_of
-from pytest_jrh.sources.source import LINES, Conversation, Form, text_in, texts_in, unknown_notices
+from pytest_jrh.sources.source import LINES, Conversation, Form, texts_in, unknown_notices
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,9 +57,7 @@ def conversation(lines: Sequence[Json]) -> Conversation:
     unknown: dict[str, None] = {}
     for index, line in enumerate(lines):
         with inside(index):
-            kind, payload = text_in(line, "type"), line.get("payload")
-            if kind in _WITH_PAYLOAD and not isinstance(payload, dict):
-                raise DamagedError(received(payload, "an object"), path=("payload",))
+            kind, payload = line.get("type"), line.get("payload")
             if kind == "response_item" or kind in ITEM_TYPES:
                 # Sessions of 2025 have no payload.
                 item = payload if kind == "response_item" else line
@@ -71,15 +69,14 @@ def conversation(lines: Sequence[Json]) -> Conversation:
             elif kind == "turn_context":
                 metadata |= texts_in(payload, ("model",))
             elif kind == "compacted":
-                with inside("payload"):
-                    # The message in the place of what was said before, where it is not encrypted.
-                    summary = text_in(line["payload"], "message")
+                # The message in the place of what was said before, where it is not encrypted.
+                summary = line["payload"].get("message")
                 if summary:
                     items.append(((index,), {"role": "user", "content": summary}))
             elif kind == "event_msg":
                 _roll_back(items, prompts, line["payload"])
             elif kind not in _WITH_PAYLOAD and "record_type" not in line:
-                unknown[kind or "no type"] = None
+                unknown[str(kind or "no type")] = None
     return Conversation(
         messages=turns_of(items),
         id=texts_in(head, ("id",)).get("id"),

@@ -371,7 +371,8 @@ class Conversations(Transcripts):
     """A file of conversations, for which the config's `format` has a meaning."""
 
     def conversation(self, value: Any) -> Conversation:
-        return conversation(value, self._places)
+        with inside():
+            return conversation(value, self._places)
 
     @property
     def _is_list(self) -> bool:

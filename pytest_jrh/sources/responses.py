@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
+from pytest_jrh.sources.chat import check_message, read_call
 from pytest_jrh.sources.content import NO_RESULT, as_text, data_url, parts_of
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ _PART_TYPES = (
     *("input_text", "output_text", "text", "refusal", "input_image", "input_file", "input_audio"),
     *("computer_screenshot", "summary_text", "reasoning_text", "encrypted_content"),
 )
-_ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _MOST_NAMED = 40
 _LOG_ITEMS = "log the items themselves, or leave the conversation out"
 
@@ -100,7 +100,10 @@ class _Reader:
         if not isinstance(item, dict):
             raise DamagedError(received(item, "an object with a type"))
         kind = item.get("type", "message" if "role" in item else None)
-        _check_one_of(kind, ITEM_TYPES, "type")
+        if kind not in ITEM_TYPES:
+            hint = nearest_hint(kind, ITEM_TYPES) if isinstance(kind, str) else None
+            expected = f"one of {listed(ITEM_TYPES, _MOST_NAMED)}"
+            raise DamagedError(received(kind, expected), hint, ("type",))
         if kind == "message":
             self._add_message(item)
         elif kind == "agent_message":
@@ -114,11 +117,8 @@ class _Reader:
         elif kind in _RUN_BY_PROVIDER:
             self._assistant()["content"].append(_provider_call(item, *_RUN_BY_PROVIDER[kind]))
         elif kind == "image_generation_call":
-            data = item.get("result")
-            if data is not None and not isinstance(data, str):
-                expected = "the data of an image, or null"
-                raise DamagedError(received(data, expected), path=("result",))
-            url = data_url(f"image/{item.get('output_format') or 'png'}", data or "")
+            media_type = f"image/{item.get('output_format') or 'png'}"
+            url = data_url(media_type, as_text(item.get("result")))
             self._assistant()["content"].append({"type": "image", "image": url})
         elif kind in _THOUGHTS:
             self._assistant()["content"] += _thought(item)
@@ -126,9 +126,8 @@ class _Reader:
             raise DamagedError("refers to an item that is not in the log", _LOG_ITEMS)
 
     def _add_message(self, item: Json) -> None:
-        role = item.get("role")
-        _check_one_of(role, _ROLES, "role")
-        content = _content(item, "content")
+        role, content = item.get("role"), item.get("content")
+        check_message({"role": role, "content": content})
         if role != "assistant":
             self._open = None
             # The results of a chat stand among items where a program keeps both.
@@ -137,10 +136,7 @@ class _Reader:
             return
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         self._assistant()["content"] += blocks or []
-        calls = item.get("tool_calls") or []
-        if not isinstance(calls, list):
-            raise DamagedError(received(calls, "a list"), path=("tool_calls",))
-        self._assistant()["tool_calls"] += calls
+        self._assistant()["tool_calls"] += item.get("tool_calls") or []
 
     def _assistant(self) -> Json:
         """The message of the assistant that goes on, or a new one."""
@@ -150,21 +146,11 @@ class _Reader:
         return self._open
 
 
-def _check_one_of(value: Any, choices: Sequence[str], key: str) -> None:
-    if value not in choices:
-        hint = nearest_hint(value, choices) if isinstance(value, str) else None
-        expected = f"one of {listed(choices, _MOST_NAMED)}"
-        raise DamagedError(received(value, expected), hint, (key,))
-
-
 def _id_of(item: Json, keys: Sequence[str] = ("call_id", "id")) -> str | None:
     """The id of a call, under the first of the keys that is there."""
     for key in keys:
-        call_id = item.get(key)
-        if isinstance(call_id, str):
-            return call_id
-        if call_id is not None:
-            raise DamagedError(received(call_id, "text"), path=(key,))
+        if item.get(key) is not None:
+            return as_text(item[key])
     return None
 
 
@@ -172,17 +158,15 @@ def _call(item: Json, name: Any, fields: Sequence[str]) -> Json:
     kind = item["type"]
     if not name:
         name = item.get("name")
-        if not isinstance(name, str) or not name:
-            raise DamagedError(received(name, "the name of a tool"), path=("name",))
-        if isinstance(item.get("namespace"), str):
+        if name and isinstance(item.get("namespace"), str):
             name = f"{item['namespace']}.{name}"
     arguments: Any = {key: item[key] for key in fields if item.get(key) is not None}
     if kind == "function_call":
         arguments = item.get("arguments")
     elif len(arguments) == 1 and isinstance(only := next(iter(arguments.values())), dict):
         arguments = only
-    call = {"id": _id_of(item), "name": name, "arguments": arguments}
-    return {**call, "type": "custom"} if kind == "custom_tool_call" else call
+    call_type = "custom" if kind == "custom_tool_call" else "function"
+    return read_call({"id": _id_of(item), "name": name, "arguments": arguments, "type": call_type})
 
 
 def _result(item: Json, fields: Sequence[str]) -> Json:
@@ -207,7 +191,7 @@ def _result(item: Json, fields: Sequence[str]) -> Json:
 def _thought(item: Json) -> list[Json]:
     texts: list[str] = []
     for key in ("summary", "content"):
-        blocks = parts_of(_content(item, key)).blocks
+        blocks = parts_of(item.get(key)).blocks
         if blocks:
             texts = [as_text(block.get("text")) for block in blocks]
     encrypted = item.get("encrypted_content")
@@ -216,19 +200,6 @@ def _thought(item: Json) -> list[Json]:
     if isinstance(encrypted, str):
         return [{"type": "reasoning", "reasoning": encrypted, "redacted": True}]
     return []
-
-
-def _content(item: Json, key: str) -> str | list[Json] | None:
-    """The content of a message, as it stands in the file; raises DamagedError for what is none."""
-    content = item.get(key)
-    if content is None or isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise DamagedError(received(content, "text, or a list of parts"), path=(key,))
-    for index, part in enumerate(content):
-        with inside(key, index):
-            parts_of([part])
-    return content
 
 
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:

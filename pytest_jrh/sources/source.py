@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from pytest_jrh.config.preprocessors import apply, wants_raw_sample
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, received, shown
+from pytest_jrh.core.documents import DamagedError, listed, parsed, printable, shown
 from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.sections import InputFormat
 from pytest_jrh.core.text import counted
@@ -32,7 +32,6 @@ from pytest_jrh.core.transcript import storable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
@@ -241,12 +240,7 @@ class Source(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -349,14 +343,6 @@ def unknown_notices(kinds: Iterable[str]) -> list[str]:
     names = listed(kinds)
     what = "lines without a message left out whose types are not known"
     return [f"{what}: {names}"] if names else []
-
-
-def text_in(value: Mapping[str, Any], key: str) -> str | None:
-    """The text under a key, None without; raises DamagedError for another value."""
-    text = value.get(key)
-    if text is not None and not isinstance(text, str):
-        raise DamagedError(received(text, "text, or null"), path=(key,))
-    return text
 
 
 def texts_in(value: Any, keys: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config.rubrics import read_head
-from pytest_jrh.core.documents import DamagedError, check_depth, listed, parsed, printable
+from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, parsed, printable
 from pytest_jrh.sources.chat import read_messages
 from pytest_jrh.sources.source import Conversation, Form, Head, refused
 from pytest_jrh.sources.transcripts import Item, Transcripts
@@ -55,22 +55,16 @@ def is_trial(folder: Path) -> bool:
 
 def conversation(trajectory: Any) -> Conversation:
     """Read a trajectory; raises DamagedError."""
-    if not isinstance(trajectory, dict):
-        raise DamagedError("is no JSON object")
     if trajectory.get("schema_version") not in _VERSIONS:
         raise DamagedError(f"schema_version: must be {_VERSIONS[0]} to {_VERSIONS[-1]}")
-    steps, agent = trajectory.get("steps"), trajectory.get("agent")
-    if not isinstance(steps, list) or not steps or not isinstance(agent, dict):
-        raise DamagedError("must have steps, a list of one at least, and agent, an object")
+    steps, agent = trajectory["steps"], trajectory["agent"]
     if trajectory.get("continued_trajectory_ref") is not None:
         raise DamagedError("continued_trajectory_ref: goes on in another file, which is not read")
     turns: list[Json] = []
     for number, step in enumerate(steps):
-        try:
+        with inside("steps", number):
             turns_of_step = list(_turns_of(step))
             read_messages(turns_of_step)
-        except (DamagedError, KeyError, TypeError, AttributeError) as error:
-            raise DamagedError(f"steps[{number}] is not as ATIF has it: {error}") from None
         turns += turns_of_step
     metadata = {"agent": {key: agent[key] for key in agent if key != "tool_definitions"}}
     for key in _OF_A_RUN:
@@ -197,7 +191,8 @@ class Trial(Transcripts):
             reasons = [f"the trial has no {_TRAJECTORY.as_posix()}", *said]
             no_messages = printable(": ".join(reasons), 300)
         else:
-            run = conversation(value)
+            with inside():
+                run = conversation(value)
         return replace(
             run,
             id=str(metadata.get("trial_name") or self.path.resolve().name),

@@ -17,6 +17,7 @@ from pytest_jrh.core.documents import (
     DamagedError,
     check_depth,
     dotted,
+    inside,
     line_in_json,
     parsed,
     printable,
@@ -79,13 +80,8 @@ class Transcripts(Source):
         """What the form makes of the JSON of a conversation; raises DamagedError."""
         assert self._form is not None
         assert self._form.conversation is not None
-        try:
+        with inside():
             return self._form.conversation(value)
-        except DamagedError:
-            raise
-        except (AttributeError, LookupError, TypeError, ValueError) as error:
-            what = printable(f"{type(error).__name__}: {error}")
-            raise DamagedError(f"is not as {self.form_name} have it ({what})") from error
 
     def summaries(self) -> tuple[RunSummary, ...]:
         """One summary for each conversation, in the file's order.

@@ -144,10 +144,7 @@ def test_a_broken_trajectory_ends_the_session_before_any_call(tmp_path: Path) ->
     done = run_pytest(suite.folder, suite.option)
     assert done.code == pytest.ExitCode.USAGE_ERROR
     said = " ".join(done.stderr.split())
-    assert (
-        "task-0__00/agent/trajectory.json: steps[1] is not as ATIF has it: unknown fields: mesage"
-        in said
-    )
+    assert "task-0__00/agent/trajectory.json:13: steps[1]: unknown fields: mesage" in said
     assert "Traceback" not in done.stderr
 
 

@@ -71,8 +71,8 @@ def whole_chat(lines: Any) -> Conversation:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"id": "a"}\n', ":1: is not as chats have it (KeyError: 'said')"),
-        ('\n"Hi."\n', ":2: is not as chats have it (TypeError: string indices must be integers"),
+        ('{"id": "a"}\n', ":1: is of an unknown form (KeyError: 'said')"),
+        ('\n"Hi."\n', ":2: is of an unknown form (TypeError: string indices must be integers"),
         ('{"id": "a", "said"', ":1: is not valid JSON"),
         ("", ": is empty"),
     ],

@@ -129,28 +129,40 @@ STEP = ("steps", 1)
 RESULT = (*STEP, "observation", "results", 0)
 BROKEN: dict[str, tuple[Callable[[Json], object], str]] = {
     "an unknown version": (at(schema_version="ATIF-v2.0"), "must be ATIF-v1.0 to ATIF-v1.8"),
-    "no steps": (at(steps=[]), "must have steps, a list of one at least"),
+    "no steps": (at(steps=[]), "is of an unknown form (IndexError"),
     "a continuation": (
         at(continued_trajectory_ref="more.json"),
         "continued_trajectory_ref: goes on in another file, which is not read",
     ),
-    "no agent": (at(agent=3), "and agent, an object"),
-    "a step that is none": (lambda value: value["steps"].append(3), "steps[3] is not as ATIF"),
-    "no source": (at(*STEP, source=None), "steps[1] is not as ATIF has it: 'source'"),
-    "an unknown source": (at(*STEP, source="robot"), "steps[1] is not as ATIF has it: 'robot'"),
-    "no message": (at(*STEP, message=None), "steps[1] is not as ATIF has it: 'message'"),
-    "a message that is no text": (at(*STEP, message=3), "steps[1] is not as ATIF has it"),
+    "no agent": (at(agent=3), "is of an unknown form (TypeError"),
+    "a step that is none": (
+        lambda value: value["steps"].append(3),
+        "steps[3]: is of an",
+    ),
+    "no source": (at(*STEP, source=None), "steps[1]: is of an unknown form (KeyError"),
+    "an unknown source": (
+        at(*STEP, source="robot"),
+        "steps[1]: is of an unknown form (KeyError",
+    ),
+    "no message": (
+        at(*STEP, message=None),
+        "steps[1]: is of an unknown form (KeyError",
+    ),
+    "a message that is no text": (at(*STEP, message=3), "steps[1]: is of an unknown form"),
     "an unknown field": (
         at(*STEP, mesage="a"),
-        "steps[1] is not as ATIF has it: unknown fields: mesage",
+        "steps[1]: unknown fields: mesage",
     ),
     "a call without a name": (at(*STEP, "tool_calls", 0, function_name=None), "'function_name'"),
     "an unknown part": (at(*STEP, message=[{"type": "film"}]), "unknown type of part: film"),
     "an image of nowhere": (at(*STEP, message=[{"type": "image", "source": {}}]), "'path'"),
-    "a result that is none": (at(*STEP, observation={"results": [3]}), "steps[1] is not as ATIF"),
+    "a result that is none": (
+        at(*STEP, observation={"results": [3]}),
+        "steps[1]: is of an unknown form",
+    ),
     "an unknown field of a result": (
         at(*RESULT, text="a"),
-        "steps[1] is not as ATIF has it: unknown fields: text",
+        "steps[1]: unknown fields: text",
     ),
 }
 
@@ -161,7 +173,7 @@ def test_a_broken_trajectory_is_refused_with_its_place(tmp_path: Path, how: str)
     value = json.loads(json.dumps(NAMED["one-call"]))
     change(value)
     path = write(tmp_path / "run.json", value)
-    assert refusal(path).startswith(f"{path}: ")
+    assert refusal(path).startswith(f"{path}:")
     assert complaint in refusal(path)
 
 
@@ -357,7 +369,7 @@ def result_of_trial(**fields: Any) -> Callable[[Path], object]:
         ),
         (
             lambda trial: (trial / "agent" / "trajectory.json").write_text("[]"),
-            "agent/trajectory.json: is no JSON object",
+            "agent/trajectory.json: is of an unknown form",
         ),
     ],
 )
@@ -376,7 +388,7 @@ def test_a_file_that_changed_since_is_an_input_error_of_its_cases(tmp_path: Path
     source = open_source(path)
     source.summaries()
     write(path, trajectory(user(3), trajectory_id="a"))
-    with pytest.raises(Unscored, match="is not as ATIF has it"):
+    with pytest.raises(Unscored, match="is of an unknown form"):
         source.read("a", 1)
     with pytest.raises(Unscored, match="the file has no such conversation"):
         source.read("b", 1)
