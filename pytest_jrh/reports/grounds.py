@@ -208,12 +208,11 @@ def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tupl
     grounds = session.grounds[suite]
     results = _made_results(session, suite)
     counts = rest_counts(results, grounds)
-    same = any(kin.same for kin in grounds.kin)
     by, whose = f"by {grounds.verifier or 'the verifier'}", ""
     if grounds.kin and brief:
-        by = "by the judge's own model" if same else "by a model of the judge's family"
+        by = "by the judge's own model"
     elif grounds.kin:
-        whose = ", which is also the judge" if same else ", of the judge's model family"
+        whose = ", which is also the judge"
     parts = _rest_texts(counts, by, {"confirmed": whose})
     if not parts:
         return "", False
@@ -237,7 +236,7 @@ def trust_sentence(session: Session, suite: str, *, brief: bool = False) -> tupl
         if blind < FEWEST_LABELS:
             text += f" (at least {FEWEST_LABELS} are needed to correct figures by them)"
     doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
-    if same and counts["blind"] < FEWEST_LABELS:
+    if grounds.kin and counts["blind"] < FEWEST_LABELS:
         doubtful = True
     return f"{text}.", doubtful
 
@@ -321,10 +320,7 @@ def labels_line(session: Session) -> list[Line]:
     for suite, grounds in session.grounds.items():
         results = _made_results(session, suite)
         counts = rest_counts(results, grounds)
-        same = any(kin.same for kin in grounds.kin)
-        by = grounds.verifier or "the verifier"
-        if grounds.kin:
-            by = "the judge's own model" if same else "a model of the judge's family"
+        by = "the judge's own model" if grounds.kin else grounds.verifier or "the verifier"
         parts = _rest_texts(counts, f"by {by}", {})
         if not parts:
             continue
@@ -335,7 +331,7 @@ def labels_line(session: Session) -> list[Line]:
             if counts["blind"] < FEWEST_LABELS:
                 text += f" ({FEWEST_LABELS} needed)"
         is_doubtful = bool(counts["unverified"] or counts["altered"] or wrong)
-        if same and counts["blind"] < FEWEST_LABELS:
+        if grounds.kin and counts["blind"] < FEWEST_LABELS:
             is_doubtful = True
         of = f"{one_line(suite)}: " if len(session.grounds) > 1 else ""
         lines.append(Line("labels", f"{of}{text}", "warning" if is_doubtful else ""))
@@ -369,14 +365,11 @@ def _agreement_text(annotators: Agreement, unit: str) -> str:
 
 
 def kin_sentence(kin: Kinship) -> str:
-    """That a judge's model is the verifier's, or of its family."""
+    """That a judge's model is the verifier's."""
     judge = f"Judge {kin.judge} and verifier" if kin.judge else "Judge and verifier"
-    likeness = f"one model ({kin.model})"
-    if not kin.same:
-        likeness = f"of one model family ({kin.model}, {kin.verifier})"
     return (
-        f"{judge} are {likeness}: errors that both make count as right, so that accuracy may be "
-        f"too high; {_ADVICE}."
+        f"{judge} are one model ({kin.model}): errors that both make count as right, so that "
+        f"accuracy may be too high; {_ADVICE}."
     )
 
 

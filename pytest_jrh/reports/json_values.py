@@ -276,8 +276,8 @@ def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> d
     judge_and_verifier = None
     for kin in grounds.kin:
         if kin.judge == judge:
-            models = {"judge_model": kin.model, "verifier_model": kin.verifier}
-            judge_and_verifier = {**models, "same": kin.same}
+            models = {"judge_model": kin.model, "verifier_model": grounds.verifier}
+            judge_and_verifier = {**models, "same": True}
             break
     against_people = None
     if levels := people_levels(results, grounds):

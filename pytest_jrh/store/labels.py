@@ -5,10 +5,9 @@ suite's labels rest on: models, people, programs.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
@@ -39,7 +38,7 @@ _RUN_KEYS = ("run_id", "epoch", "rubric_id", "annotator")
 
 
 class _Line(BaseModel):
-    """A line of the file; `label` and `expected` may be words, as in tables of labels."""
+    """A line of the file; `label` may be a word, as in tables of labels."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
 
@@ -50,10 +49,10 @@ class _Line(BaseModel):
     time: Any = None
     note: str | None = None
     case_id: Any = None
-    expected: int | str | None = None
-    verification: Literal["confirmed", "rejected"] | None = None
     withdrawn: bool = False
-    # Of lines of before: who labelled had seen the answers.
+    # Of lines of before: what the verifier had said, and that who labelled had seen the answers.
+    expected: Any = None
+    verification: Any = None
     finished: Any = None
 
 
@@ -62,16 +61,13 @@ class PersonLabel:
     """What one person says of one made case; `label` is None where he or she cannot tell.
 
     `blind` says that the label was given before the case's own label, plan and edits were seen.
-    `expected` and `verification` are told of a case that the verifier rejected, which no other file
-    has. `withdrawn` takes back what the person said of the case before.
+    `withdrawn` takes back what the person said of the case before.
     """
 
     case_digest: str
     reviewer: str
     label: int | None
     blind: bool = False
-    expected: int | None = None
-    verification: Literal["confirmed", "rejected"] | None = None
     note: str = ""
     withdrawn: bool = False
 
@@ -120,20 +116,15 @@ def read_people(suite: Suite) -> tuple[PersonLabel, ...]:
 
 def _label(line: bytes, scores: Sequence[int]) -> PersonLabel:
     values = _Line.model_validate_json(line)
+    told = values.label not in (None, CANNOT_TELL)
     return PersonLabel(
         values.case_digest,
         values.reviewer,
-        _score(values.label, scores),
+        label_value(values.label, scores) if told else None,
         values.blind,
-        _score(values.expected, scores),
-        values.verification,
         values.note or "",
         values.withdrawn,
     )
-
-
-def _score(label: int | str | None, scores: Sequence[int]) -> int | None:
-    return None if label in (None, CANNOT_TELL) else label_value(label, scores)
 
 
 def blind_labels(people: Iterable[PersonLabel]) -> dict[str, tuple[int, ...]]:
@@ -228,7 +219,7 @@ class LabelBook:
         attributes = labels_path(folder).with_name(".gitattributes")
         if not attributes.exists():
             atomic_write(attributes, _MERGED_BY_LINE)
-        append_line(labels_path(folder), _line(case, label))
+        append_line(labels_path(folder), _line(label))
         self._count(label)
         if case.spec.natural:
             self._write_run_label(folder, case, label)
@@ -258,7 +249,7 @@ class LabelBook:
         atomic_write(path, "".join(f"{line}\n" for line in lines))
 
 
-def _line(case: Case, label: PersonLabel) -> bytes:
+def _line(label: PersonLabel) -> bytes:
     line: dict[str, Any] = {
         "case_digest": label.case_digest,
         "reviewer": label.reviewer,
@@ -270,9 +261,6 @@ def _line(case: Case, label: PersonLabel) -> bytes:
         line["note"] = label.note
     if label.withdrawn:
         line["withdrawn"] = True
-    if case.outcome.no_case is not None:
-        # No other file that reports read has this case.
-        line |= {"expected": case.expected, "verification": "rejected"}
     return encoded(json.dumps(line, ensure_ascii=False))
 
 
@@ -297,14 +285,10 @@ def _run_rows(path: Path) -> dict[tuple[Any, ...], dict[str, Any]]:
 
 
 class Kinship(NamedTuple):
-    """A judge whose model is the verifier's (`same`), or of its family; `judge` is empty for a
-    suite's only one.
-    """
+    """A judge whose model is the verifier's; `judge` is empty for a suite's only one."""
 
     judge: str
     model: str
-    verifier: str
-    same: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,10 +296,10 @@ class Grounds:
     """What the labels of a suite rest on, beside what its results say.
 
     `verifier` is the verifier's model, empty where it is off or none is needed; `kin` are the
-    judges that may share its errors. `votes` are those of the annotators of each labelled run, and
-    `people` the labels that people gave to made cases. `rejected` stand for the cases that the
-    verifier rejected in earlier sessions, where people labelled any. `drawn` are the labels of runs
-    that are said to be a random sample.
+    judges that share its model, and its errors. `votes` are those of the annotators of each
+    labelled run, and `people` the labels that people gave to made cases. `rejected` stand for the
+    cases that the verifier rejected in earlier sessions, where people labelled any. `drawn` are the
+    labels of runs that are said to be a random sample.
     """
 
     ordinal: bool = False
@@ -349,9 +333,8 @@ def grounds_of(
     kin = []
     for name, judge in judges.items():
         for model in judge.models:
-            if verifier and are_kin(model.model, verifier):
-                is_verifier = is_same(model.model, verifier)
-                kin.append(Kinship(name or "", model.model, verifier, is_verifier))
+            if verifier and is_same(model.model, verifier):
+                kin.append(Kinship(name or "", model.model))
     return Grounds(
         ordinal=suite.mode == "ordinal",
         verifier=verifier,
@@ -372,23 +355,4 @@ def is_same(model: str, verifier: str) -> bool:
     """Whether two names are of one model, whoever serves it: `azure/gpt-4.1` and
     `openai/gpt-4.1`.
     """
-    return _parts(model)[1] == _parts(verifier)[1]
-
-
-def are_kin(model: str, verifier: str) -> bool:
-    """Whether two models are one, or of one family: the same provider, and the same letters at the
-    beginning of the name, as in `openai/gpt-4.1` and `openai/gpt-4o-mini`.
-    """
-    provider, name, family = _parts(model)
-    other_provider, other_name, other_family = _parts(verifier)
-    if name == other_name:
-        return True
-    # A name without a provider is one that litellm knows it from.
-    is_provider_same = not provider or not other_provider or provider == other_provider
-    return bool(family) and family == other_family and is_provider_same
-
-
-def _parts(model: str) -> tuple[str, str, str]:
-    """Who serves a model, what it is called, and the letters that this begins with."""
-    provider, _, name = model.casefold().rpartition("/")
-    return provider, name, re.split("[^a-z]", name, maxsplit=1)[0]
+    return model.casefold().rpartition("/")[2] == verifier.casefold().rpartition("/")[2]

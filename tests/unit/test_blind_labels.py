@@ -211,9 +211,6 @@ def test_labels_are_on_the_disk_as_reports_read_them_and_a_later_session_goes_on
         board.give(ann, one.key, 1, note=" sure ")
     people = read_people(suite)
     assert blind_labels(people) == {case_digest(case): (1,) for case in cases}
-    assert [(each.expected, each.verification) for each in people if each.verification] == [
-        (1, "rejected")
-    ]
     path = labels_path(tmp_path / "cases" / "agent_labels")
     [line] = [json.loads(each) for each in path.read_text("utf-8").splitlines()]
     assert {key: line[key] for key in ("reviewer", "label", "blind", "note")} == {

@@ -22,7 +22,6 @@ from pytest_jrh.store.labels import (
     Grounds,
     Kinship,
     PersonLabel,
-    are_kin,
     blind_labels,
     is_same,
     labels_path,
@@ -227,24 +226,21 @@ def test_the_last_blind_label_of_each_reviewer_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same", "kin"),
+    ("one", "other", "same"),
     [
-        ("openai/gpt-4.1", "openai/gpt-4.1", True, True),
-        ("azure/gpt-4.1", "openai/gpt-4.1", True, True),
-        ("openai/gpt-4.1", "openai/gpt-4o-mini", False, True),
-        ("gpt-4.1", "openai/gpt-4o-mini", False, True),
-        ("openai/gpt-4.1", "openai/o3", False, False),
-        ("openai/gpt-4.1", "anthropic/claude-sonnet-4-5", False, False),
-        ("openrouter/qwen/qwen3-32b", "openrouter/qwen/qwen2.5-7b", False, True),
+        ("openai/gpt-4.1", "openai/gpt-4.1", True),
+        ("azure/gpt-4.1", "openai/gpt-4.1", True),
+        ("openai/gpt-4.1", "openai/gpt-4o-mini", False),
+        ("gpt-4.1", "openai/GPT-4.1", True),
     ],
 )
-def test_models_that_may_share_their_errors(one: str, other: str, same: bool, kin: bool) -> None:
-    assert (is_same(one, other), are_kin(one, other)) == (same, kin)
-    assert (is_same(other, one), are_kin(other, one)) == (same, kin)
+def test_one_model_has_the_names_of_those_who_serve_it(one: str, other: str, same: bool) -> None:
+    assert is_same(one, other) == same
+    assert is_same(other, one) == same
 
 
 def test_one_model_as_judge_and_verifier_is_said() -> None:
-    kin = Kinship("", "openai/gpt-4.1", "openai/gpt-4.1", same=True)
+    kin = Kinship("", "openai/gpt-4.1")
     assert sentences([result(1)], Grounds(verifier="openai/gpt-4.1", kin=(kin,)))[1] == (
         "Judge and verifier are one model (openai/gpt-4.1): errors that both make count as right, "
         "so that accuracy may be too high; take a verifier of another provider, or label some "
@@ -272,11 +268,11 @@ def test_labels_are_read_as_a_person_may_write_them(tmp_path: Path) -> None:
         {**GOOD, "label": "cannot tell"},
         {**GOOD, "expected": 1, "verification": "rejected"},
     )
-    assert [(each.label, each.blind, each.verification) for each in read_people(suite)] == [
-        (1, True, None),
-        (0, False, None),
-        (None, False, None),
-        (1, False, "rejected"),
+    assert [(each.label, each.blind) for each in read_people(suite)] == [
+        (1, True),
+        (0, False),
+        (None, False),
+        (1, False),
     ]
 
 
@@ -301,7 +297,6 @@ def test_a_committed_file_is_read_before_that_of_the_page(tmp_path: Path) -> Non
         ({**GOOD, "blind": "yes"}, "blind: input should be a valid boolean"),
         ({**GOOD, "lable": 1}, "lable: extra inputs are not permitted"),
         ({"reviewer": "ann", "label": 1}, "case_digest: field required"),
-        ({**GOOD, "verification": "no"}, "verification: input should be 'confirmed' or 'rejected'"),
         ("[1]", "input should be an object"),
         ("{", "invalid JSON"),
     ],
