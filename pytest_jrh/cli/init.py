@@ -13,8 +13,8 @@ import re
 import shlex
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -83,32 +83,33 @@ def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> GivenLab
     return GivenLabels(file, path, tuple(rubrics), tuple(read.rows))
 
 
-_ABOUT_JUDGE = (
-    "# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is",
-    "# answered from there. Keys never stand in a config: they come from the environment.",
-)
+_ABOUT_JUDGE = """\
+# The judge under test. What it asks over HTTP is recorded, and on replay it runs and is
+# answered from there. Keys never stand in a config: they come from the environment.
+judge:"""
 
 
-@dataclass(frozen=True, slots=True)
-class GivenJudge:
-    """A judge that is no prompt: its section of the config, and its file where it has one."""
-
-    section: str
-    file: str
-
-
-def given_judge(text: str) -> GivenJudge:
-    """The judge that `KEY:TEXT` names, such as `python:judges.py:strict`."""
+def judge_values(text: str) -> tuple[dict[str, str], str]:
+    """What the files say of a judge that is no prompt, as `KEY:TEXT` names it, such as
+    `python:judges.py:strict`, and its own file where it has one. Its requests have no price but a
+    number.
+    """
     key, _, value = text.partition(":")
     kinds = {kind.key: kind for kind in JUDGES.values() if kind.keys is not None}
     if key not in kinds or not value:
         forms = listed([f"{kind}:..." for kind in kinds])
         hint = nearest_hint(key, kinds)
         raise InputError(Problem(f"--judge: got {shown(text)}; must be one of {forms}", hint=hint))
-    lines = [f"{key}: {json.dumps(value)}", *(f"# {note}" for note in kinds[key].notes)]
-    file = re.match(r"[^:@]+\.py(?=[:@])", value)
-    section = [*_ABOUT_JUDGE, "judge:", *(f"  {line}" for line in lines)]
-    return GivenJudge("\n".join(section), file[0] if file else "")
+    lines = [_ABOUT_JUDGE, f"{key}: {json.dumps(value)}"]
+    lines += [f"# {note}" for note in kinds[key].notes]
+    match = re.match(r"[^:@]+\.py(?=[:@])", value)
+    file = match[0] if match else ""
+    values = {
+        "judge": file or "the judge",
+        "judge_section": "\n  ".join(lines),
+        "limit": "--jrh-max-calls=500",
+    }
+    return values, file
 
 
 LARGEST_LOG = 20_000_000
@@ -150,39 +151,6 @@ def place_log(log: Path, folder: Path, name: str, files: Sequence[Path]) -> LogP
     return LogPlace(path, committed=True, copies=copies)
 
 
-def next_steps(values: Mapping[str, str], folder: Path, add: str) -> list[str]:
-    """List the commands that lead from the written files to a suite under its gate."""
-    run = f"pytest --jrh-config={values['config']}"
-    replay = run + values["frozen"]
-    gate = f"--jrh-baseline={values['baseline']}"
-    change = [] if folder == Path.cwd() else ["", f"  cd {shlex.quote(str(folder))}"]
-    return [
-        "What to do next:",
-        *change,
-        "",
-        f"  1. Write your rubrics in {values['rubrics']}, choose the models in {values['config']},",
-        "     and look at the cases:",
-        f"       {run} --collect-only -q",
-        "  2. See what recording would cost, and record. This calls the models, and costs money:",
-        f"       {run} --jrh-record-mode=once --jrh-plan",
-        "       export OPENAI_API_KEY=...",
-        f"       {run} --jrh-record-mode=once {values['limit']}",
-        "  3. Replay, which needs no key and costs nothing. Where a case fails, either the judge "
-        "or the rubric is wrong.",
-        f"       {replay}",
-        "  4. Accept the present verdicts as the baseline, and commit all that a clone "
-        "needs to replay:",
-        f"       {replay} {gate} --jrh-update-baseline",
-        "       echo /outputs/ >> .gitignore",
-        f"       {add}",
-        f"  5. Change {values['judge']}, record its new verdicts, and see what regressed:",
-        f"       {replay} --jrh-judge-record-mode=new_episodes {gate}",
-    ]
-
-
-_KEYS = ("messages", "id", "cluster")
-
-
 @dataclass(frozen=True, slots=True)
 class FoundRuns:
     """The runs of a file or folder, and where the parts of conversations are, if not as usual."""
@@ -220,32 +188,29 @@ def _about_fields(source: Source) -> Iterator[str]:
     for run in source.fields():
         _count_values(values, {**run.beside, **run.metadata})
         _count_values(scores, run.scores)
-    metadata = _with_counts(values, _could_be_label)
-    for key, names in (("metadata", metadata), ("scorer", _with_counts(scores, _could_be_label))):
+    for sentence, counted_values, fits in (
+        ("labels (labels: {metadata: ...})", values, _could_be_label),
+        ("labels (labels: {scorer: ...})", scores, _could_be_label),
+        ("clusters (cases.cluster)", values, _could_be_cluster),
+    ):
+        names = []
+        for name, counts in counted_values.items():
+            if fits(counts):
+                names.append(f"{name} ({len(counts)} values)")
         if names:
-            yield f"Could be labels (labels: {{{key}: ...}}): {listed(names, _MOST_FIELDS)}."
-    clusters = _with_counts(values, _could_be_cluster)
-    if clusters:
-        yield f"Could be clusters (cases.cluster): {listed(clusters, _MOST_FIELDS)}."
+            yield f"Could be {sentence}: {listed(names, _MOST_FIELDS)}."
 
 
 def _count_values(values: dict[str, Counter[Scalar]], fields: Mapping[str, Any]) -> None:
     for name, value in list(fields.items())[:_MOST_NAMES]:
+        parts = {name: value}
         if isinstance(value, dict):
             parts = {pointer_to(name, key): part for key, part in value.items()}
-        else:
-            parts = {name: value}
         for key, part in parts.items():
             if isinstance(part, str | int | float):
                 # Of a long text it is enough to know that it is long.
                 scalar = part[: _LONGEST_CLUSTER + 1] if isinstance(part, str) else part
                 values.setdefault(key, Counter())[scalar] += 1
-
-
-def _with_counts(
-    values: Mapping[str, Counter[Scalar]], fits: Callable[[Counter[Scalar]], bool]
-) -> list[str]:
-    return [f"{name} ({len(counts)} values)" for name, counts in values.items() if fits(counts)]
 
 
 def _could_be_label(counts: Counter[Scalar]) -> bool:
@@ -261,36 +226,15 @@ def _could_be_cluster(counts: Counter[Scalar]) -> bool:
     return are_names and is_short and 2 < len(counts) < counts.total()  # noqa: PLR2004 - two are sides
 
 
-def config_lines(input_format: InputFormat | None) -> str:
-    """Write the section `suite.format` for the config; nothing where it is not needed."""
-    parts = _parts(input_format)
-    if not parts:
-        return ""
-    lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
-    keys = [f"    {key}: {pointer}" for key, pointer in parts]
-    return "\n".join([*lines, "  format:", *keys])
-
-
-def about_format(input_format: InputFormat | None, config: str) -> list[str]:
-    """Say where the parts of conversations are, where it is not where they are looked for."""
-    parts = ", ".join(f"{key} at {pointer}" for key, pointer in _parts(input_format))
-    return [f"Its conversations have {parts}; see suite.format in {config}."] if parts else []
-
-
-def _parts(input_format: InputFormat | None) -> list[tuple[str, str]]:
-    """The keys of the section that are set, each with its pointers as JSON."""
-    parts = []
-    for key in _KEYS:
-        value = getattr(input_format, key, None)
-        if value is not None:
-            parts.append((key, _written(value)))
-    return parts
-
-
-def _written(value: str | tuple[str, ...]) -> str:
-    pointers = [value] if isinstance(value, str) else list(value)
-    # JSON is YAML, whatever the pointer is made of.
-    return json.dumps(pointers[0] if len(pointers) == 1 else pointers, ensure_ascii=False)
+def format_keys(input_format: InputFormat | None) -> dict[str, str]:
+    """The keys of `suite.format` that were found, each with its pointers as JSON, which is YAML."""
+    keys = {}
+    for key in ("messages", "id", "cluster"):
+        pointers = getattr(input_format, key, None)
+        if pointers is not None:
+            is_one = isinstance(pointers, tuple) and len(pointers) == 1
+            keys[key] = json.dumps(pointers[0] if is_one else pointers, ensure_ascii=False)
+    return keys
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
@@ -365,38 +309,77 @@ def start_suite(
     label_file = look_at_labels(labels, name, rubric_ids) if labels is not None else None
     if label_file is not None and not rubric_ids:
         rubric_ids = label_file.rubric_ids
-    _check_names(name, rubric_ids)
+    problems = _name_problems("NAME", name)
+    for id_, times in Counter(rubric_ids).items():
+        problems += _name_problems("ID", id_)
+        problems += [Problem(f"duplicate rubric id {shown(id_)}")] if times > 1 else []
+    if problems:
+        raise InputError(problems)
     folder = folder.absolute()
-    mode: Mode = "ordinal" if ordinal else "binary"
-    own_judge = None if judge is None else given_judge(judge)
     runs = look_at(log)
     log_place = place_log(log, folder, name, runs.files)
-    values = _values(name, log_place, runs.count, mode) | _of_judge(own_judge)
-    values["input_format"] = config_lines(runs.format)
+    values = _values(name, log_place, runs.count, "ordinal" if ordinal else "binary")
+    judge_file = ""
+    if judge is not None:
+        of_judge, judge_file = judge_values(judge)
+        values |= of_judge
+    keys = format_keys(runs.format)
+    if keys:
+        lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
+        lines += ["  format:", *(f"    {key}: {pointers}" for key, pointers in keys.items())]
+        values["input_format"] = "\n".join(lines)
     sources = dict(log_place.copies)
     if label_file is not None:
         values |= {"labels": label_file.path, "map": _map_lines(label_file)}
         sources[label_file.path] = label_file.file
-    about_recordings = {f"{values['cassettes']}/.gitattributes": _ATTRIBUTES}
-    texts = _texts(values, rubric_ids, ordinal=ordinal) | about_recordings
+    attributes = f"{values['cassettes']}/.gitattributes"
+    texts = {**_texts(values, rubric_ids, ordinal=ordinal), attributes: _ATTRIBUTES}
     copies = {to: file for to, file in sources.items() if (folder / to).resolve() != file.resolve()}
     unchanged = [] if force or not (folder / _WORKFLOW).exists() else [_WORKFLOW]
     if not force:
-        spared = [*unchanged, _CONFIG_SCHEMA, _RUBRICS_SCHEMA, *about_recordings]
-        _refuse_existing(folder, [*texts, *copies], spared=spared)
+        spared = {*unchanged, _CONFIG_SCHEMA, _RUBRICS_SCHEMA, attributes}
+        existing = [file for file in (*texts, *copies) if (folder / file).exists()]
+        problems = [
+            Problem("already exists", str(folder / file)) for file in existing if file not in spared
+        ]
+        if problems:
+            hint = "Choose another name, or overwrite with --force."
+            raise InputError([*problems[:-1], replace(problems[-1], hint=hint)])
     for file in unchanged:
         del texts[file]
     _write(folder, texts, copies)
+    is_here = folder == Path.cwd()
+    written = [f"Written {'here' if is_here else f'in {folder}'}:"]
+    written += [f"  {file}" for file in (*texts, *copies)]
+    if unchanged:
+        written.append("Unchanged; add the new suite's --jrh-config to it:")
+        written += [f"  {file}" for file in unchanged]
+    of_format = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
+    if of_format:
+        of_format = f"Its conversations have {of_format}; see suite.format in {values['config']}."
+    next_steps = _filled(
+        "next.txt",
+        values,
+        change="" if is_here else f"\n  cd {shlex.quote(str(folder))}\n",
+        run=f"pytest --jrh-config={values['config']}",
+        add=_add_command(log_place, judge_file),
+    )
     return [
-        *_about_files(folder, [*texts, *copies], unchanged),
+        *written,
         "",
         *_about_runs(runs, label_file, values["config"]),
-        *about_format(runs.format, values["config"]),
+        *filter(None, [of_format]),
         *runs.notices,
-        *_about_log(log_place),
+        *([] if log_place.committed else ["", _LARGE]),
         "",
-        *next_steps(values, folder, _add_command(log_place, own_judge)),
+        next_steps.rstrip(),
     ]
+
+
+_LARGE = f"""\
+The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor committed. A clone
+uses the cases as they were made instead (--jrh-frozen). To commit the log all the same, put it
+under inputs/, name it in the config, and leave --jrh-frozen out."""
 
 
 def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
@@ -430,37 +413,15 @@ def _map_lines(labels: GivenLabels) -> str:
     return f"# map: {meanings}   # what these words mean: 1 is violated, 0 satisfied"
 
 
-def _check_names(name: str, rubric_ids: Sequence[str]) -> None:
-    problems = _name_problems("NAME", name)
-    for id_ in rubric_ids:
-        problems += _name_problems("ID", id_)
-    problems += [Problem(f"duplicate rubric id {shown(id_)}") for id_ in _repeated(rubric_ids)]
-    if problems:
-        raise InputError(problems)
-
-
-def _add_command(log: LogPlace, judge: GivenJudge | None) -> str:
+def _add_command(log: LogPlace, judge_file: str) -> str:
     """The `git add` of all that a clone needs."""
     command = ["git", "add", ".gitignore", _WORKFLOW]
-    if judge is not None and judge.file and not judge.file.startswith("inputs/"):
-        command.append(judge.file)
+    if judge_file and not judge_file.startswith("inputs/"):
+        command.append(judge_file)
     command.append("inputs")
     if not log.committed and log.path.startswith("inputs/"):
         command.append(f":!{log.path}")
     return shlex.join(command)
-
-
-def _about_log(log: LogPlace) -> list[str]:
-    if log.committed:
-        return []
-    return [
-        "",
-        f"The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor "
-        "committed. A clone",
-        "uses the cases as they were made instead (--jrh-frozen). To commit the log all the "
-        "same, put it under",
-        "inputs/, name it in the config, and leave --jrh-frozen out.",
-    ]
 
 
 def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
@@ -474,35 +435,14 @@ def write_schemas(folder: Path, *, prefix: str = "") -> tuple[Path, ...]:
 
 
 def _name_problems(argument: str, name: str) -> list[Problem]:
-    if len(name) > _LONGEST_NAME:
-        message = (
-            f"{argument}: {shown(name)} is {len(name)} characters long; at most {_LONGEST_NAME} "
-            "are possible"
-        )
-        return [Problem(message)]
-    if _PLAIN.fullmatch(name):
+    if len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name):
         return []
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")
-    hint = f"{plain} would do" if plain else None
+    close = re.sub(r"[^A-Za-z0-9._-]+", "_", name).strip(".-_")[:_LONGEST_NAME]
     message = (
-        f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and `.`"
+        f"{argument}: got {shown(name)}; must be letters, digits, `_`, and inside also `-` and "
+        f"`.`, at most {_LONGEST_NAME}"
     )
-    return [Problem(message, hint=hint)]
-
-
-def _repeated(ids: Sequence[str]) -> list[str]:
-    return sorted({id_ for id_ in ids if ids.count(id_) > 1})
-
-
-def _of_judge(judge: GivenJudge | None) -> dict[str, str]:
-    """The values of a judge that is no prompt; its requests have no price but a number."""
-    if judge is None:
-        return {}
-    return {
-        "judge": judge.file or "the judge",
-        "judge_section": judge.section,
-        "limit": "--jrh-max-calls=500",
-    }
+    return [Problem(message, hint=f"{close} would do" if close else None)]
 
 
 def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
@@ -518,6 +458,7 @@ def _values(name: str, log: LogPlace, runs: int, mode: Mode) -> dict[str, str]:
         "config": config,
         "log": json.dumps(log.path, ensure_ascii=False),
         "log_note": log_note,
+        "input_format": "",
         "rubrics": f"inputs/data/{name}/rubrics.yml",
         "judge": prompt,
         "judge_section": f"{_JUDGE_PROMPT}\n{_JUDGE_SECTION}\n  prompt_path: {prompt}",
@@ -594,15 +535,6 @@ def _filled(file: str, values: Mapping[str, str], **file_values: str) -> str:
     return re.sub(r"@([a-z_]+)@", lambda mark: all_values[mark[1]], text)
 
 
-def _refuse_existing(folder: Path, files: Sequence[str], *, spared: Sequence[str]) -> None:
-    existing = [file for file in files if file not in spared and (folder / file).exists()]
-    if existing:
-        hint = "Choose another name, or overwrite with --force."
-        problems = [Problem("already exists", str(folder / file)) for file in existing[:-1]]
-        problems.append(Problem("already exists", str(folder / existing[-1]), hint=hint))
-        raise InputError(problems)
-
-
 def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -> None:
     for file in [*copies, *texts]:
         try:
@@ -614,12 +546,3 @@ def _write(folder: Path, texts: Mapping[str, str], copies: Mapping[str, Path]) -
         except OSError as error:
             message = f"cannot be written: {error.strerror or error}"
             raise InputError(Problem(message, str(folder / file))) from error
-
-
-def _about_files(folder: Path, written: Sequence[str], unchanged: Sequence[str]) -> list[str]:
-    where = "here" if folder == Path.cwd() else f"in {folder}"
-    lines = [f"Written {where}:", *(f"  {file}" for file in written)]
-    if unchanged:
-        lines.append("Unchanged; add the new suite's --jrh-config to it:")
-        lines += [f"  {file}" for file in unchanged]
-    return lines
