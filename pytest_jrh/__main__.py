@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from pytest_jrh import __version__
 from pytest_jrh.cli.check import check_file, declare_check
@@ -93,22 +93,9 @@ def _declare_merge(merge: argparse.ArgumentParser) -> None:
         "-v", "--verbose", action="count", default=0, help="print all figures and reasons, too"
     )
     for option in _OF_MERGE:
-        settings: dict[str, Any] = {"dest": option.sets, "help": option.help}
-        if option.kind == "bool":
-            merge.add_argument(option.flag, action="store_true", **settings)
-        elif option.kind == "paths":
-            settings |= {"type": _from_here, "action": "append", "default": []}
-            merge.add_argument(option.flag, metavar=option.metavar, **settings)
-        elif option.kind == "string":
-            merge.add_argument(option.flag, metavar=option.metavar, **settings)
-        else:
-            merge.add_argument(option.flag, type=_from_here, metavar=option.metavar, **settings)
+        merge.add_argument(option.flag, dest=option.sets, **option.argument)
     for name in removed.OPTIONS:
         merge.add_argument(f"--jrh-{name}", **removed.REMOVED)
-
-
-def _from_here(name: str) -> Path:
-    return Path.cwd() / name
 
 
 def _declare_init(init: argparse.ArgumentParser) -> None:
@@ -197,7 +184,10 @@ def _merge(arguments: argparse.Namespace) -> int:
     from pytest_jrh.reports.report import Display
 
     folder, width = Path.cwd(), shutil.get_terminal_size().columns
-    options = Options(**{option.sets: getattr(arguments, option.sets) for option in _OF_MERGE})
+    values = {
+        option.sets: option.value(getattr(arguments, option.sets), folder) for option in _OF_MERGE
+    }
+    options = Options(**values)
     for mistake in mistakes(options):
         sys.stderr.write(f"python -m pytest_jrh merge: {mistake}\n")
         return 4

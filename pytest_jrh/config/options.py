@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from pytest_jrh.core.files import absolute
 from pytest_jrh.core.text import name_problem, one_line
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ ALONE = "alone"
 """What a `choice` is that was given without a value."""
 NO_PAGE = "none"
 """What `--jrh-report` names where no page is to be written."""
+NUMBERS: dict[str, type] = {"int": int, "float": float}
 _UNSET: dict[OptionKind, object] = {"bool": False, "paths": ()}
 
 
@@ -55,11 +57,29 @@ class Option:
         """The option in the ini file."""
         return f"jrh_{self.name.replace('-', '_')}"
 
-    def value(self, text: Any) -> Any:
-        """What the field holds for a value that was given, or for None."""
-        if text is None:
+    @property
+    def argument(self) -> dict[str, Any]:
+        """How a parser of arguments takes it, but for a `choice`; None where it is not given."""
+        settings: dict[str, Any] = {"default": None, "help": self.help}
+        if self.kind == "bool":
+            return settings | {"action": "store_true"}
+        if self.kind == "paths":
+            settings["action"] = "append"
+        if self.kind in NUMBERS:
+            settings["type"] = NUMBERS[self.kind]
+        return settings | {"metavar": self.metavar, "choices": self.choices or None}
+
+    def value(self, given: Any, folder: Path) -> Any:
+        """What the field holds for a value that was given, or for None; paths are relative to a
+        folder.
+        """
+        if given is None:
             return self.default
-        return tuple(dict.fromkeys(text)) if self.kind == "paths" else text
+        if self.kind == "path":
+            return absolute(folder / given)
+        if self.kind == "paths":
+            return tuple(dict.fromkeys(absolute(folder / name) for name in given))
+        return given
 
 
 def _option(

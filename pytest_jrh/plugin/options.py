@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import secrets
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_jrh.config import removed
-from pytest_jrh.config.options import ALONE, OPTIONS, Options, mistakes
-from pytest_jrh.core.files import absolute
+from pytest_jrh.config.options import ALONE, NUMBERS, OPTIONS, Options, mistakes
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_jrh.config.options import Option
 
 
@@ -27,7 +23,6 @@ _TOKEN = pytest.StashKey[str]()
 YAML_SUFFIXES = (".yml", ".yaml")
 # As for the other switches in an ini file.
 _ALONE: dict[str, str | None] = {"true": ALONE, "false": None}
-_NUMBERS: dict[str, type] = {"int": int, "float": float}
 _INI_TYPES: dict[str, Any] = {"bool": "bool", "paths": "args"}
 _INI_KINDS = {
     "int": "an integer",
@@ -48,63 +43,49 @@ def add_options(parser: pytest.Parser) -> None:
     """Declare every option on the command line and as an ini key."""
     group = parser.getgroup("jrh", "judge reliability suites")
     for option in OPTIONS:
-        settings: dict[str, Any] = {"dest": option.key, "default": None, "help": option.help}
-        if option.kind == "bool":
-            settings |= {"action": "store_true"}
-        elif option.kind != "choice":
-            settings |= {"metavar": option.metavar}
-        if option.kind == "paths":
-            settings |= {"action": "append"}
-        if option.kind in _NUMBERS:
-            settings |= {"type": _NUMBERS[option.kind]}
-        if option.kind == "choice":
-            _add_choice(group, option, settings)
-        else:
-            if option.choices:
-                settings |= {"choices": option.choices}
-            group.addoption(option.flag, **settings)
         parser.addini(option.key, option.help, type=_ini_type(option), default=None)
+        if option.kind != "choice":
+            group.addoption(option.flag, dest=option.key, **option.argument)
+            continue
+        # One flag for each spelling: an optional value would take the next argument.
+        for value in (ALONE, *option.choices):
+            is_alone = value == ALONE
+            group.addoption(
+                option.flag if is_alone else f"{option.flag}={value}",
+                dest=option.key,
+                help=option.help if is_alone else argparse.SUPPRESS,
+                action="store_const",
+                const=value,
+            )
     for name in removed.OPTIONS:
         group.addoption(f"--jrh-{name}", **removed.REMOVED)
 
 
 def _ini_type(option: Option) -> Any:
     """The type of an ini key: since 8.4 pytest reads numbers of TOML."""
-    if option.kind in _NUMBERS:
+    if option.kind in NUMBERS:
         return option.kind if pytest.version_tuple >= (8, 4) else "string"
     return _INI_TYPES.get(option.kind, "string")
 
 
-def _add_choice(group: Any, option: Option, settings: Mapping[str, Any]) -> None:
-    """Declare one flag for each spelling: an optional value would take the next argument."""
-    for value in (ALONE, *option.choices):
-        flag = option.flag if value == ALONE else f"{option.flag}={value}"
-        group.addoption(flag, **settings, action="store_const", const=value)
-        settings = {**settings, "help": argparse.SUPPRESS}
-
-
 def read_options(config: pytest.Config) -> Options:
-    """Read the options, the command line over the ini file; raises `pytest.UsageError`."""
-    _refuse_removed_keys(config)
-    values = {option.key: _value(config, option) for option in OPTIONS}
-    on_command_line = {option.key for option in OPTIONS if config.getoption(option.key) is not None}
-    options = Options(**{option.sets: option.value(values[option.key]) for option in OPTIONS})
-    for mistake in mistakes(options, values.keys() - on_command_line):
+    """Read the options, the command line over the ini file; raises `pytest.UsageError`.
+
+    Paths are relative to the folder that pytest was started in, those of the ini file to its own
+    folder.
+    """
+    values: dict[str, Any] = {}
+    of_ini: set[str] = set()
+    for option in OPTIONS:
+        value, folder = config.getoption(option.key), config.invocation_params.dir
+        if value is None:
+            value, folder = _ini_value(config, option), config.rootpath
+            of_ini.add(option.key)
+        values[option.sets] = option.value(value, folder)
+    options = Options(**values)
+    for mistake in mistakes(options, of_ini):
         raise pytest.UsageError(mistake)
     return options
-
-
-def _refuse_removed_keys(config: pytest.Config) -> None:
-    """Refuse removed keys of the ini file, which are not declared, as `--help` would list them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        in_file = set(config.inicfg)
-    overrides = config.getoption("override_ini") or ()
-    keys = in_file.union(override.partition("=")[0] for override in overrides)
-    for name, instead in removed.OPTIONS.items():
-        key = f"jrh_{name.replace('-', '_')}"
-        if key in keys:
-            raise pytest.UsageError(f"{key} {removed.said(instead)}")
 
 
 def may_be_case(nodeid: str) -> bool:
@@ -112,27 +93,13 @@ def may_be_case(nodeid: str) -> bool:
     return nodeid.partition("::")[0].endswith(YAML_SUFFIXES)
 
 
-def _value(config: pytest.Config, option: Option) -> Any:
-    """The value of an option; paths are relative to the folder that pytest was started in, those of
-    the ini file to its own folder.
-    """
-    value, folder = config.getoption(option.key), config.invocation_params.dir
-    if value is None:
-        value, folder = _ini_value(config, option), config.rootpath
-    if value is None or option.kind not in ("path", "paths"):
-        return value
-    if option.kind == "path":
-        return absolute(folder / value)
-    return [absolute(folder / name) for name in value]
-
-
 def _ini_value(config: pytest.Config, option: Option) -> Any:
     try:
         value = config.getini(option.key)
         if value in (None, "", []):
             return None
-        if option.kind in _NUMBERS:
-            return _NUMBERS[option.kind](value)
+        if option.kind in NUMBERS:
+            return NUMBERS[option.kind](value)
     except (TypeError, ValueError, pytest.UsageError) as error:
         kind = _INI_KINDS.get(option.kind, "text")
         raise pytest.UsageError(f"{option.key}: must be {kind} ({error})") from None

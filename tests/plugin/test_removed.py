@@ -16,8 +16,6 @@ USES = {
     "command line": (["--jrh-max-workers=3"], ""),
     "command line, without a value": (["--jrh-max-workers"], ""),
     "addopts": ([], "addopts = --jrh-max-workers=3"),
-    "ini key": ([], "jrh_max_workers = 3"),
-    "ini key on the command line": (["-o", "jrh_max_workers=3"], ""),
     "workers": (["-n2", "--jrh-max-workers=3"], ""),
 }
 
