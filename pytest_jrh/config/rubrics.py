@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,14 +28,6 @@ if TYPE_CHECKING:
 PLACEHOLDER = "Replace this text."
 _LEFT_AS_IS = "is still the placeholder that `python -m pytest_jrh init` wrote"
 _HEAD_BYTES = 2**16
-_HEAD_JSON = re.compile(r"\s*(\[\s*\{|\{(?s:.*?)\"rubrics\"\s*:\s*\[\s*\{)")
-_HEAD_YAML = re.compile(r"^(-\s+\S|rubrics[ \t]*:)", re.MULTILINE)
-# What stands before a key stands in its line: a run of empty lines must not be looked through from
-# each of them.
-_ID = re.compile(r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?id[\"']?\s*+:|\"id\"\s*+:")
-_INSTRUCTIONS = re.compile(
-    r"(?m)^(?:[^\S\n]|[\-{\[])*+[\"']?instructions?[\"']?\s*+:|\"instructions?\"\s*+:"
-)
 
 
 def load_rubrics(
@@ -136,13 +127,6 @@ def suite_rubrics(
         targeted, scale_problems = with_scales(targeted, ends, file=file)
         problems = [*problems, *scale_problems]
     return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
-
-
-def looks_like_rubrics(path: Path) -> bool:
-    """Whether the first 64 kB of a file look like a list of rubrics; never raises."""
-    head = read_head(path)
-    shape = _HEAD_JSON.match(head) or _HEAD_YAML.search(head)
-    return bool(shape and _ID.search(head) and _INSTRUCTIONS.search(head))
 
 
 def read_head(path: Path) -> str:

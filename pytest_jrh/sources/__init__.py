@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_jrh.config import preprocessors as chain
-from pytest_jrh.config.rubrics import looks_like_rubrics
 from pytest_jrh.core.model import DEFAULT_SEED
 from pytest_jrh.sources.claude_code import CLAUDE_CODE
 from pytest_jrh.sources.codex import CODEX
@@ -16,7 +15,6 @@ from pytest_jrh.sources.conversations import (
     MESSAGES,
     ONE_CONVERSATION,
     guessed_format,
-    places_of_messages,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
 from pytest_jrh.sources.joined import Joined, find_files
@@ -106,9 +104,6 @@ def _has_transcripts(file: Path) -> bool:
     form, head = form_of(file), Head(file)
     if form is not CONVERSATIONS:
         return form is not None
-    if looks_like_rubrics(file):
-        # A task may have an id and instructions, too.
-        return bool(places_of_messages(head.first_item))
     return '"role"' in head.text
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_jrh.config.rubrics import load_rubrics, looks_like_rubrics, read_rubrics
+from pytest_jrh.config.rubrics import load_rubrics, read_rubrics
 from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.model import Rubric, ScoreLevel
 
@@ -317,24 +317,3 @@ def test_any_bytes_are_refused_without_a_traceback(
         path.write_bytes(raw)
         with pytest.raises(InputError):
             load_rubrics(path)
-        looks_like_rubrics(path)
-
-
-def test_rubric_files_are_told_from_others(tmp_path: Path) -> None:
-    assert looks_like_rubrics(written(tmp_path, "- id: a\n  instructions: x\n"))
-    assert looks_like_rubrics(
-        written(tmp_path, "# ours\nrubrics:\n  - instruction: x\n    id: a\n")
-    )
-    assert looks_like_rubrics(written(tmp_path, '[{"id": "a", "instructions": "x"}]', "r.json"))
-    assert looks_like_rubrics(
-        written(tmp_path, '{"rubrics": [{"instructions": "x", "id": "a"}]}', "r.json")
-    )
-    assert not looks_like_rubrics(written(tmp_path, "admin: {module_name: x}\n"))
-    assert not looks_like_rubrics(
-        written(tmp_path, '{"version": 2, "status": "success", "id": 3}', "log.json")
-    )
-    assert not looks_like_rubrics(written(tmp_path, "- one\n- two\n"))
-    assert not looks_like_rubrics(tmp_path)
-    assert not looks_like_rubrics(tmp_path / "missing")
-    (tmp_path / "binary").write_bytes(b"PK\x03\x04\x00- id: a\n  instructions: x")
-    assert not looks_like_rubrics(tmp_path / "binary")
