@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PlainValidator,
 )
@@ -21,7 +20,6 @@ from pytest_jrh.cases.probes.probe import MOST_BASES
 from pytest_jrh.cases.tests import BASES, TESTS, BaseTest, KnownTest
 from pytest_jrh.core.model import DEFAULT_SEED, LONGEST_SCALE, EditsOf, Objective, RecordMode
 from pytest_jrh.core.sections import (
-    SEVERAL,
     ConfigSection,
     Count,
     Flag,
@@ -31,13 +29,13 @@ from pytest_jrh.core.sections import (
     PathText,
     RecordModeName,
     Runs,
+    Several,
     Share,
     StageSection,
     Takes,
     Text,
     VerifierSection,
     Whole,
-    one_is_a_list,
 )
 from pytest_jrh.judges import with_own_keys
 
@@ -82,9 +80,7 @@ class ProbeSection(ConfigSection):
     of: Bases = ()
     """The tests whose cases are changed. Empty: all of the suite."""
     variants: Annotated[
-        tuple[Text, ...],
-        BeforeValidator(one_is_a_list),
-        SEVERAL,
+        Several[Text],
         Takes("all, or a list of names of variants"),
     ] = ()
     """all: every case is changed in every way that the probe has. A list: in each of these ways, of
@@ -127,9 +123,7 @@ Tests: TypeAlias = Annotated[
     tuple[KnownTest, ...], Field(strict=False), Takes(f"a list of tests ({_TESTS})")
 ]
 FunctionNames: TypeAlias = Annotated[
-    tuple[Text, ...],
-    BeforeValidator(one_is_a_list),
-    SEVERAL,
+    Several[Text],
     Takes("the dotted name of a function, or a list of them"),
 ]
 
@@ -152,9 +146,7 @@ class SuiteSection(ConfigSection):
     """What is judged, by which rubrics."""
 
     log: Annotated[
-        tuple[PathText, ...],
-        BeforeValidator(one_is_a_list),
-        SEVERAL,
+        Several[PathText],
         Takes("a file, a folder, a glob, or a list of these"),
     ] = ()
     """The runs that become cases: Inspect logs (.eval or .json), conversations (.jsonl, or a .json
@@ -419,18 +411,14 @@ class Config(ConfigSection):
     judge: JudgeSection = JudgeSection.model_construct()
     """The judge under test: its model, prompt and settings."""
     judges: Annotated[
-        tuple[PanelJudge, ...],
-        BeforeValidator(one_is_a_list),
-        SEVERAL,
+        Several[PanelJudge],
         Takes("a list of judges, each a mapping with a name"),
     ] = ()
     """A panel: every case is put to each of these judges, with one item per judge."""
     editor: EditorSection = EditorSection.model_construct()
     """The models that make cases."""
     labels: Annotated[
-        tuple[LabelSection, ...],
-        BeforeValidator(one_is_a_list),
-        SEVERAL,
+        Several[LabelSection],
         Takes("a mapping with path, scorer or metadata, or a list of such mappings"),
     ] = ()
     """The labels of agent_labels: runs as they are, each with its known verdict."""

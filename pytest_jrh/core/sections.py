@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias, TypeVar, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -186,17 +186,19 @@ def _or_one(schema: dict[str, Any]) -> None:
     schema["anyOf"] = [{"type": schema.pop("type"), "items": items}, items]
 
 
-SEVERAL = Field(strict=False, json_schema_extra=_or_one)
+_T = TypeVar("_T")
+Several: TypeAlias = Annotated[
+    tuple[_T, ...],
+    BeforeValidator(one_is_a_list),
+    Field(strict=False, json_schema_extra=_or_one),
+]
 """A list, of which one item may stand alone."""
-
 
 _POINTER = Annotated[str, Field(pattern="^(/|$)"), Takes(POINTER)]
 Pointer: TypeAlias = _POINTER | None
 Pointers: TypeAlias = (
     Annotated[
-        tuple[_POINTER, ...],
-        BeforeValidator(one_is_a_list),
-        SEVERAL,
+        Several[_POINTER],
         Field(min_length=1),
         Takes(f"{POINTER}, or a list of them"),
     ]

@@ -103,7 +103,6 @@ def _load(session: SuiteSession, configs: Iterable[Path]) -> None:
     except InputError as error:
         raise _unusable("the baseline", error.problems, session.redactor) from None
     session.check_budget()
-    session.reviewing.check()
     if session.options.plan and config.getoption("dist", "no") != "no" and not session.is_worker:
         raise pytest.UsageError("--jrh-plan: not supported under xdist; run it with -n0")
 

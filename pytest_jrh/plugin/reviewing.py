@@ -46,17 +46,6 @@ class Reviewing:
         self._labels: LabelBoard | None = None
         self._server: ReviewServer | None = None
 
-    def check(self) -> None:
-        """Refuse `--jrh-review` where what the page needs is not installed (exit code 4)."""
-        is_worker = hasattr(self._config, "workerinput")
-        if self._options.review and not is_worker and self._refusal() is None:
-            from pytest_jrh.review.serving import require_review
-
-            try:
-                require_review()
-            except InputError as error:
-                raise pytest.UsageError(f"--jrh-review: {error}") from None
-
     def open(self, specs: Sequence[CaseSpec]) -> None:
         """Serve the page where it is wanted for these cases, or say why there is none."""
         is_asked = self._options.review is not None
@@ -85,7 +74,7 @@ class Reviewing:
         try:
             self._server = serve(self._open_page(suites))
         except InputError as error:
-            raise pytest.UsageError(str(error)) from None
+            raise pytest.UsageError(f"--jrh-review: {error}") from None
         task, then = "review the cases", "judging starts when you finalize"
         if self._labels is not None:
             task, then = "label the cases blind", "the run goes on when you finish"
