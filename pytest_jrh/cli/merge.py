@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_jrh.config.places import argument
+from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.documents import shown
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem
 from pytest_jrh.core.ids import CASES_FILE, LEDGER_FILE, REJECTED_FILE, case_id
@@ -19,7 +20,6 @@ from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
-from pytest_jrh.reports.session import recording_options
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import read_ledger
@@ -58,11 +58,7 @@ def merge(
     results = counted_once(
         shard_results[case].result for case in specs if case in selected and case in shard_results
     )
-    config = argument(suite.config_file, folder)
-    nodes = {case: f"{config}::{case.partition('::')[2]}" for case in specs}
-    commands = {}
-    for case, node in nodes.items():
-        commands[case] = shlex.join(["pytest", f"--jrh-config={config}", node])
+    commands = Commands(replace(options, configs=(suite.config_file,)), folder, lambda _: suite)
     spools: list[Path] = []
     for shard in folders:
         spools += [*sorted(shard.rglob(CASES_FILE)), *sorted(shard.rglob(REJECTED_FILE))]
@@ -72,8 +68,8 @@ def merge(
         specs=[spec for case, spec in specs.items() if case in selected],
         spools=spools,
         cases=ready.cases(),
-        nodes=nodes,
-        commands=commands,
+        nodes={case: commands.node(spec) for case, spec in specs.items()},
+        commands={case: commands.rerun(spec) for case, spec in specs.items()},
         subset=None if ready.subset is None else (ready.subset_name, ready.subset),
     )
     settings = EndSettings(
@@ -82,8 +78,8 @@ def merge(
         redactor=redactor,
         folder=folder,
         origin=session_origin([run], folder, recordings_of([ready])),
-        update_command=lambda _suite: _update_command(config, baseline, folders, judge),
-        record_command=_record_command(ready, config, results),
+        update_command=lambda _: _update_command(ready, baseline, folder, folders, judge),
+        record_command=commands.record_all([suite], results),
     )
     concluded = conclude([run], settings)
     lines = ending_lines(concluded, display, notices=concluded.problems)
@@ -146,19 +142,10 @@ def _refuse_strangers(
         raise InputError(problems[:MOST_PROBLEMS])
 
 
-def _record_command(ready: ReadySuite, config: str, results: Sequence[CaseResult]) -> str:
-    """The command that records what is missing; empty where nothing is."""
-    recording = recording_options(results)
-    if not recording:
-        return ""
-    if ready.subset_name:
-        recording = [*recording, f"--jrh-subset={ready.subset_name}"]
-    return shlex.join(["pytest", f"--jrh-config={config}", *recording])
-
-
 def _update_command(
-    config: str, baseline: BaselineFile, folders: Sequence[Path], judge: str
+    ready: ReadySuite, baseline: BaselineFile, folder: Path, folders: Sequence[Path], judge: str
 ) -> str:
+    config = argument(ready.suite.config_file, folder)
     command = ["python", "-m", "pytest_jrh", "merge", f"--jrh-config={config}"]
     command.append(f"--jrh-baseline={baseline.name}")
     if judge:

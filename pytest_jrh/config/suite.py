@@ -1,21 +1,31 @@
-"""A suite as the other packages use it: resolved, validated, frozen."""
+"""A suite as the other packages use it: resolved, validated, frozen; and the commands that run its
+cases again.
+"""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.model import Mode, Objective, Rubric, StageModel
+from pytest_jrh.config.places import argument
+from pytest_jrh.core.ids import case_name, node_part
+from pytest_jrh.core.model import UNSCORED, Mode, Objective, Rubric, StageModel
 from pytest_jrh.judges.judge import JudgeSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
     from pytest_jrh.cases.tests import Kind
+    from pytest_jrh.config.options import Options
     from pytest_jrh.config.schema import Config, GateRules, LabelSection
+    from pytest_jrh.core.model import CaseResult, CaseSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +111,78 @@ class Suite:
         """How often a judge judges each case; a lone judge has no name."""
         [repeats] = (entry.repeats for entry in self.judges if entry.name == (judge or None))
         return repeats
+
+
+class Commands:
+    """The commands that run cases of suites again, from the folder that pytest was started in."""
+
+    def __init__(self, options: Options, folder: Path, suite_named: Callable[[str], Suite]) -> None:
+        self._options = options
+        self._suite_named = suite_named
+        # A suite has one config file, and thousands of cases that are named after it.
+        self._relative = cache(lambda path: argument(path, folder))
+
+    def node(self, spec: CaseSpec) -> str:
+        """The case as an argument of pytest."""
+        path = self._relative(self._suite_named(spec.suite).config_file)
+        return "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
+
+    def rerun(self, spec: CaseSpec) -> str:
+        """The command that runs this case again, as it was run here."""
+        return self._of_case(spec, [])
+
+    def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
+        """The command that records a case; with a judge's fingerprint, its verdict alone."""
+        return self._of_case(spec, _VERDICTS if judge_fingerprint else _ALL_CALLS)
+
+    def again(self, spec: CaseSpec, result: CaseResult) -> str:
+        """The command that runs this case again, and makes the calls that it lacks."""
+        outcome = UNSCORED.get(result.outcome)
+        if outcome is not None and outcome.unanswered:
+            return self.record(spec, result.judge_digest)
+        return self.rerun(spec)
+
+    def record_all(self, suites: Iterable[Suite], results: Iterable[CaseResult]) -> str:
+        """One command for all that is unrecorded, which asks nothing else; empty where nothing is.
+
+        Where the cases are there and only verdicts are missing, as after a change of the judge's
+        prompt, the cases are left as they are.
+        """
+        missing = [result for result in results if result.outcome == "unrecorded"]
+        if not missing:
+            return ""
+        names = {result.suite for result in missing}
+        modes = _VERDICTS if all(result.judge_digest for result in missing) else _ALL_CALLS
+        if self._options.subset is not None:
+            modes = [*modes, f"--jrh-subset={self._options.subset}"]
+        return self._of_suites([suite for suite in suites if suite.name in names], modes)
+
+    def update_baseline(self, suite: Suite) -> str:
+        """The command that takes the suite's verdicts over into the baseline."""
+        return self._of_suites([suite], ["--jrh-update-baseline"])
+
+    def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
+        command = ["pytest", *self._chosen(suites)]
+        if self._options.baseline is not None:
+            command.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
+        command += extra
+        for suite in suites:
+            # What `--jrh-config` names is among the options already.
+            if suite.config_file not in self._options.configs:
+                command.append(self._relative(suite.config_file))
+        return shlex.join(command)
+
+    def _of_case(self, spec: CaseSpec, extra: Sequence[str]) -> str:
+        options = self._chosen([self._suite_named(spec.suite)])
+        return shlex.join(["pytest", *options, *extra, self.node(spec)])
+
+    def _chosen(self, suites: Sequence[Suite]) -> list[str]:
+        chosen = []
+        for suite in suites:
+            if suite.config_file in self._options.configs:
+                chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
+        return [*chosen, "--jrh-frozen"] if self._options.frozen else chosen
+
+
+_ALL_CALLS = ["--jrh-record-mode=new_episodes"]
+_VERDICTS = ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]

@@ -9,18 +9,17 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pytest_jrh.config.places import argument
+from pytest_jrh.config.suite import Commands
 from pytest_jrh.core.files import relative_path
-from pytest_jrh.core.ids import case_name, generation_id, node_part
-from pytest_jrh.core.model import UNSCORED, Review
+from pytest_jrh.core.ids import generation_id, node_part
+from pytest_jrh.core.model import Review
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
@@ -30,17 +29,15 @@ from pytest_jrh.plugin.progress import ProgressLine, session_line
 from pytest_jrh.plugin.reviewing import Reviewing
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
-from pytest_jrh.reports.session import recording_modes, recording_options
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import ledger_line
 from pytest_jrh.store.spools import Handover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_jrh.config.options import Options
-    from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
     from pytest_jrh.engine.planning import Survey
@@ -105,7 +102,7 @@ class SuiteSession:
         self.redactor = Redactor(secrets_of(os.environ))
         folder = config.invocation_params.dir
         self.suites = LoadedSuites(options, folder, config.rootpath, self._supplied_judge)
-        self.commands = Commands(self.suites, options, folder)
+        self.commands = Commands(options, folder, lambda name: self.suites.named(name).suite)
         self.reviewing = Reviewing(config, options, self.suites, self.redactor)
         self.baseline = BaselineFile(options.baseline, folder, update=options.update_baseline)
         self.selected: set[str] = set()
@@ -322,70 +319,3 @@ class SuiteSession:
     def _ledger_file(self) -> Path:
         folder = next(iter(self.suites)).suite.cassette_dir
         return folder / ".locks" / f"budget-{self._token}.json"
-
-
-class Commands:
-    """Writes commands for the suites of a session."""
-
-    def __init__(self, suites: LoadedSuites, options: Options, folder: Path) -> None:
-        self._suites = suites
-        self._options = options
-        # A suite has one config file, and thousands of cases that are named after it.
-        self._relative = cache(lambda path: argument(path, folder))
-
-    def node(self, spec: CaseSpec) -> str:
-        """The case as an argument of pytest."""
-        path = self._relative(self._suites.named(spec.suite).suite.config_file)
-        return "::".join([path, spec.test, node_part(spec.rubric_id), case_name(spec)])
-
-    def rerun(self, spec: CaseSpec) -> str:
-        """The command that runs this case again, as it was run here."""
-        return self._of_case(spec, [])
-
-    def record(self, spec: CaseSpec, judge_fingerprint: str) -> str:
-        """The command that records a case; with a judge's fingerprint, its verdict alone."""
-        return self._of_case(spec, recording_modes(verdicts_alone=bool(judge_fingerprint)))
-
-    def again(self, spec: CaseSpec, result: CaseResult) -> str:
-        """The command that runs this case again, and makes the calls that it lacks."""
-        outcome = UNSCORED.get(result.outcome)
-        if outcome is not None and outcome.unanswered:
-            return self.record(spec, result.judge_digest)
-        return self.rerun(spec)
-
-    def record_all(self, suites: Sequence[Suite], results: Collection[CaseResult]) -> str:
-        """One command for all that is unrecorded; empty where nothing is."""
-        missing = {result.spec.suite for result in results if result.outcome == "unrecorded"}
-        if not missing:
-            return ""
-        incomplete = [suite for suite in suites if suite.name in missing]
-        options = recording_options(results)
-        if self._options.subset is not None:
-            options.append(f"--jrh-subset={self._options.subset}")
-        return self._of_suites(incomplete, options)
-
-    def update_baseline(self, suite: Suite) -> str:
-        """The command that takes the suite's verdicts over into the baseline."""
-        return self._of_suites([suite], ["--jrh-update-baseline"])
-
-    def _of_suites(self, suites: Sequence[Suite], extra: Sequence[str]) -> str:
-        command = ["pytest", *self._chosen(suites)]
-        if self._options.baseline is not None:
-            command.append(f"--jrh-baseline={self._relative(self._options.baseline)}")
-        command += extra
-        for suite in suites:
-            # What `--jrh-config` names is among the options already.
-            if suite.config_file not in self._options.configs:
-                command.append(self._relative(suite.config_file))
-        return shlex.join(command)
-
-    def _of_case(self, spec: CaseSpec, extra: list[str]) -> str:
-        options = self._chosen([self._suites.named(spec.suite).suite])
-        return shlex.join(["pytest", *options, *extra, self.node(spec)])
-
-    def _chosen(self, suites: Sequence[Suite]) -> list[str]:
-        chosen = []
-        for suite in suites:
-            if suite.config_file in self._options.configs:
-                chosen.append(f"--jrh-config={self._relative(suite.config_file)}")
-        return [*chosen, "--jrh-frozen"] if self._options.frozen else chosen

@@ -354,26 +354,6 @@ def subtitle(session: Session) -> str:
     return f"{named}: {verdicts}, {counts.agree:,} right, {counts.disagree:,} wrong"
 
 
-def recording_options(results: Iterable[CaseResult]) -> list[str]:
-    """The options under which a maintainer's run records what these cases miss, and asks nothing
-    else.
-
-    Where the cases are there and only verdicts are missing, as after a change of the judge's
-    prompt, the cases are left as they are. None where nothing is unrecorded.
-    """
-    missing = [result for result in results if result.outcome == "unrecorded"]
-    if not missing:
-        return []
-    return recording_modes(verdicts_alone=all(result.judge_digest for result in missing))
-
-
-def recording_modes(*, verdicts_alone: bool) -> list[str]:
-    """The options that record what is missing: where cases are there, their verdicts alone."""
-    if verdicts_alone:
-        return ["--jrh-record-mode=none", "--jrh-judge-record-mode=new_episodes"]
-    return ["--jrh-record-mode=new_episodes"]
-
-
 def scales(rubrics: Mapping[tuple[str, str], Rubric]) -> dict[tuple[str, str], Sequence[int]]:
     """The scores on offer for each ordinal rubric, by suite and rubric id."""
     return {key: rubric.scores for key, rubric in rubrics.items() if rubric.scores}
