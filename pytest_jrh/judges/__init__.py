@@ -53,22 +53,13 @@ def misplaced_keys(section: JudgeStage, kind: JudgeKind) -> list[tuple[str, str,
     if len(kinds) > 1:
         message = f"{listed(kinds)} are set, but a judge is one of them"
         misplaced.append((kinds[1], message, "leave all but one out"))
-    kind_text = "is a prompt" if kind.keys is None else f"has the key {kind.key}"
-    own_keys = set() if kind.keys is None else set(kind.keys.model_fields)
-    stray: dict[str, list[str]] = {}
-    for kind_with in JUDGES.values():
-        for name in kind_with.keys.model_fields if kind_with.keys is not None else ():
-            if name not in own_keys | JUDGES.keys() and getattr(section, name, None) is not None:
-                stray.setdefault(name, []).append(kind_with.key)
-    for name, kinds_with in stray.items():
-        message = f"{name} has no meaning for a judge that {kind_text}"
-        misplaced.append((name, message, f"it goes with {listed(kinds_with)}"))
-    if kind.keys is None:
-        return misplaced
-    if section.prompt_path is not None:
-        message = f"prompt_path has no meaning for a judge that {kind_text}"
-        misplaced.append(("prompt_path", message, "its code writes what it asks"))
-    if section.images is not None:
-        message = "images has a meaning for a judge that is a prompt alone"
-        misplaced.append(("images", message, "its code finds the images in case.messages"))
+    kind_text = "is a prompt" if kind is PROMPT else f"has the key {kind.key}"
+    kinds_with: dict[str, list[str]] = {}
+    for other_kind in JUDGES.values():
+        for name in other_kind.own_keys - kind.own_keys - JUDGES.keys():
+            kinds_with.setdefault(name, []).append(other_kind.key)
+    for name in sorted(kinds_with):
+        if getattr(section, name, None) is not None:
+            message = f"{name} has no meaning for a judge that {kind_text}"
+            misplaced.append((name, message, f"it goes with {listed(kinds_with[name])}"))
     return misplaced

@@ -173,6 +173,11 @@ class JudgeKind:
     behind_file: str = ""
     notes: tuple[str, ...] = ()
 
+    @property
+    def own_keys(self) -> frozenset[str]:
+        """The keys that have a meaning for this kind, and not for every judge."""
+        return frozenset(("prompt_path", "images") if self.keys is None else self.keys.model_fields)
+
 
 BINARY_SCORES = (0, 1)
 """Satisfied and violated."""
