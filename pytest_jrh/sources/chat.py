@@ -7,8 +7,6 @@ Which result belongs to which tool call is known by their ids, else by name and 
 
 from __future__ import annotations
 
-from collections import deque
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.documents import DamagedError, parsed, shown
@@ -65,20 +63,14 @@ class OpenCalls:
     """The calls of a conversation that have no result yet, in their order."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[str, str]] = {}
-        # By what may be known of them: id, function, or nothing.
-        self._waiting: dict[tuple[str | None, str | None], deque[int]] = {}
-        self._numbers = count()
+        self._open: list[tuple[str, str]] = []
 
     def __len__(self) -> int:
         return len(self._open)
 
     def add(self, call_id: str, function: str) -> None:
         """Note a call."""
-        number = next(self._numbers)
-        self._open[number] = (call_id, function)
-        for known in ((call_id, None), (None, function), (None, None)):
-            self._waiting.setdefault(known, deque()).append(number)
+        self._open.append((call_id, function))
 
     def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
         """Take out the call that a result belongs to: its id and function; None where there is
@@ -87,11 +79,12 @@ class OpenCalls:
         A result that names no call belongs to the first open one of its function, or of any where
         it names no function either.
         """
-        waiting = self._waiting.get((call_id, function if call_id is None else None))
-        while waiting:
-            call = self._open.pop(waiting.popleft(), None)
-            if call is not None:
-                return call
+        for number, (open_id, open_function) in enumerate(self._open):
+            is_its_call = open_id == call_id
+            if call_id is None:
+                is_its_call = function in (None, open_function)
+            if is_its_call:
+                return self._open.pop(number)
         return None
 
 
