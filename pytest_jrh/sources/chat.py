@@ -63,14 +63,15 @@ class OpenCalls:
     """The calls of a conversation that have no result yet, in their order."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[str, str]] = []
+        # The functions of the calls with an id.
+        self._open: dict[str, list[str]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
     def add(self, call_id: str, function: str) -> None:
         """Note a call."""
-        self._open.append((call_id, function))
+        self._open.setdefault(call_id, []).append(function)
 
     def take(self, call_id: str | None, function: str | None) -> tuple[str, str] | None:
         """Take out the call that a result belongs to: its id and function; None where there is
@@ -79,12 +80,15 @@ class OpenCalls:
         A result that names no call belongs to the first open one of its function, or of any where
         it names no function either.
         """
-        for number, (open_id, open_function) in enumerate(self._open):
-            is_its_call = open_id == call_id
-            if call_id is None:
-                is_its_call = function in (None, open_function)
-            if is_its_call:
-                return self._open.pop(number)
+        if call_id is not None:
+            function = None
+        for open_id in self._open if call_id is None else (call_id,):
+            functions = self._open.get(open_id, [])
+            if functions and function in (None, *functions):
+                taken = functions.pop(functions.index(function) if function else 0)
+                if not functions:
+                    del self._open[open_id]
+                return open_id, taken
         return None
 
 
