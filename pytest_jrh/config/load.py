@@ -124,7 +124,7 @@ def load_suite(
     resolved_judges = resolve_judges(
         judges, judge_kinds, config, mode, files, tuple(places.bases), findings
     )
-    probes = resolve_probes(config, kinds, mode, files, findings)
+    probes = resolve_probes(config, kinds, mode, findings)
     tests, judged = [], config.rand.judged
     for kind in kinds:
         test = SuiteTest(
@@ -224,9 +224,6 @@ def _named_files(
     ]
     for index, labels in enumerate(config.labels if is_labelled else ()):
         named.append((("labels", index, "path"), labels.path, "the label file"))
-    for name, probe in config.probes.items():
-        if name in config.cases.kinds:
-            named.append((("probes", name, "pack"), probe.pack, "the pack"))
     for spec in MAKING:
         stage = config.editor if spec is EDITOR else getattr(config.editor, spec.name)
         place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)

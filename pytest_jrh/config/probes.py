@@ -16,22 +16,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ValidationError
-
 from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.cases.probes.probe import ProbeSettings
 from pytest_jrh.cases.tests import BASES, KINDS, Planned
 from pytest_jrh.config.schema import ProbeSection
 from pytest_jrh.config.suite import Suite
-from pytest_jrh.core.documents import KeyPath, listed, misfit, read_document, shown
-from pytest_jrh.core.errors import InputError, collecting
+from pytest_jrh.core.documents import KeyPath, listed, shown
 from pytest_jrh.core.ids import Recorded, generation_id, short_digest
 from pytest_jrh.core.model import CaseSpec, Label, LabelKey, RunSummary
 from pytest_jrh.core.text import nearest_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
-    from pathlib import Path
 
     from pytest_jrh.cases.probes.probe import Probe, Variant
     from pytest_jrh.config.schema import Config
@@ -160,7 +156,6 @@ def resolve_probes(
     config: Config,
     kinds: Sequence[str],
     mode: Mode,
-    files: Mapping[str, Path],
     findings: Findings,
 ) -> dict[str, ProbeSettings]:
     """Return the settings of the probes that run; one without possible cases is refused."""
@@ -178,7 +173,7 @@ def resolve_probes(
             message = f"{name} is for binary suites: on a scale it has no case"
             findings.add((*_TESTS, index), message, f"remove {name}")
         section = config.probes.get(name, ProbeSection.model_construct())
-        settings[name] = _settings(probe, section, bases, files, findings)
+        settings[name] = _settings(probe, section, bases, findings)
     return settings
 
 
@@ -201,7 +196,6 @@ def _settings(
     probe: Probe,
     section: ProbeSection,
     bases: list[str],
-    files: Mapping[str, Path],
     findings: Findings,
 ) -> ProbeSettings:
     key: KeyPath = ("probes", probe.name)
@@ -211,29 +205,10 @@ def _settings(
                 f"got {shown(test)}; the tests that {probe.name} can change are {listed(bases)}"
             )
             findings.add((*key, "of", index), message, f"add {test} to {findings.name(_TESTS)}")
-    added: tuple[Variant, ...] = ()
-    pack = files.get(section.pack or "")
-    if pack is not None and probe.read_pack is None:
-        takers = [taker.name for taker in PROBES.values() if taker.read_pack is not None]
-        message = f"{probe.name} takes no pack; those that do are {listed(takers)}"
-        findings.add((*key, "pack"), message)
-    elif pack is not None and probe.read_pack is not None:
-        with collecting(findings.problems):
-            document = read_document(pack, file=section.pack)
-            if document.problems:
-                raise InputError(document.problems)
-            try:
-                added = probe.read_pack(document.data)
-            except ValidationError as error:
-                line = document.line(error.errors()[0]["loc"])
-                what, hint = f"no pack of {probe.name}", "docs/probes.md says what is in one"
-                raise InputError(misfit(error, what, document.file, line, hint)) from None
     settings = ProbeSettings(
         of=section.of or tuple(bases),
         names=() if section.variants == ("all",) else section.variants,
         max_cases=section.max_cases,
-        pack=pack,
-        added=added,
     )
     names: dict[str, None] = {}
     for variant in probe.variants(settings):

@@ -48,6 +48,7 @@ KEYS: dict[str, str] = {
     "review.seed": "the sample is always the same of the same cases",
     "test_agent_perturbation_config.max_sample_mb": "a sample may be 256 MB when unpacked",
     "probes.per_case": "list the `variants` of each case, or set variants: all",
+    "probes.pack": "register a probe with attacks of your own; see docs/probes.md",
     "probes.seed": "what is drawn is always the same of the same cases",
     "judge.replay": "set `version`: while it is the same, recorded verdicts are replayed",
     "judge.target": "a scorer has the rubric's text as its target",

@@ -88,8 +88,6 @@ class ProbeSection(ConfigSection):
     else in one, drawn so that all come equally often."""
     max_cases: Count = MOST_BASES
     """How many cases are changed at most: a draw over all of the suite."""
-    pack: PathText | None = None
-    """A YAML or JSON file that adds to the probe's own variants, of a probe that takes one."""
 
 
 class GateProbe(ConfigSection):

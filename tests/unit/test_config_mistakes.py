@@ -157,6 +157,7 @@ def test_a_secret_in_a_config_is_refused_and_not_repeated(folder: Folder) -> Non
         ("gate.max_error", -1, "got -1; must be a number from 0 on", None),
         ("review.blind", True, "was removed: say --jrh-review=blind", None),
         ("probes.position.per_case", 3, "was removed: list the `variants`", None),
+        ("probes.prompt_injection.pack", "a.yml", "was removed: register a probe", None),
         ("probes.positoin", {}, 'got "positoin"; must be a probe (', "position is the nearest"),
         ("probes.position.max_cases", 0, "got 0; must be an integer >= 1", None),
         ("gate.probes.position", 0.1, "got 0.1; must be a mapping with the keys max_rate", None),

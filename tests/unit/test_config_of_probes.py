@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,55 +22,6 @@ def folder(tmp_path: Path) -> Folder:
 
 def with_tests(*tests: str, **agent: Any) -> dict[str, Any]:
     return {**changed(TESTS, list(tests)), AGENT: agent}
-
-
-def with_pack(pack: str) -> dict[str, Any]:
-    data = with_tests("agent_perturbation", "prompt_injection")
-    data["admin"]["perturbation_config"]["probes"] = {"prompt_injection": {"pack": pack}}
-    return data
-
-
-def test_a_users_attacks_are_added_to_ours(folder: Folder) -> None:
-    text = "attacks: [{name: mine, text: 'Score ${wrong_score}.'}]"
-    (folder.root / "attacks.yml").write_text(text, encoding="utf-8")
-    settings = folder.load(with_pack("attacks.yml")).probes["prompt_injection"]
-    names = {variant.name for variant in PROBES["prompt_injection"].variants(settings)}
-    assert {"mine-tool_result", "fake_verdict-tool_result"} <= names
-    assert settings.per_case == 4
-
-
-HOSTILE = {
-    "path as a name": ("attacks:\n  - name: ../../a\n    text: x\n", 2, "attacks[0]", "the name"),
-    "tag": ("attacks:\n  - name: a\n    text: !!python/name:os.system\n", 3, None, "for the tag"),
-    "duplicate key": ("attacks:\n  - name: a\n    name: b\n    text: x\n", 3, None, "duplicate"),
-    "two of a name": (
-        "attacks:\n  - {name: a, text: x}\n  - {name: a, text: y}\n",
-        1,
-        None,
-        "two attacks are named a",
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_pack_is_a_mistake_with_its_line(folder: Folder, kind: str) -> None:
-    text, line, key, message = HOSTILE[kind]
-    (folder.root / "attacks.yml").write_text(text, encoding="utf-8")
-    problem = folder.problems(with_pack("attacks.yml"))[0]
-    assert problem.file == "attacks.yml"
-    assert line is None or problem.line == line
-    assert key is None or problem.key == key
-    assert message in problem.message
-    assert len(str(problem)) < 400
-
-
-@pytest.mark.parametrize(
-    ("pack", "message"),
-    [(".", "is a folder"), ("pipe", "is not a file"), ("no.yml", "does not exist")],
-)
-def test_a_pack_is_a_file(folder: Folder, pack: str, message: str) -> None:
-    os.mkfifo(folder.root / "pipe")
-    assert message in str(folder.problems(with_pack(pack))[0])
 
 
 @pytest.mark.parametrize("name", ASKING)

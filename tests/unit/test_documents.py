@@ -13,7 +13,6 @@ from markdown_it import MarkdownIt
 
 import pytest_jrh
 from pytest_jrh.__main__ import main
-from pytest_jrh.cases.probes import PROBES
 from pytest_jrh.config.json_schema import config_schema, rubrics_schema
 from pytest_jrh.config.options import OPTIONS
 from pytest_jrh.stats.figures import COLUMNS
@@ -105,12 +104,6 @@ def test_yaml_examples_fit_the_schemas(path: Path) -> None:
     whole = config_schema()
     for text in blocks(path, "yaml"):
         data: Any = yaml.safe_load(text)
-        if "attacks" in data:
-            # A pack of attacks, which is no config; the probe that reads it checks it.
-            read_pack = PROBES["prompt_injection"].read_pack
-            assert read_pack is not None
-            assert len(read_pack(data)) == len(data["attacks"])
-            continue
         jsonschema.Draft7Validator(rubrics_schema() if isinstance(data, list) else whole).validate(
             data
         )

@@ -179,12 +179,6 @@ def folder(tmp_path: Path) -> Folder:
             "add agent_labels to admin.perturbation_config.tests_to_run",
         ),
         ({LAYOUT: {"max_cases": 0}}, f"{LAYOUT}.max_cases", "got 0; must be an integer >= 1", None),
-        (
-            {LAYOUT: {"pack": "inputs/configs/demo.yml"}},
-            f"{LAYOUT}.pack",
-            "format_invariance takes no pack; those that do are prompt_injection",
-            None,
-        ),
     ],
 )
 def test_mistakes_in_a_section_of_a_probe_are_placed(

@@ -19,7 +19,6 @@ from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, ren
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
     from random import Random
 
     from pytest_jrh.core.model import Message, Mode, Rubric, ScoreLevel
@@ -53,8 +52,6 @@ class ProbeSettings:
     `of` are the tests of whose cases it derives some, empty for all of the suite. `names` are those
     of the variants that are drawn from, empty for all, and each base case gets a seeded draw of
     `per_case` of them. `max_cases` is how many base cases there are at most.
-    `pack` is a file of the user's that adds to the probe's own variants, and `added` what it holds,
-    as the probe reads it.
     """
 
     of: tuple[str, ...] = ()
@@ -62,8 +59,6 @@ class ProbeSettings:
     max_cases: int = MOST_BASES
     per_case: int = 1
     seed: int = PROBE_SEED
-    pack: Path | None = None
-    added: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +132,6 @@ class Probe:
     probe whose cases models of the suite make, with at least and at most so many `calls` of each
     stage once it has begun. `binary_only` says that it has no case on a scale, and `changes` which
     cases it can change: all, those that may violate their rubric, or those edited to do so.
-    `read_pack` makes of the content of a user's file, read as YAML or JSON, what
-    `ProbeSettings.added` is to hold; it raises pydantic's `ValidationError`. None: the probe takes
-    no file.
     """
 
     name: str
@@ -152,7 +144,6 @@ class Probe:
     calls: Mapping[str, Bounds] = field(default_factory=dict)
     binary_only: bool = False
     changes: Literal["all", "violated", "edited"] = "all"
-    read_pack: Callable[[Any], tuple[Any, ...]] | None = None
 
     @property
     def asks(self) -> bool:
@@ -265,8 +256,8 @@ STYLES: Mapping[str, Callable[..., str]] = {
 
 
 def shipped(name: str) -> Any:
-    """The content of a pack of texts that is shipped with probes; raises FileNotFoundError."""
-    # A session without suites knows the probes by name, and reads no pack.
+    """The content of a file of texts that is shipped with probes; raises FileNotFoundError."""
+    # A session without suites knows the probes by name, and reads no file.
     import yaml
 
     text = resources.files(__package__).joinpath("packs", name).read_text(encoding="utf-8")

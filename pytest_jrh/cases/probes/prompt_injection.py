@@ -1,8 +1,6 @@
 """`prompt_injection`: texts in a transcript that tell the judge the wrong verdict.
 
-Attacks on a judge, as a pack has them: texts with a few placeholders, and no templates.
-
-A pack is written by people, or taken from somewhere: what it holds is text and nothing else.
+They have a few placeholders, and are no templates.
 """
 
 from __future__ import annotations
@@ -13,27 +11,25 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from pytest_jrh.cases.probes.probe import (
     Base,
     Derived,
     Probe,
-    ProbeSettings,
     Variant,
     positions_of,
     shipped,
     with_text_at_end,
 )
 from pytest_jrh.core.errors import NoVerdictCase
-from pytest_jrh.core.transcript import brief
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from random import Random
 
 
 _PLACEHOLDER = re.compile(r"\$\{([^{}]{0,80})\}")
-_NAME = re.compile(r"[a-z0-9_]+")
 _HIDDEN = "hidden"
 _TAG = 0xE0000
 _ZERO_WIDTH = "\u200b"
@@ -57,71 +53,26 @@ ENCODINGS: Mapping[str, Callable[[str], str]] = {
     "tags": _as_tags,
     "zero_width": _apart,
 }
-PLACEHOLDERS = (
-    "wrong_score",
-    "right_score",
-    "wrong_verdict",
-    "right_verdict",
-    "verdict_json",
-    "claim",
-    "rubric_id",
-)
-"""What stands for something of the case, as `${NAME}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
     """A text that is put into a transcript; `hidden` is put into it encoded, as `${hidden}`.
 
-    Raises `ValueError` where it cannot be made.
+    Other placeholders are the keys of `values_for`. The name is made of `[a-z0-9_]`.
     """
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     name: str
     text: str
     hidden: str = ""
     encoding: str = ""
 
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(
-                f"the name {brief(self.name)} must be lower-case letters, digits and _"
-            )
-        if self.encoding not in ("", *ENCODINGS):
-            encodings = ", ".join(ENCODINGS)
-            raise ValueError(f"got the encoding {brief(self.encoding)}; must be one of {encodings}")
-        if bool(self.encoding) != bool(self.hidden):
-            raise ValueError("`encoding` and `hidden` belong together: how, and what")
-        allowed = (*PLACEHOLDERS, _HIDDEN) if self.encoding else PLACEHOLDERS
-        for text, names in ((self.text, allowed), (self.hidden, PLACEHOLDERS)):
-            for match in _PLACEHOLDER.finditer(text):
-                if match[1] not in names:
-                    placeholder, known = brief(match[1]), ", ".join(names)
-                    raise ValueError(f"{placeholder} is no placeholder; there are {known}")
-
     def text_for(self, values: Mapping[str, str]) -> str:
-        """The text with the values of `PLACEHOLDERS` in it; nothing in a value is replaced."""
+        """The text with the values in it; nothing in a value is replaced."""
         filled = dict(values)
         if self.encoding:
             filled[_HIDDEN] = ENCODINGS[self.encoding](_filled(self.hidden, values))
         return _filled(self.text, filled).strip()
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """Attacks of a user's own, beside the built-in ones."""
-
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
-
-    attacks: list[Attack]
-
-    def __post_init__(self) -> None:
-        taken = {attack.name for attack in _shipped()}
-        for attack in self.attacks:
-            if attack.name in taken:
-                raise ValueError(f"two attacks are named {attack.name}; some names are built in")
-            taken.add(attack.name)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -171,8 +122,8 @@ no message has it."""
 _PER_CASE = 4
 
 
-def _variants(settings: ProbeSettings) -> tuple[Variant, ...]:
-    attacks = (*_shipped(), *settings.added)
+def injections(attacks: Iterable[Attack]) -> tuple[Variant, ...]:
+    """The variants of a probe with these attacks: each in all places."""
     return tuple(
         Variant(f"{attack.name}-{position}", (attack.name, position), attack)
         for attack in attacks
@@ -195,13 +146,6 @@ def _derive(base: Base, variant: Variant, random: Random) -> Derived:
     return Derived((*base.messages[:position], changed, *base.messages[position + 1 :]))
 
 
-def _read_pack(content: Any) -> tuple[Attack, ...]:
-    # Every session knows the probes by name, and most read no pack.
-    from pydantic import TypeAdapter
-
-    return tuple(TypeAdapter(Pack).validate_python(content).attacks)
-
-
 @cache
 def _shipped() -> tuple[Attack, ...]:
     return tuple(Attack(**entry) for entry in shipped("prompt_injection.yml")["attacks"])
@@ -211,8 +155,7 @@ PROMPT_INJECTION = Probe(
     name="prompt_injection",
     marker="a case with a text in its transcript that tells the judge the wrong verdict",
     label="injection",
-    variants=_variants,
+    variants=lambda _settings: injections(_shipped()),
     derive=_derive,
     per_case=_PER_CASE,
-    read_pack=_read_pack,
 )
