@@ -46,15 +46,13 @@ class JsonReport(Report):
 
 
 def _suites(session: Session) -> dict[str, Any]:
-    by_suite: dict[str, dict[str, list[CaseResult]]] = {}
-    for suite in suite_names(session):
-        by_suite[suite] = {}
+    by_suite: dict[str, dict[str, list[CaseResult]]] = {name: {} for name in suite_names(session)}
     for result in session.results:
-        by_suite[result.spec.suite].setdefault(result.judge, []).append(result)
-    panels = {panel.suite: panel for panel in session.panels}
+        by_suite[result.suite].setdefault(result.judge, []).append(result)
+    panels = {panel.suite: panel_data(panel) for panel in session.panels}
     suites = {}
     for suite, judges in by_suite.items():
-        decision, panel = session.decisions.get(suite), panels.get(suite)
+        decision = session.decisions.get(suite)
         grounds = session.grounds.get(suite, Grounds())
         figures = {}
         for judge, results in judges.items():
@@ -64,7 +62,7 @@ def _suites(session: Session) -> dict[str, Any]:
             }
         suites[suite] = {
             "judges": figures,
-            "panel": None if panel is None else panel_data(panel),
+            "panel": panels.get(suite),
             "gate": None if decision is None else decision_data(decision),
         }
     return suites
@@ -81,12 +79,7 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
     """Every figure of one set of results."""
     counts, flicker = statistics.counts, statistics.flicker
     return {
-        "n": counts.n,
-        "agree": counts.agree,
-        "disagree": counts.disagree,
-        "no_case": counts.no_case,
-        "unscored": counts.unscored,
-        "generated": counts.generated,
+        **fields_of(counts, "n", "agree", "disagree", "no_case", "unscored", "generated"),
         "unverified_labels": counts.unverified,
         "reasoning_disagrees": counts.contradicted,
         "ties": counts.ties,
@@ -101,6 +94,17 @@ def statistics_data(statistics: Statistics) -> dict[str, Any]:
         "binary": _mode_data(statistics, "binary"),
         "ordinal": _mode_data(statistics, "ordinal"),
     }
+
+
+def fields_of(value: object, *names: str) -> dict[str, Any]:
+    """The fields of a value that are called so in JSON, too; an empty text is null there."""
+    fields = {}
+    for name in names:
+        field = getattr(value, name)
+        fields[name] = list(field) if isinstance(field, tuple) else field
+        if field == "":
+            fields[name] = None
+    return fields
 
 
 def flickering_data(results: Iterable[CaseResult]) -> list[dict[str, Any]]:
@@ -126,76 +130,44 @@ def decision_data(decision: Decision) -> dict[str, Any]:
     if comparison is not None:
         baseline = {
             "judge_changed": sum(not pair.same_judge for pair in comparison.all_pairs),
-            "regressions": list(comparison.regressions),
-            "fixes": list(comparison.fixes),
-            "still_wrong": list(comparison.still_wrong),
-            "not_comparable": dict(comparison.not_comparable),
+            **fields_of(comparison, "regressions", "fixes", "still_wrong", "not_comparable"),
             "flickered": sorted(decision.flickered),
         }
-    reasons = []
+    reasons, sets, limits = [], [], []
     for reason in decision.reasons:
-        reasons.append(
-            {
-                "word": reason.word,
-                "kind": reason.kind,
-                "text": reason.text,
-                "judge": reason.judge or None,
-                "cases": list(reason.cases),
-            }
-        )
-    sets = []
+        reasons.append(fields_of(reason, "word", "kind", "text", "judge", "cases"))
     for change in decision.sets:
         sets.append(
             {
                 "set": change.kind,
-                "name": change.name or None,
-                "judge": change.judge or None,
-                "n": change.n,
-                "runs": change.runs,
+                **fields_of(change, "name", "judge", "n", "runs"),
                 "exchanged": "runs" if change.by_runs else "cases",
                 "before": change.before._asdict(),
                 "now": change.now._asdict(),
-                "lost": list(change.lost),
-                "won": list(change.won),
-                "right_before": change.right_before,
-                "p_value": change.p_value,
+                **fields_of(change, "lost", "won", "right_before", "p_value"),
                 "adjusted_p_value": change.adjusted,
                 "other_runs": change.bound if math.isfinite(change.bound) else None,
             }
         )
-    limits = []
     for limit in decision.limits:
         limits.append(
             {
-                "rule": limit.rule,
-                "limit": limit.limit,
+                **fields_of(limit, "rule", "limit"),
                 "figure": _figure(limit.figure),
                 "n": limit.figure.n,
-                "broken": limit.broken,
-                "by_flicker": limit.by_flicker,
-                "unproven": limit.unproven,
-                "probe": limit.probe or None,
-                "judge": limit.judge or None,
-                "cases": list(limit.cases),
+                **fields_of(limit, "broken", "by_flicker", "unproven", "probe", "judge", "cases"),
             }
         )
     return {
         "word": decision.word or None,
         "headline": decision.headline,
-        "passed": decision.passed,
-        "active": decision.active,
-        "beside": list(decision.beside),
+        **fields_of(decision, "passed", "active", "beside"),
         "reasons": reasons,
         "certainty": list(certainty_sentences(decision)),
-        "judged": decision.judged,
-        "compared": decision.compared,
-        "of_baseline": decision.of_baseline,
+        **fields_of(decision, "judged", "compared", "of_baseline"),
         "sets": sets,
         "limits": limits,
-        "read_first": list(decision.read_first),
-        "new_wrong": list(decision.new_wrong),
-        "accepted": list(decision.accepted),
-        "never_reported": list(decision.never_reported),
+        **fields_of(decision, "read_first", "new_wrong", "accepted", "never_reported"),
         "unscored": dict(decision.unscored),
         "update_command": decision.update_command or None,
         "baseline": baseline,
@@ -219,13 +191,11 @@ def panel_data(panel: Panel) -> dict[str, Any]:
     for vote in panel.votes:
         votes.append(
             {
-                "case": vote.case,
-                "test": vote.test,
+                **fields_of(vote, "case", "test"),
                 "rubric": vote.rubric_id,
                 "expected": vote.expected,
                 "votes": [{"score": score, "judges": number} for score, number in vote.votes],
-                "score": vote.score,
-                "reason": vote.reason,
+                **fields_of(vote, "score", "reason"),
             }
         )
     return {
@@ -254,32 +224,26 @@ def _mode_data(statistics: Statistics, mode: Mode) -> dict[str, Any] | None:
 
 def bounds_data(estimate: Estimate) -> dict[str, Any]:
     """The 95% interval of a figure."""
-    return {
-        "lower": estimate.lower,
-        "upper": estimate.upper,
-        "level": LEVEL,
-        "reason": estimate.interval_reason,
-    }
+    bounds = fields_of(estimate, "lower", "upper")
+    return {**bounds, "level": LEVEL, "reason": estimate.interval_reason}
 
 
 def _figure(estimate: Estimate) -> dict[str, Any]:
-    return {"value": estimate.value, "reason": estimate.reason}
+    return fields_of(estimate, "value", "reason")
 
 
 def share_data(estimate: Estimate) -> dict[str, Any]:
     """A share of cases, without its interval."""
-    return {"count": estimate.count, "n": estimate.n, **_figure(estimate)}
+    return fields_of(estimate, "count", "n", "value", "reason")
 
 
 def label_data(judge: str, results: Sequence[CaseResult], grounds: Grounds) -> dict[str, Any]:
     """What is known of the labels of one judge's results; null for what is not known."""
-    judge_and_verifier = None
+    judge_and_verifier = against_people = None
     for kin in grounds.kin:
         if kin.judge == judge:
             models = {"judge_model": kin.model, "verifier_model": grounds.verifier}
             judge_and_verifier = {**models, "same": True}
-            break
-    against_people = None
     if levels := people_levels(results, grounds):
         total, *rubrics = levels
         against_people = {
@@ -304,12 +268,11 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
     levels = {}
     for rubric, rate in violation_rates(results, grounds.drawn):
         levels[rubric] = {
-            "judged": _rate_values(rate.judged),
+            "judged": _rate(rate.judged),
             "corrected": rate.corrected.value,
             "interval": bounds_data(rate.corrected),
             "reason": rate.corrected.reason,
-            "labelled": rate.labelled,
-            "drawn": rate.drawn,
+            **fields_of(rate, "labelled", "drawn"),
         }
     total = levels.pop("", None)
     return {} if total is None else {**total, "rubrics": levels}
@@ -317,43 +280,29 @@ def violation_data(results: Sequence[CaseResult], grounds: Grounds) -> dict[str,
 
 def _level(level: PeopleLevel, judge: str) -> dict[str, Any]:
     against, verifier = level.judges.get(judge), level.verifier
-    figures = {}
-    for key, figure in (against.figures if against is not None else {}).items():
-        figures[key] = {
-            "value": figure.estimate.value,
-            "raw": figure.raw,
-            "n": figure.estimate.n,
-            "interval": bounds_data(figure.estimate),
-        }
-    of_verifier: dict[str, Any] = dict.fromkeys(
-        ("false_confirmations", "false_rejections", "reviewers")
-    )
+    data: dict[str, Any] = {"labelled": 0, "unclear": 0, "untold": 0, "figures": {}}
+    if against is not None:
+        data |= fields_of(against, "labelled", "unclear", "untold")
+        for key, figure in against.figures.items():
+            data["figures"][key] = {
+                "value": figure.estimate.value,
+                "raw": figure.raw,
+                "n": figure.estimate.n,
+                "interval": bounds_data(figure.estimate),
+            }
+    data |= dict.fromkeys(("false_confirmations", "false_rejections", "reviewers"))
     if verifier is not None:
-        of_verifier = {
-            "false_confirmations": _rate_values(verifier.false_confirmations),
-            "false_rejections": _rate_values(verifier.false_rejections),
-            "reviewers": _agreement(verifier.reviewers),
-        }
-    return {
-        "labelled": against.labelled if against is not None else 0,
-        "unclear": against.unclear if against is not None else 0,
-        "untold": against.untold if against is not None else 0,
-        "figures": figures,
-        **of_verifier,
-    }
+        data["false_confirmations"] = _rate(verifier.false_confirmations)
+        data["false_rejections"] = _rate(verifier.false_rejections)
+        data["reviewers"] = _agreement(verifier.reviewers)
+    return data
 
 
 def _agreement(agreed: Agreement) -> dict[str, Any] | None:
     if not agreed.units:
         return None
-    counts = {"cases": agreed.units, "labels": agreed.labels}
-    return {**counts, "raw": agreed.raw, "alpha": agreed.alpha}
+    return {"cases": agreed.units, **fields_of(agreed, "labels", "raw", "alpha")}
 
 
-def _rate_values(rate: Estimate) -> dict[str, Any]:
-    return {
-        "count": rate.count,
-        "n": rate.n,
-        "value": rate.value,
-        "interval": bounds_data(rate),
-    }
+def _rate(rate: Estimate) -> dict[str, Any]:
+    return {**fields_of(rate, "count", "n", "value"), "interval": bounds_data(rate)}

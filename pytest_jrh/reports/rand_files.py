@@ -24,6 +24,7 @@ from pytest_jrh.core.transcript import render_transcript
 from pytest_jrh.reports.case_facts import verifier_score
 from pytest_jrh.reports.json_values import (
     decision_data,
+    fields_of,
     flickering_data,
     interval_data,
     label_data,
@@ -220,20 +221,13 @@ def _test_report(metric_name: str, results: Sequence[CaseResult]) -> dict[str, A
         },
         "outcomes": dict(sorted(Counter(result.outcome for result in results).items())),
         "unverified_labels": total.unverified,
-        "rubrics": {rubric: _figures(Counts.of(group)) for rubric, group in by_rubric.items()},
+        "rubrics": {rubric: _counts(Counts.of(group)) for rubric, group in by_rubric.items()},
     }
 
 
-def _figures(counts: Counts) -> dict[str, Any]:
-    return {
-        "n": counts.n,
-        "agree": counts.agree,
-        "disagree": counts.disagree,
-        "no_case": counts.no_case,
-        "unscored": counts.unscored,
-        "unverified_labels": counts.unverified,
-        "accuracy": counts.accuracy,
-    }
+def _counts(counts: Counts) -> dict[str, Any]:
+    numbers = fields_of(counts, "n", "agree", "disagree", "no_case", "unscored")
+    return {**numbers, "unverified_labels": counts.unverified, "accuracy": counts.accuracy}
 
 
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
