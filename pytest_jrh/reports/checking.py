@@ -5,7 +5,7 @@ config, model or recording.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,11 +38,12 @@ from pytest_jrh.sources.verdict_tables import (
 from pytest_jrh.stats.baseline import Baseline, Scope, update
 from pytest_jrh.stats.decision import Held, decide
 from pytest_jrh.stats.figures import reliability
+from pytest_jrh.stats.intervals import grouped
 from pytest_jrh.store.labels import Grounds
 
 if TYPE_CHECKING:
     from pytest_jrh.sources.tables import Table
-    from pytest_jrh.sources.verdict_tables import CaseKey, Columns
+    from pytest_jrh.sources.verdict_tables import CaseKey
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.figures import Reliability
 
@@ -97,11 +98,6 @@ class CheckedTable:
     judge_names: tuple[str, ...]
 
     @property
-    def columns(self) -> Columns:
-        """Which column was taken for what."""
-        return self.table.columns
-
-    @property
     def results(self) -> Sequence[CaseResult]:
         """What each case came to under each judge."""
         return self.session.results
@@ -124,11 +120,9 @@ class CheckedTable:
     @cached_property
     def judges(self) -> Mapping[str, Reliability]:
         """The figures of each judge, by its name."""
-        names = self.judge_names
-        by_judge: dict[str, list[CaseResult]] = {name: [] for name in names}
-        for result in self.results:
-            by_judge[result.judge or names[0]].append(result)
-        return {name: reliability(results) for name, results in by_judge.items() if results}
+        by_judge = grouped((result.judge or self.judge_names[0], result) for result in self.results)
+        names = [name for name in self.judge_names if name in by_judge]
+        return {name: reliability(by_judge[name]) for name in names}
 
 
 def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any) -> CheckedTable:
@@ -140,19 +134,17 @@ def check_table(rows: str | Path | Iterable[Mapping[str, Any]], **settings: Any)
     """
     how = CheckSettings(**settings)
     if not isinstance(rows, str | Path):
-        return check(table_of(enumerate(rows, 1), "rows"), how)
-    return check(read_table(Path(rows), str(rows)), how)
+        return _check(table_of(enumerate(rows, 1), "rows"), how)
+    return _check(read_table(Path(rows), str(rows)), how)
 
 
-def check(table: Table, settings: CheckSettings) -> CheckedTable:
+def _check(table: Table, settings: CheckSettings) -> CheckedTable:
     """Check a table that was read, with the labels and the baseline of other files."""
     name = settings.baseline
     tables: list[tuple[Table, tuple[str, ...]]] = [(table, ("label", "verdict"))]
     if settings.labels:
-        tables = [
-            (table, ("verdict",)),
-            (read_table(Path(settings.labels), str(settings.labels)), ("label",)),
-        ]
+        labels = read_table(Path(settings.labels), str(settings.labels))
+        tables = [(table, ("verdict",)), (labels, ("label",))]
     # Unlike a path's own question, false of a name that is too long for a file.
     is_file = name not in table.columns and os.path.exists(name)  # noqa: PTH110
     if is_file:
@@ -197,7 +189,6 @@ def _checked(
     """The table held against an earlier one, of which `baseline` names the judge; empty where it is
     called as now.
     """
-    suite = Path(table.file).stem or table.file
     judges = table.judges
     if table.columns.judge:
         judges = tuple(judge for judge in judges if not baseline or judge != baseline)
@@ -208,113 +199,109 @@ def _checked(
     if settings.baseline and table.columns.judge and len(earlier.judges) > 1:
         # Of these the table has no row any more.
         gone = [judge for judge in earlier.judges if judge not in (*judges, baseline)]
-    made = _Maker(suite, table, several=len(judges) + len(gone) > 1)
-    for judge in judges:
-        made.add(judge)
+    suite = _TableSuite(table, several=len(judges) + len(gone) > 1)
+    results, nodes = suite.results(judges)
+    lines: dict[str, CaseResult] = {}
+    others: set[str] = set()
+    for judge in (*judges, *gone) if settings.baseline else ():
+        its_judge = baseline or judge
+        if not baseline and len(earlier.judges) == 1:
+            [its_judge] = earlier.judges
+        if its_judge != judge:
+            others.add(judge if suite.several else "")
+        before = suite.earlier(earlier, judge, its_judge, results)
+        lines |= update(Baseline(), before, Scope.of(())).baseline.cases
+    levels = tuple(ScoreLevel(score, "") for score in table.values.scale)
+    rubrics = {}
+    for result in (*results.values(), *lines.values()):
+        rubric = result.rubric_id
+        rubrics[suite.name, rubric] = Rubric(rubric, "", levels)
     decisions = {}
     if settings.baseline:
-        others: set[str] = set()
-        for judge in (*judges, *gone):
-            only = len(earlier.judges) == 1 and judge not in earlier.judges
-            its_judge = baseline or (earlier.judges[0] if only else judge)
-            if its_judge != judge:
-                others.add(judge if made.several else "")
-            made.add_earlier(judge, earlier, its_judge)
-        decisions[suite] = _decision(made, settings, others)
+        # A case of the baseline without a row is one without a result.
+        compared = list(results.values())
+        selected = {result.case_id for result in compared} | lines.keys()
+        if settings.common:
+            compared = [result for result in compared if result.outcome not in UNSCORED]
+            selected = {result.case_id for result in compared}
+        held = Held(
+            Baseline(lines),
+            Scope.of(selected),
+            {key: rubric.width for key, rubric in rubrics.items()},
+            set() if settings.same_judge else others,
+            common=settings.common,
+        )
+        rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
+        decisions[suite.name] = decide(compared, rules, held)
     session = Session(
-        tuple(made.results.values()),
+        tuple(results.values()),
         decisions=decisions,
-        nodes=made.nodes,
-        rubrics=made.rubrics,
-        grounds={suite: Grounds(ordinal=bool(table.values.scale))},
-        earlier=made.lines,
+        nodes=nodes,
+        rubrics=rubrics,
+        grounds={suite.name: Grounds(ordinal=bool(table.values.scale))},
+        earlier=lines,
         is_table=True,
     )
     return CheckedTable(table, session, judges)
 
 
-def _decision(made: _Maker, settings: CheckSettings, others: Collection[str]) -> Decision:
-    """The decision about a table: the one call of what decides about a suite, too.
+class _TableSuite:
+    """A table as a suite is: what its cases came to now and before."""
 
-    A case of the baseline without a row is one without a result. `others` are the judges of which
-    the baseline has the verdicts of another one.
-    """
-    results = list(made.results.values())
-    selected = {result.case_id for result in results} | made.lines.keys()
-    if settings.common:
-        results = [result for result in results if result.outcome not in UNSCORED]
-        selected = {result.case_id for result in results}
-    widths = {key: rubric.width for key, rubric in made.rubrics.items()}
-    held = Held(
-        Baseline(made.lines),
-        Scope.of(selected),
-        widths,
-        set() if settings.same_judge else others,
-        common=settings.common,
-    )
-    rules = GateRules(max_drop=settings.max_drop, proof=settings.proof)
-    return decide(results, rules, held)
-
-
-_NOW, _EARLIER = "now", "earlier"
-
-
-class _Maker:
-    """Makes of the cases of a table the `results`, by case and judge, and the `lines` of a
-    baseline; `nodes` are what reports call a case: its line and its name.
-    """
-
-    def __init__(self, suite: str, table: VerdictTable, *, several: bool) -> None:
-        self.results: dict[tuple[CaseKey, str], CaseResult] = {}
-        self.lines: dict[str, CaseResult] = {}
-        self.nodes: dict[str, str] = {}
-        self.rubrics: dict[tuple[str, str], Rubric] = {}
-        self._suite = suite
+    def __init__(self, table: VerdictTable, *, several: bool) -> None:
         self._table = table
-        self._scale = table.values.scale
+        self.name = Path(table.file).stem or table.file
         self.several = several
 
-    def add(self, judge: str) -> None:
-        """Add what the cases came to by the verdicts of a judge.
-
-        One with neither label nor verdict counts for nothing, and of some the judge has no row.
+    def results(
+        self, judges: Iterable[str]
+    ) -> tuple[dict[tuple[CaseKey, str], CaseResult], dict[str, str]]:
+        """What the cases came to by the verdicts of judges, by case and judge; and by the result's
+        id what reports call a case: its line and its name.
         """
-        for case in self._table.cases.values():
-            scores, label = case.scores(judge), case.label
-            if judge in case.verdicts and (label is not None or (scores and not self._scale)):
-                result = _result(self._spec(case, judge), case, judge, label, _NOW)
-                self.results[case.key, judge] = result
-                name = f"{self._table.file}:{case.line}: {case.key.case}"
-                self.nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
+        results: dict[tuple[CaseKey, str], CaseResult] = {}
+        nodes = {}
+        for judge in judges:
+            for case in self._table.cases.values():
+                # One with neither label nor verdict counts for nothing, and of some the judge has
+                # no row.
+                is_rated = case.scores(judge) and not self._table.values.scale
+                if judge in case.verdicts and (case.label is not None or is_rated):
+                    result = _result(self._spec(case, judge), case, judge, case.label, "now")
+                    results[case.key, judge] = result
+                    name = f"{self._table.file}:{case.line}: {case.key.case}"
+                    nodes[result.case_id] = f"{name} [{judge}]" if self.several else name
+        return results, nodes
 
-    def add_earlier(self, judge: str, earlier: VerdictTable, its_judge: str) -> None:
-        """Add what the baseline's judge said of these cases, also of those without a row now."""
-        results = []
-        for case in earlier.cases.values():
+    def earlier(
+        self,
+        table: VerdictTable,
+        judge: str,
+        its_judge: str,
+        results: Mapping[tuple[CaseKey, str], CaseResult],
+    ) -> Iterator[CaseResult]:
+        """What the baseline's judge said of these cases, also of those without a row now."""
+        for case in table.cases.values():
             scores, label = case.scores(its_judge), case.label
-            if scores:
-                result = self.results.get((case.key, judge))
-                if label is None:
-                    # A case without a row now is missed, whatever its label.
-                    label = scores[0] if result is None else result.label
-                # A case with another label now is the same one.
-                spec = self._spec(case, judge) if result is None else result.spec
-                results.append(_result(spec, case, its_judge, label, _EARLIER))
-        self.lines.update(update(Baseline(), results, Scope.of(())).baseline.cases)
+            now = results.get((case.key, judge))
+            if not scores:
+                continue
+            if label is None:
+                # A case without a row now is missed, whatever its label.
+                label = scores[0] if now is None else now.label
+            # A case with another label now is the same one.
+            spec = self._spec(case, judge) if now is None else now.spec
+            yield _result(spec, case, its_judge, label, "earlier")
 
     def _spec(self, case: TableCase, judge: str) -> CaseSpec:
         columns, key = self._table.columns, case.key
-        rubric = key.rubric or columns.label or columns.verdicts[0]
-        if (self._suite, rubric) not in self.rubrics:
-            levels = tuple(ScoreLevel(score, "") for score in self._scale)
-            self.rubrics[self._suite, rubric] = Rubric(rubric, "", levels)
         return CaseSpec(
-            self._suite,
+            self.name,
             NATURAL,
-            rubric,
+            key.rubric or columns.label or columns.verdicts[0],
             key.case,
             key.epoch,
-            target_score=case.label if self._scale else None,
+            target_score=case.label if self._table.values.scale else None,
             judge=judge if self.several else None,
             cluster=case.cluster,
         )

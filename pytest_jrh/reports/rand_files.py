@@ -429,7 +429,6 @@ def result_row(
     if case is not None:
         plan = case.outcome.plan
         row |= {
-            "expected": case.expected,
             "rubric": case.rubric.instructions,
             "transcript": render_transcript(case.messages) if transcript is None else transcript,
             "generation_response": _turns(case, lambda edit: edit.edited_content),
