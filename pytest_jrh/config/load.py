@@ -24,7 +24,6 @@ from pytest_jrh.config.suite import Suite, SuiteTest
 from pytest_jrh.core.documents import listed, read_document, read_text, shown
 from pytest_jrh.core.errors import InputError, collecting
 from pytest_jrh.core.ids import CASES_FILE
-from pytest_jrh.core.sections import StageSection
 from pytest_jrh.core.stages import EDITOR, MAKING
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.judges import PYTHON, code_file, kind_of, misplaced_keys
@@ -225,9 +224,9 @@ def _named_files(
     for index, labels in enumerate(config.labels if is_labelled else ()):
         named.append((("labels", index, "path"), labels.path, "the label file"))
     for spec in MAKING:
-        stage = config.editor if spec is EDITOR else getattr(config.editor, spec.name)
+        stage = config.editor.stage(spec.name)
         place: KeyPath = (EDITOR.name,) if spec is EDITOR else (EDITOR.name, spec.name)
-        if spec.name in stages_needed and isinstance(stage, StageSection):
+        if spec.name in stages_needed and stage is not None:
             named.append(((*place, "prompt_path"), stage.prompt_path, "the prompt file"))
     return named
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
-    from pytest_jrh.config.schema import Config, EditorSection
+    from pytest_jrh.config.schema import Config
     from pytest_jrh.core.documents import Findings, KeyPath
     from pytest_jrh.core.model import Mode
     from pytest_jrh.judges.judge import JudgeKind
@@ -36,8 +36,7 @@ def resolve_stages(
     editor = config.editor
     stages: dict[str, StageModel] = {}
     for spec in MAKING:
-        section = _own_section(editor) if spec is EDITOR else getattr(editor, spec.name)
-        section = section or StageSection()
+        section = editor.stage(spec.name) or StageSection()
         if spec.name not in needed or isinstance(section, NoVerifier):
             continue
         model = config.rand.cases_model
@@ -60,12 +59,6 @@ def resolve_stages(
             findings.once(_EDITORS_MODEL, message)
         stages[spec.name] = _stage(spec.name, section, files)
     return stages
-
-
-def _own_section(editor: EditorSection) -> StageSection:
-    """What the section of the editor says of the editor itself."""
-    values = {name: getattr(editor, name) for name in StageSection.model_fields}
-    return StageSection.model_construct(**values)
 
 
 def resolve_judges(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.documents import Findings, KeyPath
 
 
-MOST_FILES = 10_000
-"""How many files a folder or a glob may stand for."""
 _SIBLINGS = 500
 _CONFIGS = ("inputs", "configs")
 _DIGEST = 8
@@ -145,8 +143,6 @@ class Places:
         if not first:
             looked = "; ".join(printable(str(base), 300) for base in self.bases)
             findings.add(key, f"the glob {shown(pattern)} matches nothing in {looked}")
-        elif len(first) > MOST_FILES:
-            findings.add(key, f"the glob {shown(pattern)} matches more than {MOST_FILES:,} files")
         return first
 
     @property
@@ -184,7 +180,7 @@ def matching(base: Path, pattern: str) -> tuple[Path, ...]:
     paths: Iterable[Path] = base.glob(pattern)
     if not _hidden_parts(glob):
         paths = (path for path in paths if not _hidden_parts(path.relative_to(base)))
-    return tuple(sorted(islice(paths, MOST_FILES + 1)))
+    return tuple(sorted(paths))
 
 
 def _hidden_parts(path: Path) -> list[str]:

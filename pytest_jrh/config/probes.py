@@ -48,17 +48,20 @@ def with_probes(
         yield from specs
         return
     by_test: dict[str, list[CaseSpec]] = {}
-    bases: dict[str, list[CaseSpec]] = {}
     for spec in specs:
         by_test.setdefault(spec.test, []).append(spec)
-        if labels is None or not spec.natural or spec.label_key in labels:
-            bases.setdefault(spec.test, []).append(spec)
     for test in suite.tests:
         if not KINDS[test.name].derived:
             yield from by_test.get(test.name, ())
             continue
-        judges = [judge.name for judge in suite.judges]
-        yield from _derived(suite, test.name, bases, judges, recorded)
+        bases: dict[CaseSpec, None] = {}
+        skipped = {rubric.id for rubric in suite.rubrics if test.name in rubric.skips}
+        for name in suite.probes[test.name].of:
+            for spec in by_test.get(name, ()):
+                is_known = labels is None or not spec.natural or spec.label_key in labels
+                if is_known and spec.skip is None and spec.rubric_id not in skipped:
+                    bases[replace(spec, judge=None)] = None
+        yield from _derived(suite, test.name, list(bases), recorded)
 
 
 def chosen(probe: Probe, settings: ProbeSettings) -> tuple[Variant, ...]:
@@ -117,31 +120,20 @@ def _start(names: Sequence[str], number: int, kept: Collection[str], digest: byt
 
 
 def _derived(
-    suite: Suite,
-    name: str,
-    by_test: Mapping[str, Sequence[CaseSpec]],
-    judges: Sequence[str | None],
-    recorded: Recorded | None,
+    suite: Suite, probe: str, bases: Sequence[CaseSpec], recorded: Recorded | None
 ) -> Iterator[CaseSpec]:
-    settings = suite.probes[name]
-    skipped = {rubric.id for rubric in suite.rubrics if name in rubric.skips}
-    bases: dict[CaseSpec, None] = {}
-    for test in settings.of:
-        for spec in by_test.get(test, ()):
-            if spec.skip is None and spec.rubric_id not in skipped:
-                bases[replace(spec, judge=None)] = None
-    kept = None if recorded is None else recorded.variants_by_case(name, bases)
-    picked = drawn(list(bases), chosen(PROBES[name], settings), settings, kept)
+    settings = suite.probes[probe]
+    kept = None if recorded is None else recorded.variants_by_case(probe, bases)
+    picked = drawn(bases, chosen(PROBES[probe], settings), settings, kept)
     # By rubric, as those of other tests are.
     for rubric in suite.rubrics:
         for base, variants in picked.items():
             if base.rubric_id != rubric.id:
                 continue
             for variant in variants:
-                for judge in judges:
-                    yield replace(
-                        base, test=name, base=base.test, variant=variant.name, judge=judge
-                    )
+                spec = replace(base, test=probe, base=base.test, variant=variant.name)
+                for judge in suite.judges:
+                    yield replace(spec, judge=judge.name)
 
 
 def _rank(seed: int, spec: CaseSpec) -> bytes:

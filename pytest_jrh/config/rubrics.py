@@ -38,13 +38,11 @@ def load_rubrics(
     file: str | None = None,
 ) -> tuple[Rubric, ...]:
     """Read the rubrics of a file, named `file` in messages; raises InputError with all problems."""
-    rubrics, problems = read_rubrics(Path(path), file=file)
-    if mode == "ordinal":
-        rubrics, scale_problems = with_scales(rubrics, score_range, file=file or str(path))
-        problems = [*problems, *scale_problems]
+    scale = "binary" if mode == "binary" else score_range or mode
+    _, rubrics, _, problems = suite_rubrics(Path(path), file or str(path), (), scale)
     if problems:
         raise InputError(problems)
-    return tuple(rubrics)
+    return rubrics
 
 
 def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], list[Problem]]:
@@ -69,7 +67,7 @@ def read_rubrics(path: Path, *, file: str | None = None) -> tuple[list[Rubric], 
     return list(rubrics.values()), findings.problems
 
 
-def with_scales(
+def _with_scales(
     rubrics: Sequence[Rubric], score_range: tuple[int, int] | None, *, file: str
 ) -> tuple[list[Rubric], list[Problem]]:
     """Give each rubric without levels the range, and refuse what makes no scale."""
@@ -124,7 +122,7 @@ def suite_rubrics(
     mode: Mode = "ordinal" if has_scale and scale != "binary" else "binary"
     if mode == "ordinal":
         ends = scale if isinstance(scale, tuple) else None
-        targeted, scale_problems = with_scales(targeted, ends, file=file)
+        targeted, scale_problems = _with_scales(targeted, ends, file=file)
         problems = [*problems, *scale_problems]
     return SuiteRubrics(mode, tuple(targeted), tuple(rubric.id for rubric in rubrics), problems)
 

@@ -37,6 +37,7 @@ from pytest_jrh.core.sections import (
     VerifierSection,
     Whole,
 )
+from pytest_jrh.core.stages import EDITOR
 from pytest_jrh.judges import with_own_keys
 
 SCALE = f"binary, ordinal, or the lowest and the highest of 2 to {LONGEST_SCALE} scores, as [1, 5]"
@@ -221,6 +222,11 @@ class EditorSection(StageSection):
     verifier: Annotated[VerifierSection | None, Field(json_schema_extra=_or_false)] = None
     """Confirms the label of every made case. Left out: the editor's model. false: labels stay
     unverified, and every output says so."""
+
+    def stage(self, name: str) -> StageSection | None:
+        """The section of a stage, of which the editor's is this one; None where it is left out."""
+        section: StageSection | None = self if name == EDITOR.name else getattr(self, name)
+        return section
 
 
 def _or_false(schema: dict[str, Any]) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.config.places import MOST_FILES
 from pytest_jrh.core.documents import listed, printable
 from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.text import counted
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pytest_jrh.core.model import AgentRun, RunSummary
 
 # Of more files the one that was used longest ago is closed: a process may have but so many open.
+MOST_FILES = 10_000
+"""How many files a folder may stand for."""
 _MOST_OPEN = 100
 _MOST_NAMED = 5
 
