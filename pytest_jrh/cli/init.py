@@ -46,31 +46,40 @@ Scalar: TypeAlias = "str | int | float"
 
 
 @dataclass(frozen=True, slots=True)
-class GivenLabels:
-    """A label file: where the suite keeps it, the rubrics that it names, and its lines."""
+class LabelFile:
+    """A label file: where the suite keeps it, and the rubrics and labels in it."""
 
     file: Path
     path: str
     rubric_ids: tuple[str, ...]
     rows: tuple[LabelRow, ...]
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words that are no labels, of which only people know what they mean."""
-        texts = dict.fromkeys(as_label_text(row.label) for row in self.rows)
-        return tuple(
-            text
-            for text in texts
-            if text and text.casefold() not in WORDS and whole_number(text) is None
+    def meanings(self, config: str) -> tuple[str, str]:
+        """The line of the config about what words mean, and what there is to say of the labels."""
+        if {whole_number(row.label) for row in self.rows} == {0, 1}:
+            # They mean the opposite in other people's tables.
+            return (
+                "# map: {1: satisfied, 0: violated}   # where 1 is right",
+                "Its labels are 0 and 1, and 1 is violated: where it is right, set map in "
+                f"{config}.",
+            )
+        words = []
+        for text in dict.fromkeys(as_label_text(row.label) for row in self.rows):
+            if text and text.casefold() not in WORDS and whole_number(text) is None:
+                words.append(text)
+        if not words:
+            return "# map: {harmful: 1, fine: 0}         # what other words in it mean", ""
+        # Which of them is violated nobody has said; one is, so that the other cannot be, too.
+        first, *others = words[:_MOST_WORDS]
+        mapped = json.dumps({first: 1, **dict.fromkeys(others, 0)}, ensure_ascii=False)
+        return (
+            f"# map: {mapped}   # what these words mean: 1 is violated, 0 satisfied",
+            f"Its labels are words ({listed(words, _MOST_WORDS)}): say in {config} which are "
+            "violated, by `map`.",
         )
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether they are 0 and 1, which mean the opposite in other people's tables."""
-        return {whole_number(row.label) for row in self.rows} == {0, 1}
 
-
-def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> GivenLabels:
+def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> LabelFile:
     """Read a label file for the suite `name`; raises `InputError` with every line that is none, and
     where neither it nor `rubric_ids` names a rubric.
     """
@@ -80,7 +89,7 @@ def look_at_labels(file: Path, name: str, rubric_ids: Sequence[str]) -> GivenLab
         message = "names no rubric, so nothing says what these labels are of"
         raise InputError(Problem(message, str(file), hint="name it, such as --rubric-id honest"))
     path = f"inputs/data/{name}/labels{file.suffix.lower() or '.csv'}"
-    return GivenLabels(file, path, tuple(rubrics), tuple(read.rows))
+    return LabelFile(file, path, tuple(rubrics), tuple(read.rows))
 
 
 _ABOUT_JUDGE = """\
@@ -328,9 +337,10 @@ def start_suite(
         lines = ["", "  # Where the parts of a conversation are in its JSON, as it was found:"]
         lines += ["  format:", *(f"    {key}: {pointers}" for key, pointers in keys.items())]
         values["input_format"] = "\n".join(lines)
-    sources = dict(log_place.copies)
+    sources, about_labels = dict(log_place.copies), ""
     if label_file is not None:
-        values |= {"labels": label_file.path, "map": _map_lines(label_file)}
+        map_line, about_labels = label_file.meanings(values["config"])
+        values |= {"labels": label_file.path, "map": map_line}
         sources[label_file.path] = label_file.file
     attributes = f"{values['cassettes']}/.gitattributes"
     texts = {**_texts(values, rubric_ids, ordinal=ordinal), attributes: _ATTRIBUTES}
@@ -357,6 +367,13 @@ def start_suite(
     of_format = ", ".join(f"{key} at {pointers}" for key, pointers in keys.items())
     if of_format:
         of_format = f"Its conversations have {of_format}; see suite.format in {values['config']}."
+    holds = f"The log holds {counted(runs.count, 'run')}"
+    if runs.usable != runs.count:
+        holds += f", of which {runs.usable} can be used"
+    if label_file is None:
+        holds += f"; the suite begins with {min(runs.count, _FEW_RUNS)}"
+    else:
+        holds += f"; the label file has {counted(len(label_file.rows), 'label')}"
     next_steps = _filled(
         "next.txt",
         values,
@@ -367,8 +384,9 @@ def start_suite(
     return [
         *written,
         "",
-        *_about_runs(runs, label_file, values["config"]),
-        *filter(None, [of_format]),
+        f"{holds}.",
+        *runs.about,
+        *filter(None, [about_labels, of_format]),
         *runs.notices,
         *([] if log_place.committed else ["", _LARGE]),
         "",
@@ -380,37 +398,6 @@ _LARGE = f"""\
 The log is larger than {LARGEST_LOG // 1_000_000} MB, so it is neither copied nor committed. A clone
 uses the cases as they were made instead (--jrh-frozen). To commit the log all the same, put it
 under inputs/, name it in the config, and leave --jrh-frozen out."""
-
-
-def _about_runs(runs: FoundRuns, labels: GivenLabels | None, config: str) -> list[str]:
-    holds = f"The log holds {counted(runs.count, 'run')}"
-    if runs.usable != runs.count:
-        holds += f", of which {runs.usable} can be used"
-    if labels is None:
-        return [f"{holds}; the suite begins with {min(runs.count, _FEW_RUNS)}.", *runs.about]
-    lines = [f"{holds}; the label file has {counted(len(labels.rows), 'label')}.", *runs.about]
-    if labels.is_bare:
-        lines.append(
-            f"Its labels are 0 and 1, and 1 is violated: where it is right, set map in {config}."
-        )
-    if labels.words:
-        words = listed(labels.words, _MOST_WORDS)
-        lines.append(
-            f"Its labels are words ({words}): say in {config} which are violated, by `map`."
-        )
-    return lines
-
-
-def _map_lines(labels: GivenLabels) -> str:
-    """The line of a config about words, those of the labels where they are words."""
-    if labels.is_bare:
-        return "# map: {1: satisfied, 0: violated}   # where 1 is right"
-    if not labels.words:
-        return "# map: {harmful: 1, fine: 0}         # what other words in it mean"
-    # Which of them is violated nobody has said; one is, so that the other cannot be, too.
-    first, *others = labels.words[:_MOST_WORDS]
-    meanings = json.dumps({first: 1, **dict.fromkeys(others, 0)}, ensure_ascii=False)
-    return f"# map: {meanings}   # what these words mean: 1 is violated, 0 satisfied"
 
 
 def _add_command(log: LogPlace, judge_file: str) -> str:

@@ -43,9 +43,8 @@ def activate(config: pytest.Config) -> SuiteSession:
     if SESSION not in config.stash:
         declare_markers(config)
         config.addinivalue_line("filterwarnings", _WARNING_OF_LITELLM)
-        session = SuiteSession(config, config.stash[OPTIONS_READ])
-        config.stash[SESSION] = session
-        config.pluginmanager.register(_SuiteHooks(session), "jrh-session")
+        session = config.stash[SESSION] = _SuiteHooks(config, config.stash[OPTIONS_READ])
+        config.pluginmanager.register(session, "jrh-session")
         secrecy = Secrecy(config, session.redactor)
         config.pluginmanager.register(secrecy, "jrh-secrecy")
         config.pluginmanager.register(_Environment(), "jrh-environment")
@@ -124,11 +123,8 @@ def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pyt
     return pytest.UsageError(redactor.of_code(f"{role} cannot be used, {count}:\n{lines}"))
 
 
-class _SuiteHooks:
-    """The hooks of a process in which suites are in play."""
-
-    def __init__(self, session: SuiteSession) -> None:
-        self._session = session
+class _SuiteHooks(SuiteSession):
+    """The suites of a process, with the hooks that act on them."""
 
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
@@ -151,10 +147,10 @@ class _SuiteHooks:
         if options.collectonly or stopped:
             return None
         specs = _specs(session.items)
-        self._session.assign_generation(specs)
-        if self._session.is_worker:
+        self.assign_generation(specs)
+        if self.is_worker:
             return None
-        if self._session.options.plan:
+        if self.options.plan:
             from pytest_jrh.engine.planning import session_plan
 
             if not session.config.pluginmanager.has_plugin("terminalreporter"):
@@ -163,16 +159,14 @@ class _SuiteHooks:
                 )
             writer = session.config.get_terminal_writer()
             writer.sep("=", "judge reliability plan")
-            suites, surveys = self._session.suites, self._session.survey(specs)
+            suites, surveys = self.suites, self._running().survey(specs)
             for line in session_plan(suites, surveys, writer.fullwidth):
                 writer.line(line)
             return True
-        self._session.reviewing.open(specs)
-        with captured(self._session.config):
-            self._session.start(specs)
-        self._session.reviewing.wait(
-            self._session.progress_line, lambda: self._session.engine_refusal is not None
-        )
+        self.reviewing.open(specs)
+        with captured(self.config):
+            self.start(specs)
+        self.reviewing.wait(self.progress_line, lambda: self.engine_refusal is not None)
         return None
 
     # Outside of all other plugins: pytest-timeout measures an item's time in a wrapper of this
@@ -182,11 +176,11 @@ class _SuiteHooks:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
         """Wait for the item's case before its time begins; a worker starts it and the next."""
-        if self._session.is_worker:
-            self._session.start(_specs(filter(None, (item, nextitem))))
+        if self.is_worker:
+            self.start(_specs(filter(None, (item, nextitem))))
         if isinstance(item, CaseItem) and item.get_closest_marker("skip") is None:
-            self._session.wait(item.spec)
-            self._session.refuse()
+            self.wait(item.spec)
+            self.refuse()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -204,33 +198,34 @@ class _SuiteHooks:
         if item.result is not None and (
             call.when == "call" or (call.when == "setup" and not report.passed)
         ):
-            setattr(report, RESULT_ATTRIBUTE, self._session.result_text(item.result))
+            setattr(report, RESULT_ATTRIBUTE, self.result_text(item.result))
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """End the engine before results are written."""
-        self._session.stop()
-        if self._session.is_worker:
-            output = self._session.config.workeroutput  # type: ignore[attr-defined]
-            output[NOTICES_KEY] = list(self._session.notices)
-            output[REFUSAL_KEY] = self._session.refusal
+        self.stop()
+        if self.is_worker:
+            output = self.config.workeroutput  # type: ignore[attr-defined]
+            output[NOTICES_KEY] = list(self.notices)
+            output[REFUSAL_KEY] = self.refusal
 
     @pytest.hookimpl(trylast=True)
     def pytest_keyboard_interrupt(self) -> None:
         """Await the calls in flight and say so; a second Ctrl-C does not wait for them."""
-        terminal = self._session.config.pluginmanager.get_plugin("terminalreporter")
+        terminal = self.config.pluginmanager.get_plugin("terminalreporter")
         try:
-            if terminal is not None and self._session.is_running:
+            if terminal is not None and self._engine is not None:
                 # Who reads the line may count on it.
-                self._session.begin_no_more()
+                self._engine.begin_no_more()
                 terminal.ensure_newline()
                 terminal.write_line(
                     "jrh: waiting for calls in flight, to record them; Ctrl-C again quits at once"
                 )
-            self._session.stop()
+            self.stop()
         except KeyboardInterrupt:
-            self._session.abandon()
+            # The engine's thread ends with the process.
+            self._abandoned = True
 
 
 class _Environment:

@@ -70,6 +70,7 @@ class Reporter:
     def __init__(self, session: SuiteSession) -> None:
         self._session = session
         self._config = session.config
+        self._folder = session.config.invocation_params.dir
         self._options = session.options
         self._suites = session.suites
         self._handover = session.handover
@@ -89,7 +90,18 @@ class Reporter:
 
     def pytest_report_header(self) -> list[str]:
         """Say which suites are in play, and where their calls are answered from."""
-        return list(session_header(self._session))
+        lines = []
+        for ready in self._suites:
+            mode, judge = self._suites.modes(ready)
+            judging = f", judge {judge}" if judge != mode else ""
+            recordings = relative_path(ready.suite.cassette_dir, self._folder)
+            lines.append(
+                f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
+                f"{recordings}"
+            )
+            line = header_line(suite_origin(ready, self._baseline, self._folder))
+            lines.append(f"jrh: {self._session.redactor.text(line)}")
+        return lines
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Keep what is to run; under xdist the workers tell it."""
@@ -132,8 +144,10 @@ class Reporter:
         nodes = case_ids([*self._selected, *self.results], suites)
         ended = session.exitstatus in _FINISHED and not self._is_plan
         green = not self._lost
-        has_begun = bool(self.results or (nodes and self._was_interrupted(session)))
-        if has_begun and not self._session.refusal:
+        # An error of collection interrupts a session, too, before anything is asked.
+        is_interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED
+        began = bool(nodes) and self._session.is_running and not self._is_plan
+        if (self.results or (began and is_interrupted)) and not self._session.refusal:
             green = self._conclude(session, list(suites.values()), nodes) and green
         decided = self._concluded.session.decisions if self._concluded is not None else {}
         for ready in self._suites:
@@ -166,10 +180,9 @@ class Reporter:
                 problems += problems_of_suite
             cassettes += unused
         if cassettes:
-            folder = self._config.invocation_params.dir
             done = "unused" if self._is_plan else "removed"
             self._unused = [f"{done} cassettes: {len(cassettes)}"]
-            self._unused += [f"  {relative_path(path, folder)}" for path in cassettes]
+            self._unused += [f"  {relative_path(path, self._folder)}" for path in cassettes]
         self._problems += problems
         return not problems
 
@@ -186,7 +199,7 @@ class Reporter:
 
     def _print_section(self, terminalreporter: pytest.TerminalReporter) -> None:
         display = Display(
-            folder=self._config.invocation_params.dir,
+            folder=self._folder,
             workspace=self._config.rootpath,
             width=terminalreporter._tw.fullwidth,
             verbosity=terminalreporter.verbosity,
@@ -244,12 +257,6 @@ class Reporter:
         order = {ready.suite.config_file: number for number, ready in enumerate(self._suites)}
         return dict(sorted(suites.items(), key=lambda item: order[item[1].suite.config_file]))
 
-    def _was_interrupted(self, session: pytest.Session) -> bool:
-        """Whether cases were at work when the session was interrupted."""
-        began = self._session.is_running and not self._is_plan
-        # An error of collection interrupts a session, too, before anything is asked.
-        return began and session.exitstatus == pytest.ExitCode.INTERRUPTED
-
     def _conclude(
         self, session: pytest.Session, suites: list[ReadySuite], nodes: Mapping[str, str]
     ) -> bool:
@@ -266,16 +273,16 @@ class Reporter:
                 commands = {case_id(spec): self._commands.again(spec, of) for spec, of in again}
                 run = replace(run, commands=commands)
             runs.append(run)
-        folder = self._config.invocation_params.dir
         ended = session.exitstatus in _FINISHED
+        recordings = recordings_of(suites) if has_report else {}
         concluded = conclude(
             runs,
             EndSettings(
                 baseline=self._baseline,
                 reports=self._options.reports,
                 redactor=self._session.redactor,
-                folder=folder,
-                origin=session_origin(runs, folder, recordings_of(suites) if has_report else {}),
+                folder=self._folder,
+                origin=session_origin(runs, self._folder, recordings),
                 update_command=self._commands.update_baseline,
                 record_command=self._commands.record_all(
                     [ready.suite for ready in suites], results.values()
@@ -318,7 +325,7 @@ class Reporter:
                 ready,
                 ran,
                 self._baseline,
-                self._config.invocation_params.dir,
+                self._folder,
                 self._session.redactor,
             ),
             selected=frozenset((specs.keys() & nodes.keys()) - left_out.keys()),
@@ -495,21 +502,6 @@ def _stand_in(report: Any, text: BriefText) -> Any:
     # xdist's, above whose text pytest names the worker: of a case that says nothing.
     vars(stand_in).pop("node", None)
     return stand_in
-
-
-def session_header(session: SuiteSession) -> Iterator[str]:
-    """Two lines for each suite that is loaded by now."""
-    folder = session.config.invocation_params.dir
-    for ready in session.suites:
-        mode, judge = session.suites.modes(ready)
-        judging = f", judge {judge}" if judge != mode else ""
-        recordings = relative_path(ready.suite.cassette_dir, folder)
-        yield (
-            f"jrh: suite {ready.suite.name} ({ready.suite.mode}), recording {mode}{judging}, "
-            f"{recordings}"
-        )
-        line = header_line(suite_origin(ready, session.baseline, folder))
-        yield f"jrh: {session.redactor.text(line)}"
 
 
 def _unused_of(ready: ReadySuite) -> list[Path]:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from pytest_jrh.config.options import Options
     from pytest_jrh.core.errors import InputError
     from pytest_jrh.core.model import Case, CaseResult, CaseSpec, Complete, StageModel
-    from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.store.decisions import Decision
@@ -213,10 +212,6 @@ class SuiteSession:
         """The progress line of this process; None where there is none."""
         return session_line(self.config)
 
-    def survey(self, specs: Sequence[CaseSpec]) -> Iterator[Survey]:
-        """How far the recordings of these cases reach; instead of running them."""
-        return self._running().survey(specs)
-
     def check_budget(self) -> None:
         """Refuse a limit in dollars over models of which no price is known."""
         limit = self.options.max_cost
@@ -241,15 +236,6 @@ class SuiteSession:
         if not self.is_worker and len(self.suites):
             for path in self._ledger_file().parent.glob(f"*-{self._token}*"):
                 path.unlink(missing_ok=True)
-
-    def begin_no_more(self) -> None:
-        """Begin no more calls, without a wait for those in flight."""
-        if self._engine is not None:
-            self._engine.begin_no_more()
-
-    def abandon(self) -> None:
-        """Leave the calls in flight to themselves: the engine's thread ends with the process."""
-        self._abandoned = True
 
     def _running(self) -> Engine:
         if self._engine is None:
