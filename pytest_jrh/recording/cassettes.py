@@ -36,7 +36,7 @@ from pytest_jrh.core.files import atomic_write, encoded
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.text import one_line, shortened
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.llm.calls import Answer, SchemaSent, image_sizes
+from pytest_jrh.llm.calls import Answer, SchemaSent, image_sizes, shortened_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -58,16 +58,6 @@ _NOT_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 _EXPONENT = re.compile(r"(?m)(?<= )(-?\d)(?=e[-+]\d+,?$)")
 
 
-class Malformed(Exception):
-    """What is wrong with a file: `why`, and where in it, as far as that is known."""
-
-    def __init__(self, why: str, *, line: int | None = None, key: str | None = None) -> None:
-        self.why = why
-        self.line = line
-        self.key = key
-        super().__init__(why)
-
-
 def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]) -> str:
     """The file's text: deterministic, readable, and loadable by vcrpy."""
     head = json.dumps(metadata, indent=2, ensure_ascii=False)
@@ -83,25 +73,18 @@ def write(metadata: Mapping[str, Any], interactions: Sequence[Mapping[str, Any]]
     return "".join(["metadata:\n  ", head.replace("\n", "\n  "), "\n", body])
 
 
-def read(text: str, *, interactions: bool = True) -> object:
+def read(text: str, *, interactions: bool = True) -> Any:
     """The data of a cassette's text; without `interactions` only of the part that holds the
-    metadata, where it comes first. Raises `Malformed`.
+    metadata, where it comes first.
+
+    Raises YAML's errors, and for `2001-99-99` or `0b` whatever its constructor does.
     """
     head = text.partition(_HEAD_ENDS)[0]
     if not interactions and head.startswith(_HEAD_BEGINS):
         text = head
         with contextlib.suppress(ValueError, RecursionError):
             return {"metadata": json.loads(head.removeprefix(_HEAD_BEGINS))}
-    try:
-        return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise Malformed(
-            " ".join(str(error).split()), line=None if mark is None else mark.line + 1
-        ) from error
-    except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
-        # What the constructor of dates and numbers raises for `2001-99-99` or `0b`.
-        raise Malformed(f"it has an invalid value ({error})") from error
+    return yaml.load(text, Loader=_loader())  # noqa: S506 - a safe loader, in C where there is one
 
 
 def _readable(interaction: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,30 +202,6 @@ class _File(_Part):
     interactions: list[_Interaction] | None = None
 
 
-def check(data: object, *, interactions: bool) -> tuple[bool, list[RecordedCall]]:
-    """Check a cassette's data: whether it is complete, and its calls; raises `Malformed` with the
-    first mistake.
-
-    With `interactions` there must be as many as the calls say.
-    """
-    try:
-        file = _File.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        if first["type"] == "literal_error" and first["loc"][-1] == "format":
-            raise Malformed(f"its format is {first['input']!r}; must be {FORMAT}") from None
-        raise Malformed(first["msg"], key=dotted(first["loc"])) from None
-    calls = file.metadata.jrh.calls
-    stated_count = sum(call.interactions for call in calls)
-    file_count = len(file.interactions or ())
-    if interactions and stated_count != file_count:
-        raise Malformed(
-            f"the calls have {stated_count} interactions, but the file has {file_count}",
-            key="interactions",
-        )
-    return file.metadata.jrh.complete, calls
-
-
 @dataclass
 class Cassette:
     """One cassette file. `complete` says that the case came to its end with these calls alone."""
@@ -259,17 +218,30 @@ class Cassette:
         file is no cassette of ours.
         """
         try:
-            data: Any = read(path.read_text(encoding="utf-8"), interactions=interactions)
-            complete, calls = check(data, interactions=interactions)
+            data = read(path.read_text(encoding="utf-8"), interactions=interactions)
+            file = _File.model_validate(data)
         except FileNotFoundError:
             return cls(path)
         except (OSError, UnicodeDecodeError) as error:
             raise _unreadable(path, str(error)) from error
-        except Malformed as error:
-            raise _unreadable(path, error.why, error.line, error.key) from error
-        cassette = cls(path, complete=complete)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = None if mark is None else mark.line + 1
+            raise _unreadable(path, " ".join(str(error).split()), line=line) from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            why = f"{first['msg']} (got {shortened_value(first['input'])})"
+            raise _unreadable(path, why, key=dotted(first["loc"])) from None
+        except (ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
+            raise _unreadable(path, f"it has an invalid value ({error})") from error
+        head = file.metadata.jrh
+        count, stated = len(file.interactions or ()), sum(call.interactions for call in head.calls)
+        if interactions and count != stated:
+            why = f"the calls have {stated} interactions, but the file has {count}"
+            raise _unreadable(path, why, key="interactions")
+        cassette = cls(path, complete=head.complete)
         exchanges = iter(data.get("interactions") or [])
-        for call in calls:
+        for call in head.calls:
             of_call = tuple(islice(exchanges, call.interactions))
             cassette.entries[call.fingerprint] = call.model_copy(update={"exchanges": of_call})
         return cassette
@@ -293,17 +265,13 @@ class Cassette:
     def dump(self) -> str:
         """The file's text: deterministic, readable, and loadable by vcrpy."""
         ordered = sorted(self.entries.values(), key=lambda entry: entry.sequence)
-        ours = {
-            "format": FORMAT,
-            "complete": self.complete,
-            "calls": [entry.stored() for entry in ordered],
-        }
-        interactions = chain.from_iterable(entry.exchanges for entry in ordered)
-        return write({"jrh": ours}, list(interactions))
+        calls = [entry.stored() for entry in ordered]
+        head = {"format": FORMAT, "complete": self.complete, "calls": calls}
+        return write({"jrh": head}, [*chain.from_iterable(entry.exchanges for entry in ordered)])
 
 
 def _unreadable(
-    path: Path, why: str, line: int | None = None, key: str | None = None
+    path: Path, why: str, *, line: int | None = None, key: str | None = None
 ) -> InputError:
     return InputError(
         Problem(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -105,7 +104,7 @@ class Tape:
         self.lookups: list[Lookup] = []
         self.sent = SentTexts(recording.redactor.of_code)
         self._mode = mode
-        self._recording = recording
+        self.recording = recording
         self._shared = shared
         self._anew = self._starts_anew
         self._made: set[str] = set()
@@ -136,20 +135,12 @@ class Tape:
         """Whether the record mode lets a missing call be made."""
         return self._mode != "none" and not self.closed
 
-    @property
-    def recording(self) -> Recording:
-        """How the session's calls are answered."""
-        return self._recording
-
     def recorded(self, fingerprint: str, *, interactions: bool = False) -> RecordedCall | None:
-        """The recorded call with this fingerprint; None where there is none."""
+        """The recorded call with this fingerprint; None where it is to be recorded anew."""
+        cassette = self._cassette
         if interactions and not self._locked and not self._anew:
-            return Cassette.load(self.path, interactions=True).find(fingerprint)
-        return self._find(fingerprint)
-
-    def _find(self, fingerprint: str) -> RecordedCall | None:
-        """The recorded call; None where it is to be recorded anew."""
-        entry = self._cassette.find(fingerprint)
+            cassette = Cassette.load(self.path, interactions=True)
+        entry = cassette.find(fingerprint)
         if entry is None or (self._anew and entry.fingerprint not in self._made):
             return None
         return entry
@@ -170,7 +161,7 @@ class Tape:
         """Keep a call, in place of the one with its fingerprint; the lock has to be held."""
         earlier = self._cassette.entries.get(entry.fingerprint)
         if earlier is not None and (change := snapshot_change(earlier, entry)):
-            self._recording.tell(change)
+            self.recording.tell(change)
         self._keep(entry)
         # Until the case comes to its end with the new call, `once` must be able to resume it.
         self._cassette.complete = False
@@ -187,7 +178,7 @@ class Tape:
 
     @property
     def _may_ask(self) -> bool:
-        return self._recording.live is not None and self.records and not self._tries
+        return self.recording.live is not None and self.records and not self._tries
 
     async def __aenter__(self) -> Tape:
         return self
@@ -199,33 +190,26 @@ class Tape:
         sequence = self.next_place()
         if request.stage.stage == JUDGE.name:
             self.sent.asked(request.messages)
-        entry = self._find(request.fingerprint) or self._former_call(request.fingerprint)
+        entry = self.recorded(request.fingerprint) or self._former_call(request.fingerprint)
         if entry is None and self._may_ask:
             await self.lock(request.stage.stage)
-            entry = self._find(request.fingerprint)
+            entry = self.recorded(request.fingerprint)
             if entry is None:
                 if is_shared(request, sequence):
                     return await self._record_shared(request, sequence)
                 return await self._record(request, sequence)
-        self.lookups.append(
-            Lookup(
-                request.stage.stage,
-                request.fingerprint,
-                entry.answer.text if entry is not None else None,
-            )
-        )
-        if entry is None and self._tries:
-            raise Unrecorded(stage=request.stage.stage, cause="", difference="", cassette="")
+        answer = entry.text if entry is not None else None
+        self.lookups.append(Lookup(request.stage.stage, request.fingerprint, answer))
         if entry is None:
             raise self._unrecorded(request)
-        self._replayed(request, entry.answer, sequence)
-        return entry.answer
+        return self._replayed(request, entry.answer, sequence)
 
-    def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> None:
+    def _replayed(self, request: CallRequest, answer: Answer, sequence: int) -> Answer:
         spent = _spent(answer, replayed=1)
         self.spending += spent
         if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
+        return answer
 
     @property
     def has_calls(self) -> bool:
@@ -258,12 +242,12 @@ class Tape:
         old recording any more, so the same call is never renewed twice.
         """
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
-        asks = self._recording.live is not None or self._recording.planning
+        asks = self.recording.live is not None or self.recording.planning
         if not asks or self._mode == "none":
             return False
         if not fingerprints or not replayed.issuperset(fingerprints):
             return False
-        if not self._recording.planning:
+        if not self.recording.planning:
             await self.lock("retry")
         self._renewed.update(fingerprints)
         del self.lookups[start[0] :]
@@ -301,7 +285,7 @@ class Tape:
             entry = self._pointed_to(pointer, fingerprint)
             if entry is None:
                 cassette = self.path.relative_to(self._folder).as_posix()
-                text = json.dumps({"session": self._recording.session, "cassette": cassette})
+                text = f"{self.recording.session}\n{cassette}"
                 # Before the call is made, so that a kill loses nothing.
                 with writing(
                     request.stage.stage,
@@ -312,29 +296,26 @@ class Tape:
             self._keep(entry.model_copy(update={"sequence": sequence}))
             self._cassette.complete = False
             self._save(request.stage.stage)
-        self._replayed(request, entry.answer, sequence)
-        return entry.answer
+        return self._replayed(request, entry.answer, sequence)
 
     def _pointed_to(self, pointer: Path, fingerprint: str) -> RecordedCall | None:
         """The call in the cassette that a pointer names; None where it is not there, or is this
         one's. Where it is to be recorded anew, a pointer of an earlier session does not count.
         """
-        try:
-            values = json.loads(pointer.read_text(encoding="utf-8"))
-            holder, session = self._folder / str(values["cassette"]), values["session"]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
-            return None
+        text = pointer.read_text(encoding="utf-8") if pointer.exists() else ""
+        session, _, cassette = text.partition("\n")
         anew = self._mode == "all" or fingerprint in self._renewed
-        if holder == self.path or (anew and session != self._recording.session):
+        holder = self._folder / cassette
+        if not cassette or holder == self.path or (anew and session != self.recording.session):
             return None
         return Cassette.load(holder, interactions=True).entries.get(fingerprint)
 
     async def _record(self, request: CallRequest, sequence: int) -> Answer:
-        live = self._recording.live
+        live = self.recording.live
         assert live is not None
-        if self._recording.stopping():
+        if self.recording.stopping():
             raise Stopped
-        http = self._recording.http
+        http = self.recording.http
         attempts = Attempts()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._room(request))
@@ -388,7 +369,7 @@ class Tape:
 
     def _scrubbed_fingerprint(self, request: CallRequest) -> str | None:
         """The fingerprint of the call without its secrets; None where it has none."""
-        messages = tuple(self._recording.redactor.value(request.messages))
+        messages = tuple(self.recording.redactor.value(request.messages))
         if messages == request.messages:
             return None
         return replace(request, messages=messages).fingerprint
@@ -399,7 +380,7 @@ class Tape:
         """
 
         def scrub(text: str) -> str:
-            return self._recording.redactor.text(storable(text)[0])
+            return self.recording.redactor.text(storable(text)[0])
 
         refusal = scrub(answer.refusal) if answer.refusal is not None else None
         return replace(answer, text=scrub(answer.text), refusal=refusal)
@@ -424,10 +405,8 @@ class Tape:
 
     def _is_marked(self) -> bool:
         """Whether it was this session."""
-        try:
-            return self._mark.read_text(encoding="utf-8") == self._recording.session
-        except (OSError, ValueError):
-            return False
+        mark = self._mark
+        return mark.exists() and mark.read_text(encoding="utf-8") == self.recording.session
 
     @property
     def _lock_file(self) -> Path:
@@ -438,17 +417,17 @@ class Tape:
         with writing(stage, f"an answer came, but could not be saved to {self.path}"):
             self._cassette.save()
             if self._shared and self._mode == "all" and not self._is_marked():
-                atomic_write(self._mark, self._recording.session)
+                atomic_write(self._mark, self.recording.session)
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
         with writing(
             stage, f"no call was made, because its answer could not be stored under {self._folder}"
         ):
-            await resources.enter_async_context(held(lock, self._recording.stopping))
+            await resources.enter_async_context(held(lock, self.recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
         return unrecorded(
-            self.path, request, closed=self.closed, why=why, redact=self._recording.redactor.text
+            self.path, request, closed=self.closed, why=why, redact=self.recording.redactor.text
         )
 
 

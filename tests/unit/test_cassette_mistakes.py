@@ -55,7 +55,12 @@ JSON_HEAD = Cassette.load(CASSETTE, interactions=True).dump()
             '"other": "judge"',
             "metadata.jrh.calls[0].stage: this is not a cassette",
         ),
-        ('"format": 1', '"format": 2', "its format is 2; must be 1"),
+        (
+            '"format": 1',
+            '"format": 2',
+            "metadata.jrh.format: this is not a cassette that can be read: Input should be 1 (got "
+            "'2')",
+        ),
         ("metadata:\n  {", "metadata:\n  [", "c.yaml"),
         (
             "\ninteractions:",
