@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -111,17 +112,10 @@ def _refuse_duplicate_keys(text: str) -> None:
     duplicates: list[str] = []
 
     def keep(pairs: list[tuple[str, Any]]) -> None:
-        names = {name for name, _ in pairs}
-        if len(names) == len(pairs) and all(map(str.isidentifier, names)):
-            return
         # Compared as they are read: two keys can become equal once characters that cannot be stored
         # are dropped.
-        seen: set[str] = set()
-        for name, _ in pairs:
-            stored = storable(name)[0]
-            if stored in seen:
-                duplicates.append(stored)
-            seen.add(stored)
+        names = Counter(storable(name)[0] for name, _ in pairs)
+        duplicates.extend(name for name, count in names.items() if count > 1)
 
     try:
         # Numbers are left as they are: Python refuses long ones that pydantic reads.
@@ -447,14 +441,6 @@ def with_images(text: str, urls: Sequence[str]) -> list[dict[str, Any]]:
         parts.append({"type": "text", "text": f"image {number}:"})
         parts.append({"type": "image_url", "image_url": {"url": url}})
     return parts
-
-
-def with_text(message: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """A message with more text at its end."""
-    content = message["content"]
-    if isinstance(content, str):
-        return {**message, "content": content + text}
-    return {**message, "content": [*content, {"type": "text", "text": text}]}
 
 
 def image_sizes(message: Mapping[str, Any]) -> list[int]:

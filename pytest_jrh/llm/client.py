@@ -25,7 +25,7 @@ from typing import Any, NoReturn, TypeAlias
 from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.user_code import is_ours
-from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped, with_text
+from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
 from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_of
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
@@ -48,6 +48,10 @@ _MOST_COST = 10**12
 _SURELY_A_TOKEN = 8
 _NEVER_PAID_STATUS = frozenset({400, 401, 403, 404, 429})
 _BUDGET_POLL = 0.1
+_NO_COUNTS = (
+    "{} reported no token counts that can be: its calls count as unpriced, and for --jrh-max-cost "
+    "as the most that they may cost."
+)
 
 
 def answer_of(response: Any, sending: Sending) -> Answer | Failure:
@@ -66,13 +70,14 @@ def answer_of(response: Any, sending: Sending) -> Answer | Failure:
     provider_fields = getattr(choice.message, "provider_specific_fields", None) or {}
     refusal = provider_fields.get("refusal")
     usage = _usage(response)
+    # A price computed from no count, or from an impossible one, is not a price.
+    cost = _cost(response._hidden_params.get("response_cost")) if usage is not None else None
     return Answer(
         text=text or "",
         finish_reason=choice.finish_reason or "stop",
         refusal=str(refusal) if refusal else None,
         usage=usage or Usage(),
-        # A price computed from no count, or from an impossible one, is not a price.
-        cost=None if usage is None else _cost(response._hidden_params.get("response_cost")),
+        cost=cost,
         left_out=sending.left_out,
         schema_sent=sending.schema_sent,
     )
@@ -240,7 +245,8 @@ class LiteLLMExchange:
             self._negotiation.answered(request, sending)
             if answer.cost is not None:
                 actual = answer.cost
-            self._note_usage(request, response)
+            if answer.usage == Usage():
+                self._notices[_NO_COUNTS.format(request.stage.model)] = None
         except TimeoutError:
             attempts.lost += 1
             return timed_out(request)
@@ -265,14 +271,6 @@ class LiteLLMExchange:
             if self._ledger is not None:
                 self._ledger.correct(most, actual)
         return answer
-
-    def _note_usage(self, request: CallRequest, response: Any) -> None:
-        if _usage(response) is None:
-            notice = (
-                f"{request.stage.model} reported no token counts that can be: its calls count as "
-                "unpriced, and for --jrh-max-cost as the most that they may cost."
-            )
-            self._notices[notice] = None
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -356,11 +354,7 @@ class Negotiation:
         `status` is HTTP's, None where litellm itself rejected the call. What counts is what this
         attempt sent: another one may have learned the same in the meantime.
         """
-        by_itself = (
-            status is None
-            and _UNSUPPORTED in words
-            and ("response_format" in words or "temperature" in words)
-        )
+        by_itself = status is None and _UNSUPPORTED in words
         if (status not in _BAD_REQUEST and not by_itself) or is_too_long(status, words):
             return False
         sent = request.parameters.keys() - sending.left_out
@@ -427,11 +421,14 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
 def with_schema(message: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """A message that asks for JSON in words, for models without structured output."""
     shape = json.dumps(schema, indent=2, ensure_ascii=False)
-    return with_text(
-        message,
+    text = (
         "\n\nAnswer with one JSON object that fits this JSON schema, and with nothing "
-        f"else:\n{shape}",
+        f"else:\n{shape}"
     )
+    content = message["content"]
+    if isinstance(content, str):
+        return {**message, "content": content + text}
+    return {**message, "content": [*content, {"type": "text", "text": text}]}
 
 
 def server_of(request: CallRequest) -> Server:

@@ -19,7 +19,7 @@ import email.utils
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pytest_jrh.core.errors import Unscored
+from pytest_jrh.core.text import shortened
 from pytest_jrh.core.user_code import error_text, holding
 from pytest_jrh.llm.calls import CallRequest
 
@@ -285,13 +286,13 @@ def is_too_long(status: int | None, words: str) -> bool:
 def timed_out(request: CallRequest) -> Failure:
     """No answer came in time."""
     stage = request.stage
-    timeout = stage.timeout or DEFAULT_TIMEOUT
     limit = "no `max_tokens` is set"
     if stage.max_tokens is not None:
         limit = f"`max_tokens` is {stage.max_tokens:,}"
+    timeout = f"{stage.timeout or DEFAULT_TIMEOUT:g}"
     default = " (the default)" if stage.timeout is None else ""
     return Failure(
-        f"no answer within {timeout:g} s; `timeout` is {timeout:g}{default} and {limit}",
+        f"no answer within {timeout} s; `timeout` is {timeout}{default} and {limit}",
         retry=True,
         timed_out=True,
         advice="Set a `max_tokens` that ends a runaway answer, or a longer `timeout`, for this "
@@ -307,7 +308,7 @@ def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], s
 
     litellm_errors = litellm().exceptions
     message = _provider_message(error, redact)
-    words = _shortened(message)
+    words = shortened(message, _LONGEST_WORDS)
     if isinstance(error, litellm_errors.ContentPolicyViolationError):
         return Failure(f"the provider's content policy stopped the call: {words}", refused=True)
     if isinstance(error, litellm_errors.Timeout):
@@ -319,11 +320,10 @@ def failure_of(error: Exception, request: CallRequest, redact: Callable[[str], s
         return Failure(f"no connection: {reason}", retry=True, advice=_SERVER_ADVICE)
     if not isinstance(error, OpenAIError):
         # Not one of its documented exceptions.
-        raised = _shortened(redact(error_text(error)))
+        raised = shortened(redact(error_text(error)), _LONGEST_WORDS)
         return Failure(f"litellm raised {raised}", advice=_INSIDE_ADVICE)
     status = http_status(error)
-    missing = missing_keys(request.stage.model) if status is None else []
-    if missing:
+    if status is None and (missing := missing_keys(request.stage.model)):
         unset = f"no API key ({' or '.join(missing)} is not set)"
         return Failure(unset, keyless=True, advice=KEY_ADVICE)
     if permanent := permanent_failure(status, message):
@@ -351,10 +351,6 @@ def _provider_message(error: Exception, redact: Callable[[str], str]) -> str:
     return line.partition(_TRACEBACK)[0].rstrip()
 
 
-def _shortened(words: str) -> str:
-    return words if len(words) <= _LONGEST_WORDS else f"{words[: _LONGEST_WORDS - 1]}…"
-
-
 def _is_retried(status: int) -> bool:
     """Whether a request that was answered with this HTTP status may succeed when it is repeated."""
     return status in _RETRIED_STATUS or status >= _FIRST_OF_SERVER
@@ -363,16 +359,13 @@ def _is_retried(status: int) -> bool:
 def _retry_after(error: Exception) -> float | None:
     """The seconds that a header Retry-After, of seconds or a date, asks to wait; None without."""
     headers = getattr(error, "litellm_response_headers", None) or {}
-    retry_after = headers.get("retry-after")
-    if retry_after is None:
-        return None
+    retry_after = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         return max(0.0, float(retry_after))
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
         until = email.utils.parsedate_to_datetime(retry_after).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, until - time.time())
+        return max(0.0, until - time.time())
+    return None
 
 
 def reported_status(error: BaseException) -> int | None:
@@ -388,39 +381,27 @@ def http_status(error: BaseException) -> int | None:
     """The status of the server's answer; None where the error did not come from an answer."""
     import httpx
 
-    answers = (
-        cause.response for cause in _causes(error) if isinstance(cause, httpx.HTTPStatusError)
-    )
-    return next((answer.status_code for answer in answers), None)
+    failed = _cause_of(error, httpx.HTTPStatusError)
+    return failed.response.status_code if failed is not None else None
 
 
 def was_sent(error: BaseException) -> bool:
     """Whether the request left this machine: not where litellm itself rejected it, or there was no
     connection.
     """
-    litellm_errors = litellm().exceptions
-    if http_status(error) is not None:
-        return True
-    own = litellm_errors.BadRequestError | litellm_errors.AuthenticationError
-    return not lacks_connection(error) and not isinstance(error, own)
-
-
-def lacks_connection(error: BaseException) -> bool:
-    """Whether there was no connection, so that nothing was sent."""
     import httpx
 
-    return any(
-        isinstance(cause, httpx.ConnectError | httpx.ConnectTimeout) for cause in _causes(error)
-    )
+    if http_status(error) is not None:
+        return True
+    if _cause_of(error, httpx.ConnectError) or _cause_of(error, httpx.ConnectTimeout):
+        return False
+    errors = litellm().exceptions
+    return not isinstance(error, errors.BadRequestError | errors.AuthenticationError)
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
-
-
-def _cause_of(error: Exception, kind: type[_Cause]) -> _Cause | None:
+def _cause_of(error: BaseException, kind: type[_Cause]) -> _Cause | None:
     """The error itself, or what it was raised from, of this kind."""
-    return next((cause for cause in _causes(error) if isinstance(cause, kind)), None)
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, kind):
+        cause = cause.__cause__ or cause.__context__
+    return cause
