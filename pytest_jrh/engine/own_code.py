@@ -76,7 +76,7 @@ class TapedCalls:
     async def run(self, code: OwnCode) -> Verdict:
         """Run code that is not ours; raises `Unscored` for whatever goes wrong in it."""
         runner = self.runner()
-        judging = Judging(JUDGE.name, self.label, self.repeat, code)
+        judging = Judging(self.label, self.repeat, code)
         clean = contextvars.copy_context()
 
         async def work() -> Judged:

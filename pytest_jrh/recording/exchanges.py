@@ -99,7 +99,7 @@ class Exchanges:
         self._bytes_made = 0
         self._unused = list(recorded)
         self._used: list[tuple[Mapping[str, Any], bool]] = []
-        self._closed = False
+        self.closed = False
         self._lock = threading.Lock()
 
     def request(
@@ -118,7 +118,7 @@ class Exchanges:
         Raises `Halted` where it is neither.
         """
         with self._lock:
-            if self._closed or self.halt is not None:
+            if self.closed or self.halt is not None:
                 raise Halted
             interaction = self._recorded(request)
             if interaction is not None:
@@ -168,7 +168,7 @@ class Exchanges:
         code = response["status"]["code"]
         interaction = interaction_of(request, response, content_type, self.redactor.of_code)
         with self._lock:
-            if self._closed:
+            if self.closed:
                 return
             self._used.append((interaction, code < _FIRST_ERROR or code in _ABSENT))
             self._bytes_made += len(str(interaction["request"]["body"]).encode("utf-8", "replace"))
@@ -183,15 +183,10 @@ class Exchanges:
             self.halt = self.halt or Halt("network", f"it tried to {tried}")
         raise Halted
 
-    @property
-    def closed(self) -> bool:
-        """Whether the judge has come to its end."""
-        return self._closed
-
     def close(self) -> None:
         """The judge has come to its end: what a thread of it does from now on is refused."""
         with self._lock:
-            self._closed = True
+            self.closed = True
             while self._rooms:
                 self._rooms.pop().close()
 

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.text import shortened
 from pytest_jrh.core.transcript import message_text
 from pytest_jrh.core.user_code import error_places
@@ -65,12 +66,11 @@ def unrecorded(
 def halted(
     halt: Halt,
     *,
-    stage: str,
     asker: str,
     recorded: Sequence[Mapping[str, Any]],
     cassette: Path,
     closed: bool,
-    error: BaseException | None,
+    error: BaseException,
 ) -> Unscored:
     """The outcome of a case whose judge was halted.
 
@@ -78,20 +78,20 @@ def halted(
     is complete and the mode adds nothing to it.
     """
     if halt.why == "budget":
-        return Unscored("over_budget", stage=stage, cause=f"{halt.what}.")
+        return Unscored("over_budget", stage=JUDGE.name, cause=f"{halt.what}.")
     if halt.why == "room":
         cause = (
             f"{asker} was stopped before a request whose answer could not be stored under "
             f"{cassette.parent}: {halt.what}."
         )
-        return Unscored("model_error", stage=stage, cause=cause, advice=MAKE_ROOM)
+        return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
     if halt.why == "network":
         return Unscored(
             "unrecorded",
-            stage=stage,
+            stage=JUDGE.name,
             cause=f"{asker} was stopped: {halt.what}, which no recording answers.",
             advice=VERDICT_ADVICE,
-            places=() if error is None else error_places(error),
+            places=error_places(error),
         )
     assert halt.request is not None
     interaction = _nearest_interaction(recorded, halt.request)
@@ -101,7 +101,7 @@ def halted(
     else:
         cause += "; the nearest recorded request differs."
     return Unrecorded(
-        stage=stage,
+        stage=JUDGE.name,
         cause=_CLOSED + cause if closed else cause,
         difference="" if interaction is None else request_difference(interaction, halt.request),
         cassette=str(cassette),

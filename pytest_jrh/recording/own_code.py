@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
+from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
 from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
@@ -50,7 +51,6 @@ class Judging:
     judge in the cassette.
     """
 
-    stage: str
     label: str
     repeat: int
     code: OwnCode
@@ -58,7 +58,7 @@ class Judging:
     @property
     def fingerprint(self) -> str:
         """Names the entry: one for each repeat, whatever the code is."""
-        return digest({"stage": self.stage, "own code": True, "repeat": self.repeat})
+        return digest({"stage": JUDGE.name, "own code": True, "repeat": self.repeat})
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -94,14 +94,14 @@ class KeptRequests:
         if live and tape.recording.stopping():
             raise Stopped
         if live:
-            await tape.lock(judging.stage)
+            await tape.lock(JUDGE.name)
         entry = tape.recorded(judging.fingerprint)
         if entry is not None and entry.finish_reason == _UNFINISHED:
             entry = None
         # Where the code does not run, the verdict of another judge or case is none.
         is_other = entry is not None and entry.asked != judging.asked and judging.code.from_head
         answer = entry.text if entry is not None and not is_other else None
-        tape.lookups.append(Lookup(judging.stage, judging.fingerprint, answer))
+        tape.lookups.append(Lookup(JUDGE.name, judging.fingerprint, answer))
         if tape.recording.planning and answer is None:
             # A plan runs nobody's code.
             raise self._unrecorded(judging, "has no recorded verdict.")
@@ -120,7 +120,7 @@ class KeptRequests:
 
     def _unrecorded(self, judging: Judging, cause: str, difference: str = "") -> Unrecorded:
         return Unrecorded(
-            stage=judging.stage,
+            stage=JUDGE.name,
             cause=f"{judging.code.who} {cause}",
             difference=difference,
             cassette=str(self.tape.path),
@@ -179,10 +179,25 @@ class KeptRequests:
         )
         judged: Judged | None = None
         try:
-            with self.http.judging(exchanges), self._outcomes(judging, exchanges, recorded):
-                worked = self._worked(work) if live else self._worked_without_keys(work)
-                scrubbed = self._scrubbed(await worked)
+            with self.http.judging(exchanges):
+                scrubbed = self._scrubbed(await self._worked(work, live=live))
+            if exchanges.halt is not None:
+                # The judge's code has caught it.
+                raise Halted
             judged = scrubbed
+        except (Unscored, Halted) as error:
+            if exchanges.halt is not None:
+                raise halted(
+                    exchanges.halt,
+                    asker=judging.code.who,
+                    recorded=recorded,
+                    cassette=tape.path,
+                    closed=tape.closed,
+                    error=error,
+                ) from error
+            if isinstance(error, Unscored) and UNSCORED[error.outcome].final and not error.asked:
+                error.asked = (judging.fingerprint,)
+            raise
         finally:
             tape.spending += Spending(
                 calls=exchanges.sent,
@@ -197,51 +212,17 @@ class KeptRequests:
                 self._keep(judging, exchanges, sequence, judged)
         return judged.verdict
 
-    async def _worked(self, work: Callable[[], Awaitable[Judged]]) -> Judged:
-        try:
-            return await work()
-        finally:
-            # What it has raised or said is redacted after this.
-            self.tape.recording.redactor.learn(os.environ)
-
-    async def _worked_without_keys(self, work: Callable[[], Awaitable[Judged]]) -> Judged:
-        with keys_replaced() as names:
+    async def _worked(self, work: Callable[[], Awaitable[Judged]], *, live: bool) -> Judged:
+        """Do the work, on replay with placeholders for keys."""
+        with contextlib.ExitStack() as placeholders:
+            names = {} if live else placeholders.enter_context(keys_replaced())
             try:
-                return await self._worked(work)
+                return await work()
             finally:
+                # What it has raised or said is redacted after this.
+                self.tape.recording.redactor.learn(os.environ)
                 if names:
                     self.keyless(names)
-
-    @contextlib.contextmanager
-    def _outcomes(
-        self, judging: Judging, exchanges: Exchanges, recorded: tuple[Mapping[str, Any], ...]
-    ) -> Iterator[None]:
-        """Let a halt come first, whatever the judge's code has made of it."""
-        error: BaseException | None = None
-        try:
-            yield
-        except Unscored as trouble:
-            if exchanges.halt is None:
-                if UNSCORED[trouble.outcome].final and not trouble.asked:
-                    trouble.asked = (judging.fingerprint,)
-                raise
-            error = trouble
-        except Halted as halt:
-            error = halt
-            if exchanges.halt is None:
-                raise
-        if exchanges.halt is None:
-            return
-        tape = self.tape
-        raise halted(
-            exchanges.halt,
-            stage=judging.stage,
-            asker=judging.code.who,
-            recorded=recorded,
-            cassette=tape.path,
-            closed=tape.closed,
-            error=error,
-        ) from error
 
     def _keep_so_far(self, judging: Judging, exchanges: Exchanges, sequence: int) -> None:
         """Keep what has been answered before the judge asks again, so that a kill loses nothing."""
@@ -266,7 +247,7 @@ class KeptRequests:
             return
         self.tape.record(
             RecordedCall(
-                stage=judging.stage,
+                stage=JUDGE.name,
                 fingerprint=judging.fingerprint,
                 sequence=sequence,
                 asked=judging.asked,

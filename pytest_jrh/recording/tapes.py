@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
 
 
+_NO_CALL = "no call was made, because its answer could not be stored under {}"
+
+
 def is_shared(request: CallRequest, sequence: int) -> bool:
     """Whether all cases of the run make this call: it summarizes the run before any edit."""
     stage = STAGES.get(request.stage.stage)
@@ -243,9 +246,8 @@ class Tape:
         """
         replayed = {lookup.fingerprint for lookup in self.lookups if lookup.answer is not None}
         asks = self.recording.live is not None or self.recording.planning
-        if not asks or self._mode == "none":
-            return False
-        if not fingerprints or not replayed.issuperset(fingerprints):
+        are_old = bool(fingerprints) and replayed.issuperset(fingerprints)
+        if not asks or not are_old or self._mode == "none":
             return False
         if not self.recording.planning:
             await self.lock("retry")
@@ -287,10 +289,7 @@ class Tape:
                 cassette = self.path.relative_to(self._folder).as_posix()
                 text = f"{self.recording.session}\n{cassette}"
                 # Before the call is made, so that a kill loses nothing.
-                with writing(
-                    request.stage.stage,
-                    f"no call was made, because its answer could not be stored under {self._locks}",
-                ):
+                with writing(request.stage.stage, _NO_CALL.format(self._locks)):
                     atomic_write(pointer, text)
                 return await self._record(request, sequence)
             self._keep(entry.model_copy(update={"sequence": sequence}))
@@ -318,7 +317,9 @@ class Tape:
         http = self.recording.http
         attempts = Attempts()
         with contextlib.ExitStack() as stack:
-            stack.enter_context(self._room(request))
+            # An answer that is paid for and cannot be kept would be paid for again.
+            with writing(request.stage.stage, _NO_CALL.format(self.path.parent)):
+                stack.enter_context(self.room(size_of(request)))
             made = stack.enter_context(http.recording()) if http is not None else []
             try:
                 recorded_request = replace(request, case=self._case, attempts=attempts)
@@ -342,24 +343,12 @@ class Tape:
             **asdict(answer),
         )
         spent = _spent(answer, calls=1)
-        self.spending += replace(spent, calls=0 if attempts.sent else 1)
+        # A client of the project's own counts no attempts.
+        self.spending += replace(spent, calls=int(not attempts.sent))
         if is_shared(request, sequence):
             self.shared = SharedCall(request.fingerprint, spent)
         self.record(entry)
         return answer
-
-    @contextlib.contextmanager
-    def _room(self, request: CallRequest) -> Iterator[None]:
-        """Keep room for the answer: one that is paid for and cannot be kept would be paid for
-        again.
-        """
-        refusal = (
-            f"no call was made, because its answer could not be stored under {self.path.parent}"
-        )
-        with contextlib.ExitStack() as room:
-            with writing(request.stage.stage, refusal):
-                room.enter_context(self.room(size_of(request)))
-            yield
 
     def room(self, answers: int) -> contextlib.AbstractContextManager[None]:
         """Keep room for the answer to a request of so many bytes; raises `OSError` where there is
@@ -378,12 +367,10 @@ class Tape:
         """The answer as a replay will give it, so that a secret in it makes no difference later
         on.
         """
-
-        def scrub(text: str) -> str:
-            return self.recording.redactor.text(storable(text)[0])
-
-        refusal = scrub(answer.refusal) if answer.refusal is not None else None
-        return replace(answer, text=scrub(answer.text), refusal=refusal)
+        redact = self.recording.redactor.text
+        text = redact(storable(answer.text)[0])
+        refusal = redact(storable(answer.refusal)[0]) if answer.refusal is not None else None
+        return replace(answer, text=text, refusal=refusal)
 
     async def lock(self, stage: str) -> None:
         """Keep all others from recording into the cassette, and read what they have recorded."""
@@ -420,9 +407,7 @@ class Tape:
                 atomic_write(self._mark, self.recording.session)
 
     async def _hold(self, resources: contextlib.AsyncExitStack, lock: Path, stage: str) -> None:
-        with writing(
-            stage, f"no call was made, because its answer could not be stored under {self._folder}"
-        ):
+        with writing(stage, _NO_CALL.format(self._folder)):
             await resources.enter_async_context(held(lock, self.recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
