@@ -14,7 +14,7 @@ import json
 import random
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,20 +187,21 @@ class Ledger:
     def _enter(self, most: float) -> str | None:
         with _lock(self._lock_file):
             spent = self._read()
-            after = Spent(spent.calls + 1, spent.cost + most)
-            if self.most_calls is not None and after.calls > self.most_calls:
+            calls, cost = spent.calls + 1, spent.cost + most
+            if self.most_calls is not None and calls > self.most_calls:
                 return f"{spent.calls} of {self.most_calls} calls are spent"
-            if self.most_cost is not None and most > self.most_cost:
+            limit = self.most_cost
+            if limit is not None and most > limit:
                 return (
                     f"this call may cost up to {dollars(most)}, more than the whole limit of "
-                    f"{dollars(self.most_cost)}; a lower `max_tokens` of its stage lowers that"
+                    f"{dollars(limit)}; a lower `max_tokens` of its stage lowers that"
                 )
-            if self.most_cost is not None and after.cost > self.most_cost:
+            if limit is not None and cost > limit:
                 return (
-                    f"{dollars(spent.cost)} of {dollars(self.most_cost)} are spent or reserved, "
+                    f"{dollars(spent.cost)} of {dollars(limit)} are spent or reserved, "
                     f"and this call may cost up to {dollars(most)}"
                 )
-            self._write(after)
+            self._write(Spent(calls, cost))
         return None
 
     def correct(self, most: float, actual: float) -> None:
@@ -213,18 +214,18 @@ class Ledger:
 
     def _read(self) -> Spent:
         try:
-            data = json.loads(self._path.read_text(encoding="ascii"))
+            return Spent(**json.loads(self._path.read_text(encoding="ascii")))
         except FileNotFoundError:
             return Spent()
-        return Spent(data["calls"], data["cost"])
 
     def _write(self, spent: Spent) -> None:
-        atomic_write(self._path, json.dumps({"calls": spent.calls, "cost": spent.cost}))
+        atomic_write(self._path, json.dumps(asdict(spent)))
 
 
 _LONGEST_ANSWER = 16_384
 # In tokens: more than what any provider was seen to count for one in high detail.
 _IMAGE = 50_000
+_WRAPPING = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +238,12 @@ class Price:
 
     def most(self, request: CallRequest) -> float:
         """The maximum cost of a call: a token has at least a byte, an answer ends at its limit."""
-        texts = [{**message, "content": message_text(message)} for message in request.messages]
-        images = sum(len(image_sizes(message)) for message in request.messages)
-        texts_json = json.dumps(texts, ensure_ascii=False)
-        schema = json.dumps(request.schema)
-        # Providers wrap messages in a few tokens of their own.
-        tokens = (
-            len(texts_json.encode("utf-8", "replace")) + len(schema) + 16 * len(request.messages)
-        )
-        tokens += _IMAGE * images
+        tokens = len(json.dumps(request.schema))
+        for message in request.messages:
+            text = json.dumps({**message, "content": message_text(message)}, ensure_ascii=False)
+            # Providers wrap messages in a few tokens of their own.
+            tokens += len(text.encode("utf-8", "replace")) + _WRAPPING
+            tokens += _IMAGE * len(image_sizes(message))
         return tokens * self.read + (request.stage.max_tokens or self.longest) * self.written
 
 
