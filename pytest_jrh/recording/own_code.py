@@ -7,27 +7,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_jrh.core.errors import InputError, Problem, Unrecorded, Unscored
+from pytest_jrh.core.errors import InputError, Problem, Unscored
 from pytest_jrh.core.model import UNSCORED, Spending, Verdict
 from pytest_jrh.core.stages import JUDGE
 from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.user_code import error_places
 from pytest_jrh.judges.judge import Said
 from pytest_jrh.judges.own_code import keys_replaced
 from pytest_jrh.llm.calls import Answer, Stopped, digest
-from pytest_jrh.recording.cassettes import RecordedCall
+from pytest_jrh.recording.cassettes import MAKE_ROOM, RecordedCall
 from pytest_jrh.recording.exchanges import (
     Exchanges,
     Halt,
     Halted,
     HttpRequest,
     network_closed_to_import,
+    path_of,
 )
-from pytest_jrh.recording.misses import changed_parts, halted
-from pytest_jrh.recording.tapes import Lookup
+from pytest_jrh.recording.tapes import Lookup, changed_parts, first_change
 
 if TYPE_CHECKING:
     from pytest_jrh.judges.judge import OwnCode
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 
 _UNFINISHED = "unfinished"
+_NETWORK_ADVICE = (
+    "Let it ask over HTTP by requests, httpx, aiohttp or urllib3; or set `version` on the "
+    "judge, which then answers from its recorded verdict."
+)
 
 
 class Judged(NamedTuple):
@@ -104,27 +109,19 @@ class KeptRequests:
         tape.lookups.append(Lookup(JUDGE.name, judging.fingerprint, answer))
         if tape.recording.planning and answer is None:
             # A plan runs nobody's code.
-            raise self._unrecorded(judging, "has no recorded verdict.")
+            raise tape.missing(JUDGE.name, f"{judging.code.who} has no recorded verdict.")
         if answer is not None and (tape.recording.planning or judging.code.from_head):
             if not tape.recording.planning:
                 self._note_recorded(judging)
             return self._replayed(judging, answer)
         if judging.code.from_head and not live:
-            difference, why = "", "and there is none."
+            changes, why = "", "and there is none."
             if entry is not None:
-                difference = "\n".join(changed_parts(entry.asked, judging.asked))
+                changes = "\n".join(changed_parts(entry.asked, judging.asked))
                 why = "which is that of another judge or case."
-            cause = f"answers from its recorded verdict, {why}"
-            raise self._unrecorded(judging, cause, difference)
+            cause = f"{judging.code.who} answers from its recorded verdict, {why}"
+            raise tape.missing(JUDGE.name, cause, changes)
         return await self._given(judging, work, live=live)
-
-    def _unrecorded(self, judging: Judging, cause: str, difference: str = "") -> Unrecorded:
-        return Unrecorded(
-            stage=JUDGE.name,
-            cause=f"{judging.code.who} {cause}",
-            difference=difference,
-            cassette=str(self.tape.path),
-        )
 
     def _note_recorded(self, judging: Judging) -> None:
         """Note what the code sent when its verdict was recorded."""
@@ -187,14 +184,7 @@ class KeptRequests:
             judged = scrubbed
         except (Unscored, Halted) as error:
             if exchanges.halt is not None:
-                raise halted(
-                    exchanges.halt,
-                    asker=judging.code.who,
-                    recorded=recorded,
-                    cassette=tape.path,
-                    closed=tape.closed,
-                    error=error,
-                ) from error
+                raise self._halted(judging.code.who, exchanges.halt, recorded, error) from error
             if isinstance(error, Unscored) and UNSCORED[error.outcome].final and not error.asked:
                 error.asked = (judging.fingerprint,)
             raise
@@ -211,6 +201,40 @@ class KeptRequests:
             if live and (exchanges.sent or (judged is not None and stale)):
                 self._keep(judging, exchanges, sequence, judged)
         return judged.verdict
+
+    def _halted(
+        self,
+        asker: str,
+        halt: Halt,
+        recorded: Sequence[Mapping[str, Any]],
+        error: BaseException,
+    ) -> Unscored:
+        """The outcome of a case whose judge was halted; `recorded` were there to answer it."""
+        if halt.why == "budget":
+            return Unscored("over_budget", stage=JUDGE.name, cause=f"{halt.what}.")
+        if halt.why == "room":
+            cause = (
+                f"{asker} was stopped before a request whose answer could not be stored under "
+                f"{self.tape.path.parent}: {halt.what}."
+            )
+            return Unscored("model_error", stage=JUDGE.name, cause=cause, advice=MAKE_ROOM)
+        if halt.why == "network":
+            return Unscored(
+                "unrecorded",
+                stage=JUDGE.name,
+                cause=f"{asker} was stopped: {halt.what}, which no recording answers.",
+                advice=_NETWORK_ADVICE,
+                places=error_places(error),
+            )
+        assert halt.request is not None
+        cause = f"{asker} sent {halt.what}, which is not recorded"
+        if not recorded:
+            return self.tape.missing(JUDGE.name, f"{cause}: the case has no recorded request.")
+        return self.tape.missing(
+            JUDGE.name,
+            f"{cause}; the nearest recorded request differs.",
+            _request_difference(recorded, halt.request),
+        )
 
     async def _worked(self, work: Callable[[], Awaitable[Judged]], *, live: bool) -> Judged:
         """Do the work, on replay with placeholders for keys."""
@@ -270,3 +294,18 @@ def loading_for_replay() -> Iterator[tuple[Mapping[str, None], Mapping[str, None
     """
     with network_closed_to_import() as tried, keys_replaced() as names:
         yield names, tried
+
+
+def _request_difference(recorded: Sequence[Mapping[str, Any]], request: HttpRequest) -> str:
+    """A short text that says in what a request differs from the nearest of the recorded ones."""
+    texts = [_text_of(HttpRequest.of(interaction)) for interaction in recorded]
+    changes = first_change(texts, _text_of(request))
+    return "\n".join(changes) or "(equal to a recorded request that was asked fewer times)"
+
+
+def _text_of(request: HttpRequest) -> str:
+    """A request line by line, and the texts in its body, too: a transcript is one line of JSON."""
+    text = request.body
+    with contextlib.suppress(ValueError, RecursionError):
+        text = json.dumps(json.loads(text), indent=1, sort_keys=True, ensure_ascii=False)
+    return "\n".join([f"{request.method} {path_of(request.uri)}", text.replace("\\n", "\n")])

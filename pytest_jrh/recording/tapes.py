@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.errors import Unrecorded, Unscored
 from pytest_jrh.core.files import atomic_write
 from pytest_jrh.core.model import RecordMode, SharedCall, Spending
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.stages import JUDGE, STAGES
-from pytest_jrh.core.transcript import storable
+from pytest_jrh.core.text import shortened
+from pytest_jrh.core.transcript import message_text, storable
 from pytest_jrh.llm.calls import Answer, Attempts, CallRequest, Exchange, Stopped, digest
 from pytest_jrh.llm.limits import held
 from pytest_jrh.recording.cassettes import (
@@ -30,13 +32,14 @@ from pytest_jrh.recording.cassettes import (
     snapshot_change,
     writing,
 )
-from pytest_jrh.recording.misses import unrecorded
 from pytest_jrh.recording.shown import SentTexts
 
 if TYPE_CHECKING:
     from pytest_jrh.recording.recorder import HttpRecorder
 
 
+# About two lines of a terminal.
+_LONGEST_LINE = 160
 _NO_CALL = "no call was made, because its answer could not be stored under {}"
 
 
@@ -411,8 +414,27 @@ class Tape:
             await resources.enter_async_context(held(lock, self.recording.stopping))
 
     def _unrecorded(self, request: CallRequest, why: str = "") -> Unrecorded:
-        return unrecorded(
-            self.path, request, closed=self.closed, why=why, redact=self.recording.redactor.text
+        """The outcome of a call that is not recorded; `why` goes before the cause, and ends in a
+        space.
+        """
+        cassette = Cassette.load(self.path, interactions=True)
+        entry, stage = _nearest(cassette, request), request.stage.stage
+        if entry is not None:
+            changes = difference(entry, request, redact=self.recording.redactor.text)
+            cause = f"The call is not in the cassette; the nearest recorded {stage} call differs."
+            return self.missing(stage, cause, changes, why)
+        cause = "The case has no recording."
+        if cassette.entries:
+            cause = f"The cassette has no {stage} call."
+        return self.missing(stage, cause, why=why)
+
+    def missing(self, stage: str, cause: str, changes: str = "", why: str = "") -> Unrecorded:
+        """The outcome of what is not recorded; `changes` from the nearest recording to it."""
+        if self.closed:
+            closed = "the cassette is complete, and mode `once` does not add to it: "
+            cause = closed + cause[0].lower() + cause[1:]
+        return Unrecorded(
+            stage=stage, cause=why + cause, difference=changes, cassette=str(self.path)
         )
 
 
@@ -425,3 +447,77 @@ def _spent(answer: Answer, *, calls: int = 0, replayed: int = 0) -> Spending:
         paid=(answer.cost or 0.0) if calls else 0.0,
         unpriced=int(answer.cost is None),
     )
+
+
+def _nearest(cassette: Cassette, request: CallRequest) -> RecordedCall | None:
+    """The recorded call of the same stage that has the most in common with a request."""
+    parts = request.parts
+
+    def likeness(entry: RecordedCall) -> tuple[int, int]:
+        in_common = set(entry.asked.get("messages", ())).intersection(parts["messages"])
+        return len(in_common), sum(entry.asked.get(name) == parts[name] for name in parts)
+
+    entries = cassette.entries.values()
+    same_stage = [entry for entry in entries if entry.stage == request.stage.stage]
+    return max(same_stage, key=likeness, default=None)
+
+
+def difference(
+    entry: RecordedCall, request: CallRequest, *, redact: Callable[[str], str] = str
+) -> str:
+    """A short text that says in which parts a request differs from a recorded call.
+
+    `redact` takes secrets out of the request, as they are out of the recording.
+    """
+    lines: list[str] = []
+    recorded, asked = {"repeat": 1, **entry.asked}, {"repeat": 1, **request.parts}
+    digests = recorded.pop("messages", [])
+    for number, message_digest in enumerate(asked.pop("messages")):
+        if message_digest not in digests[number : number + 1]:
+            message = request.messages[number]
+            lines.append(f"message {number + 1} ({message['role']}):")
+            lines += first_change(_texts_of(entry), redact(message_text(message)))
+    if len(digests) > len(request.messages):
+        lines.append(f"messages: {len(digests)} recorded, {len(request.messages)} now")
+    return "\n".join([*lines, *changed_parts(recorded, asked)])
+
+
+def changed_parts(recorded: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """The parts of a call that differ, each in three lines."""
+    lines: list[str] = []
+    for name, now in asked.items():
+        if recorded.get(name) != now:
+            lines += [f"{name}:", f"-{json.dumps(recorded.get(name))}", f"+{json.dumps(now)}"]
+    return lines
+
+
+def _texts_of(entry: RecordedCall) -> list[str]:
+    """Every text inside the recorded request, whatever the provider's wire format."""
+    texts: list[str] = []
+    pending: list[object] = []
+    for interaction in entry.exchanges:
+        with contextlib.suppress(ValueError, RecursionError):
+            pending.append(json.loads(interaction["request"]["body"] or ""))
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, dict):
+            pending.extend(value.values())
+        elif isinstance(value, list):
+            pending.extend(value)
+    return texts
+
+
+def first_change(recorded: Sequence[str], text: str) -> list[str]:
+    """The first line that a text has not of the recorded one that it has most in common with, and
+    the first that is new, each cut to a length.
+    """
+    if not recorded:
+        return ["(differs; the recording has no HTTP request to compare with)"]
+    asked_lines = dict.fromkeys(text.splitlines())
+    closest = max(recorded, key=lambda old: len(asked_lines.keys() & old.splitlines()))
+    recorded_lines = dict.fromkeys(closest.splitlines())
+    gone = [f"-{line}" for line in recorded_lines if line not in asked_lines]
+    added = [f"+{line}" for line in asked_lines if line not in recorded_lines]
+    return [shortened(line, _LONGEST_LINE) for line in (*gone[:1], *added[:1])]

@@ -14,7 +14,7 @@ from pytest_jrh.core.model import CaseSpec, StageModel
 from pytest_jrh.judges.prompt import judge_response
 from pytest_jrh.llm.calls import Answer, CallRequest, make_complete
 from pytest_jrh.recording.cassettes import Cassette, RecordedCall
-from pytest_jrh.recording.misses import difference
+from pytest_jrh.recording.tapes import difference
 from tests.support.conversations import wait_for
 
 CASSETTES = Path(__file__).parents[2] / "inputs/cassettes/refund_agent"
