@@ -299,18 +299,20 @@ def _check(
         hint = "name the functions of a panel in the config: {name: ..., python: ...}"
         findings.add(("judges",), message, hint)
     gate = config.gate
+    for index, kind in enumerate(config.rand.judged):
+        if kinds and kind not in kinds:
+            message = f"got {shown(kind)}, which is not in {key_of_kinds} ({listed(kinds)})"
+            findings.add(("rand", "judged", index), message, f"add {kind} to {key_of_kinds}")
     for probe in gate.probes:
         # The gate would pass without it.
         if kinds and probe not in kinds:
             message = f"got a rule for {probe}, which is not in {key_of_kinds}"
             findings.add(("gate", "probes", probe), message, f"add {probe} to {key_of_kinds}")
-    limits: dict[str, float | None] = {"max_error": gate.max_error}
-    needed, instead = "ordinal", "set gate.min_accuracy"
+    limits, needed, instead = ["max_error"], "ordinal", "set gate.min_accuracy"
     if mode == "ordinal":
-        limits = {"min_recall": gate.min_recall, "max_false_alarms": gate.max_false_alarms}
-        needed, instead = "binary", "set gate.max_error"
-    for limit, value in limits.items():
-        if value is not None:
+        limits, needed, instead = ["min_recall", "max_false_alarms"], "binary", "set gate.max_error"
+    for limit in limits:
+        if getattr(gate, limit) is not None:
             message = f"is about {needed} judges, and this suite is {mode}"
             findings.add(("gate", limit), message, instead)
 

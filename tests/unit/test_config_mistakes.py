@@ -184,6 +184,14 @@ def test_a_limit_of_a_drop_that_is_no_number_is_one_problem(folder: Folder) -> N
     assert 'got "abc"; must be a number from 0 and below 1' in problem.message
 
 
+def test_a_test_to_evaluate_must_be_run(folder: Folder) -> None:
+    data = changed("admin.perturbation_config.tests_to_run", ["agent_perturbation"])
+    data["admin"]["evaluation_config"]["tests_to_evaluate"] = ["agent_positives"]
+    problem = folder.problem(data)
+    assert problem.key == "admin.evaluation_config.tests_to_evaluate[0]"
+    assert problem.hint == "add agent_positives to admin.perturbation_config.tests_to_run"
+
+
 def test_all_values_that_do_not_fit_are_reported_at_once_and_then_all_else(
     folder: Folder,
 ) -> None:
