@@ -6,6 +6,7 @@ Each finds one kind of defect in a judge, and lets judges without it pass.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -18,14 +19,14 @@ from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
 from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import Case, PerturbationOutcome
+from pytest_jrh.core.model import PerturbationOutcome
 from pytest_jrh.core.transcript import render_transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_jrh.cases.probes.probe import Derived, Probe, ProbeSettings, Variant
-    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.model import Case, CaseSpec
 
 
 PROBES: dict[str, Probe] = {
@@ -96,24 +97,19 @@ def changed_again(base: Case, spec: CaseSpec, settings: Mapping[str, ProbeSettin
 
 def changed(base: Case, spec: CaseSpec, made: Derived) -> Case:
     """The case of a probe: its base case with what the probe has made of it."""
-    rubric = made.rubric or base.rubric
-    levels = rubric.score_levels if base.mode == "ordinal" else ()
-    return Case(
+    rubric, levels = base.rubric, base.levels
+    if made.rubric is not None:
+        rubric = made.rubric
+        levels = rubric.score_levels if base.mode == "ordinal" else ()
+    verification, confirmed = base.outcome.verification, base.outcome.confirmed
+    return replace(
+        base,
         spec=spec,
         rubric=rubric,
-        run=base.run,
-        outcome=PerturbationOutcome(
-            made.messages,
-            verification=base.outcome.verification,
-            confirmed=base.outcome.confirmed,
-        ),
+        levels=levels,
+        outcome=PerturbationOutcome(made.messages, verification=verification, confirmed=confirmed),
         expected=base.expected if made.expected is None else made.expected,
-        verified=base.verified,
-        mode=base.mode,
-        objective=base.objective,
-        levels=base.levels if made.rubric is None else levels,
-        label=base.label,
-        reworded=base.reworded,
-        altered=base.altered,
         style=made.style,
+        digests=None,
+        review=None,
     )
