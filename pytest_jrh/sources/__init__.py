@@ -1,12 +1,22 @@
-"""The forms of transcripts, in one table."""
+"""The forms of transcripts, in one table; the files with transcripts below folders, and the runs of
+several as those of one source.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import Counter
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.config import preprocessors as chain
+from pytest_jrh.core.documents import listed, printable
+from pytest_jrh.core.errors import MOST_PROBLEMS, InputError, Problem, Unscored
 from pytest_jrh.core.model import DEFAULT_SEED
+from pytest_jrh.core.text import counted
 from pytest_jrh.sources.claude_code import CLAUDE_CODE
 from pytest_jrh.sources.codex import CODEX
 from pytest_jrh.sources.conversations import (
@@ -17,18 +27,21 @@ from pytest_jrh.sources.conversations import (
     guessed_format,
 )
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.joined import Joined, find_files
-from pytest_jrh.sources.source import Conversation, Form, Head, refused
-from pytest_jrh.sources.trajectories import ATIF, FILES_OF_A_TRIAL, TRIAL, is_trial
+from pytest_jrh.sources.source import Conversation, Form, Head, Key, RunFields, Source, refused
+from pytest_jrh.sources.trajectories import (
+    ATIF,
+    FILES_OF_A_TRIAL,
+    HARBORS_FILES,
+    TRIAL,
+    is_trial,
+)
 from pytest_jrh.sources.transcripts import Transcripts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from pytest_jrh.core.model import AgentRun, Preprocessor
+    from pytest_jrh.core.model import AgentRun, Preprocessor, RunSummary
     from pytest_jrh.core.sections import InputFormat
-    from pytest_jrh.sources.source import Source
 
 __all__ = ["Conversation", "Form", "Head", "guessed_format"]
 
@@ -89,7 +102,7 @@ def open_sources(paths: Sequence[Path], *, input_format: InputFormat | None = No
     open_one = partial(open_source, input_format=input_format)
     if len(paths) == 1 and (not paths[0].is_dir() or is_trial(paths[0])):
         return open_one(paths[0])
-    files, notices = find_files(paths, suffixes(), _has_transcripts)
+    files, notices = find_files(paths)
     if len(files) == 1 and not notices:
         return open_one(files[0])
     return Joined([open_one(file) for file in files], notices)
@@ -113,7 +126,7 @@ def files_in(log: Path) -> tuple[Path, ...]:
     Raises InputError for a folder without transcripts.
     """
     files: list[Path] = []
-    for file in find_files([log], suffixes(), _has_transcripts)[0]:
+    for file in find_files([log])[0]:
         if file.is_dir():
             parts = (file / name for name in FILES_OF_A_TRIAL)
             files += [part for part in parts if part.is_file()]
@@ -144,3 +157,273 @@ def load_inspect_eval_runs(
     with EvalLog(path) as log:
         for summary in sample(log.summaries(), sample_num, seed):
             yield log.run(summary.run_id, summary.epoch, steps)
+
+
+MOST_FILES = 10_000
+"""How many files a folder may stand for."""
+# Of more files the one that was used longest ago is closed: a process may have but so many open.
+_MOST_OPEN = 100
+_MOST_NAMED = 5
+
+
+class Joined(Source):
+    """Several files, each read with its own source, one after the other.
+
+    An id that stands in several files at the same epoch stays as it is in the one that was begun
+    first, and is followed by `@` and the file's name in the others; all other ids stay as they are.
+    """
+
+    def __init__(self, sources: Sequence[Source], notices: Sequence[str] = ()) -> None:
+        self._sources = tuple(sources)
+        self._files = [source.path for source in sources]
+        self._lock = threading.RLock()
+        # Those that may have an open file; the one that was used last is the last.
+        self._open: dict[int, None] = {}
+        self._notices = dict.fromkeys(notices)
+        # Of each run the number of its file, its id there, and its summary here.
+        self._rows: dict[Key, tuple[int, str, RunSummary]] | None = None
+        self._full_names: dict[str, tuple[str, None]] = {}
+        self._unclear: dict[str, tuple[str, ...]] = {}
+        forms = Counter(source.form_name for source in sources)
+        self.form_name = listed(f"{name} ({number})" for name, number in forms.items())
+
+    def _source(self, number: int) -> Source:
+        with self._lock:
+            self._open.pop(number, None)
+            self._open[number] = None
+            if len(self._open) > _MOST_OPEN:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                self._sources[oldest].close()
+            return self._sources[number]
+
+    def _all(self) -> Iterator[Source]:
+        return map(self._source, range(len(self._sources)))
+
+    def summaries(self) -> tuple[RunSummary, ...]:
+        """The runs of all files; raises InputError with what is wrong with the first of them."""
+        return tuple(summary for _, _, summary in self._index().values())
+
+    def fields(self) -> Iterator[RunFields]:
+        here = self._names()
+        for number, source in enumerate(self._all()):
+            for run in source.fields():
+                run_id, epoch = run.key
+                yield run._replace(key=here[number, run_id, epoch])
+
+    def _names(self) -> dict[tuple[int, str, int], Key]:
+        names = {}
+        for key, (number, run_id, _) in self._index().items():
+            names[number, run_id, key[1]] = key
+        return names
+
+    def aliases(self) -> Mapping[str, tuple[str, int | None]]:
+        """See `Source`: those of the files, of which a name that two have is none, and the ids that
+        several have, followed by the names of their files.
+        """
+        here = self._names()
+        names: dict[str, Any] = dict(self._full_names)
+        for number, source in enumerate(self._all()):
+            for name, (run_id, epoch) in source.aliases().items():
+                key = None if epoch is None else here[number, run_id, epoch]
+                names[name] = key if name not in names else None
+        return {name: key for name, key in names.items() if key is not None}
+
+    def unclear_names(self) -> Mapping[str, Sequence[str]]:
+        """See `Source`: where the files do not say which of them was begun first, one that is added
+        may have taken the name.
+        """
+        self._index()
+        return self._unclear
+
+    def read(self, run_id: str, epoch: int, *, with_raw: bool = False) -> tuple[AgentRun, Any]:
+        """Read a run of the file that it is in."""
+        row = self._index().get((run_id, epoch))
+        if row is None:
+            raise Unscored(
+                "input_error",
+                stage="input",
+                cause=f"No file has the run {printable(run_id)} (epoch {epoch}).",
+                advice="Collect the suite again.",
+            )
+        number, id_there, _ = row
+        run, raw = self._source(number).read(id_there, epoch, with_raw=with_raw)
+        return replace(run, run_id=run_id), raw
+
+    def notices(self) -> tuple[str, ...]:
+        """What was found in all files so far."""
+        with self._lock:
+            notices = dict(self._notices)
+        for source in self._sources:
+            notices.update(dict.fromkeys(source.notices()))
+        return tuple(notices)
+
+    def close(self) -> None:
+        """Close the files that are open."""
+        for source in self._sources:
+            source.close()
+
+    def _index(self) -> dict[Key, tuple[int, str, RunSummary]]:
+        with self._lock:
+            if self._rows is None:
+                self._rows = self._indexed()
+            return self._rows
+
+    def _indexed(self) -> dict[Key, tuple[int, str, RunSummary]]:
+        runs: list[tuple[int, RunSummary]] = []
+        problems: list[Problem] = []
+        for number, source in enumerate(self._all()):
+            try:
+                runs += [(number, run) for run in source.summaries()]
+            except InputError as error:
+                problems += error.problems
+            if len(problems) >= MOST_PROBLEMS:
+                break
+        if problems:
+            raise InputError(problems)
+        epochs: dict[str, dict[int, set[int]]] = {}
+        for number, run in runs:
+            epochs.setdefault(run.run_id, {}).setdefault(number, set()).add(run.epoch)
+        shared = {}
+        for run_id, by_file in epochs.items():
+            if sum(map(len, by_file.values())) > len(set().union(*by_file.values())):
+                shared[run_id] = by_file
+        ids = self._ids_here(shared) if shared else {}
+        rows: dict[Key, tuple[int, str, RunSummary]] = {}
+        for number, run in runs:
+            here = run
+            if run.run_id in shared:
+                # The samples of one dataset, as a rule: what they share, their cases do.
+                cluster = run.run_id if run.cluster is None else run.cluster
+                here = replace(run, run_id=ids[number, run.run_id], cluster=cluster)
+            key = (here.run_id, run.epoch)
+            if key in rows:
+                message = (
+                    f"two runs would be called {printable(here.run_id)} (epoch {run.epoch}): one "
+                    f"of this file, and one of {self._files[rows[key][0]]}"
+                )
+                hint = "rename one of the two files, or one of the runs"
+                raise InputError(Problem(message, file=str(self._files[number]), hint=hint))
+            rows[key] = (number, run.run_id, here)
+        return rows
+
+    def _ids_here(self, shared: Mapping[str, Mapping[int, set[int]]]) -> dict[tuple[int, str], str]:
+        """The id here of each run whose id is `shared`, by its file and its id there.
+
+        The files that say when they were begun come first, by that time: one file more changes the
+        order of no others. Where not all say so, or two the same, the name of a run is unclear.
+        """
+        times = {}
+        for number, source in enumerate(self._all()):
+            time = source.created()
+            if time is not None:
+                times[number] = time
+        undated = [number for number in range(len(self._files)) if number not in times]
+        order = [*sorted(times, key=times.__getitem__), *undated]
+        labels = dict(zip(order, _labels([self._files[number] for number in order]), strict=True))
+        full_labels = _full_labels(self._files)
+        ids: dict[tuple[int, str], str] = {}
+        for run_id, epochs in shared.items():
+            taken: set[int] = set()
+            holders: dict[str, list[int]] = {run_id: sorted(epochs)}
+            for number in filter(epochs.__contains__, order):
+                is_taken = taken & epochs[number]
+                ids[number, run_id] = f"{run_id}@{labels[number]}" if is_taken else run_id
+                taken |= epochs[number]
+            for number in sorted(epochs):
+                self._full_names[f"{run_id}@{full_labels[number]}"] = (ids[number, run_id], None)
+                holders.setdefault(f"{run_id}@{self._files[number].stem}", []).append(number)
+            for name, numbers in holders.items():
+                begun = sorted(times[number] for number in numbers if number in times)
+                if len(numbers) > 1 and (len(begun) < len(numbers) or begun[0] == begun[1]):
+                    full_names = [f"{run_id}@{full_labels[number]}" for number in numbers]
+                    self._unclear[name] = tuple(full_names)
+        numbers_of_shared = {number for number, _ in ids}
+        first = next(number for number in order if number in numbers_of_shared)
+        example = next(new_id for (_, run_id), new_id in ids.items() if new_id != run_id)
+        self._notices[
+            f"{counted(len(shared), 'id')} of runs in more than one file; those of "
+            f"{self._files[first].name} stay as they are, and those of newer files have the file's "
+            f"name behind them, such as {printable(example)}"
+        ] = None
+        return ids
+
+
+def _labels(files: Sequence[Path]) -> list[str]:
+    """Name each file by its stem, where none before it has it, else by its path from where they
+    part: files that follow change no name.
+    """
+    labels: list[str] = []
+    stems: set[str] = set()
+    common = str(files[0].absolute().parent)
+    for file in files:
+        common = os.path.commonpath([common, file.absolute().parent])
+        path = file.absolute().relative_to(common).as_posix()
+        labels.append(path if file.stem in stems else file.stem)
+        stems.add(file.stem)
+    return labels
+
+
+def _full_labels(files: Sequence[Path]) -> list[str]:
+    """Name each file by its stem, where no other has it, else by the path from where all part."""
+    stems = Counter(file.stem for file in files)
+    common = os.path.commonpath([file.absolute().parent for file in files])
+    labels = []
+    for file in files:
+        path = file.absolute().relative_to(common).as_posix()
+        labels.append(file.stem if stems[file.stem] == 1 else path)
+    return labels
+
+
+def find_files(paths: Sequence[Path]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+    """List the files that the paths stand for, each once, and sentences about what was left out.
+
+    A file stands for itself, a folder for all below it whose names end in one of the `suffixes`
+    and that have transcripts. The folder of a trial of Harbor is one of the files. Hidden files are
+    left out, and links to folders are not followed. Raises InputError for a folder without
+    transcripts, or with too many.
+    """
+    files: dict[Path, Path] = {}
+    notices = []
+    for path in paths:
+        if not path.is_dir() or is_trial(path):
+            files.setdefault(path.resolve(), path)
+            continue
+        inside = _inside(path)
+        left_out = []
+        for file in inside:
+            if file.is_dir() or _has_transcripts(file):
+                files[file.resolve()] = file
+            else:
+                left_out.append(str(file.relative_to(path)))
+        if left_out:
+            do = "does" if len(left_out) == 1 else "do"
+            notices.append(
+                f"{path.name}: left out {counted(len(left_out), 'file')} that {do} not look like "
+                f"transcripts: {listed(left_out, _MOST_NAMED)}"
+            )
+        if len(inside) == len(left_out):
+            message = f"holds no transcripts; their names end in {', '.join(suffixes())}"
+            raise refused(path, message)
+    return tuple(files.values()), tuple(notices)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files and trials below a folder, in order."""
+
+    def cannot(error: OSError) -> None:
+        raise refused(Path(error.filename), f"cannot be read: {error.strerror or error}")
+
+    transcripts: list[Path] = []
+    for where, folders, names in os.walk(folder, onerror=cannot):
+        visible = [Path(where, name) for name in folders if not name.startswith(".")]
+        trials = [inner for inner in visible if not inner.is_symlink() and is_trial(inner)]
+        folders[:] = [inner.name for inner in visible if inner not in trials]
+        transcripts += trials
+        for file in (Path(where, name) for name in names if not name.startswith(".")):
+            is_harbors = trials and file.name in HARBORS_FILES
+            if file.suffix.lower() in suffixes() and file.is_file() and not is_harbors:
+                transcripts.append(file)
+        if len(transcripts) > MOST_FILES:
+            raise refused(folder, f"holds more than {MOST_FILES:,} files with transcripts")
+    return sorted(transcripts)

@@ -230,8 +230,8 @@ def constants() -> tuple[Constant, ...]:
 # A case also has a position in the review.
 @pytest.mark.parametrize("name", sorted({*TESTS} - {"position"}))
 def test_the_name_of_a_kind_of_test_stands_in_one_file_alone(name: str) -> None:
-    home = f"cases/probes/{name}.py" if KINDS[name].derived else "core/model.py"
-    assert {constant.path for constant in constants() if constant.text == name} == {home}
+    (home,) = {constant.path for constant in constants() if constant.text == name}
+    assert home.startswith("cases/probes/") if KINDS[name].derived else home == "core/model.py"
 
 
 # Stages and judges whose names are other things as well, such as keys of a report, or a way to

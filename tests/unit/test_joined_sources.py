@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from pytest_jrh import sources
 from pytest_jrh.config.places import Places, matching
 from pytest_jrh.config.schema import LabelSection
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import Rubric, RunSummary
-from pytest_jrh.sources import joined, open_source, open_sources
+from pytest_jrh.sources import Joined, open_source, open_sources
 from pytest_jrh.sources.eval_logs import EvalLog
-from pytest_jrh.sources.joined import Joined
 from pytest_jrh.sources.labels import Joiner, LabelRow
 from pytest_jrh.sources.source import Source, with_clusters
 from tests.support.configs import AGENT, Folder, changed
@@ -230,7 +230,7 @@ def test_an_epoch_of_a_shared_id_goes_by_the_same_name(tmp_path: Path) -> None:
 
 
 def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joined, "_MOST_OPEN", 2)
+    monkeypatch.setattr(sources, "_MOST_OPEN", 2)
     logs = [write_log(tmp_path / f"{n}.eval", [sample(n)]) for n in range(3)]
     closed: list[Path] = []
     monkeypatch.setattr(EvalLog, "close", lambda self: closed.append(self.path))
@@ -241,7 +241,7 @@ def test_of_many_files_few_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert closed == [logs[0]]
     assert len(list(source.fields())) == len(logs)
     # What was used longest ago goes first.
-    monkeypatch.setattr(joined, "_MOST_OPEN", 1)
+    monkeypatch.setattr(sources, "_MOST_OPEN", 1)
     del closed[:]
     assert source.read("0", 1)[0].run_id == "0"
     assert logs[0] not in closed
@@ -265,7 +265,7 @@ def test_a_folder_without_transcripts_is_refused(tmp_path: Path) -> None:
 def test_a_folder_with_too_many_files_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_jrh.sources.joined.MOST_FILES", 2)
+    monkeypatch.setattr("pytest_jrh.sources.MOST_FILES", 2)
     for n in range(3):
         write_lines(tmp_path / f"{n}.jsonl", n)
     with pytest.raises(InputError, match="holds more than 2 files"):

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_jrh.cases.probes.probe import Base, Derived, Probe, ProbeSettings
-from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
-from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
+from pytest_jrh.cases.probes.with_models import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.model import Message, Rubric
 from pytest_jrh.core.transcript import message_text

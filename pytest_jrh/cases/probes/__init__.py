@@ -1,4 +1,4 @@
-"""The probes, each in a file of its own, and a case changed by one; a probe that is not in this
+"""The probes, and a case changed by one; a probe that is not in this
 table does not exist.
 
 Each finds one kind of defect in a judge, and lets judges without it pass.
@@ -14,8 +14,7 @@ from pytest_jrh.cases.probes.format_invariance import FORMAT_INVARIANCE
 from pytest_jrh.cases.probes.position import POSITION
 from pytest_jrh.cases.probes.probe import Base
 from pytest_jrh.cases.probes.prompt_injection import PROMPT_INJECTION
-from pytest_jrh.cases.probes.rubric_specificity import RUBRIC_SPECIFICITY
-from pytest_jrh.cases.probes.verdict_pressure import VERDICT_PRESSURE
+from pytest_jrh.cases.probes.with_models import RUBRIC_SPECIFICITY, VERDICT_PRESSURE
 from pytest_jrh.core.diffs import decisive_turns
 from pytest_jrh.core.errors import NoVerdictCase
 from pytest_jrh.core.ids import generation_id

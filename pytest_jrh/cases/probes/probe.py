@@ -122,7 +122,7 @@ class ProbeBench(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a probe is, in a file of its own.
+    """What a probe is.
 
     `marker` says what it is in pytest's `--markers`, `label` is its short name in tables.
     `variants` are all that it has with a suite's settings, in the order of its tables, and `derive`
