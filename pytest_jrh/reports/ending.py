@@ -18,9 +18,9 @@ from pytest_jrh.core.files import absolute, encoded, relative_path
 from pytest_jrh.core.ids import case_id
 from pytest_jrh.core.model import MADE, UNSCORED
 from pytest_jrh.core.text import Styled, escape_commands
-from pytest_jrh.reports.html import HtmlReport
 from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
+from pytest_jrh.reports.page import HtmlReport
 from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Extent, Session

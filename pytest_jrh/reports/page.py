@@ -186,7 +186,7 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
                     room -= len(block)
                     file.write(block)
                     break
-        search = _data("search", packed(texts))
+        search = _data("texts", packed(texts))
         if len(search) <= room + for_search:
             file.write(search)
         file.write(encoded(tail))

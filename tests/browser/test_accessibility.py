@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_jrh.core.model import Judgment, Verdict
-from pytest_jrh.reports.html import write_html
+from pytest_jrh.reports.page import write_page
 from tests.browser.material import made_case
 from tests.browser.test_review_screenshots import filled
 from tests.support.blind import blind_suite, confirmed, labelling, natural, rejected
@@ -61,10 +61,7 @@ LAYOUT = """() => {
   return faults;
 }"""  # noqa: E501
 
-# A case of each test and outcome.
-OF_EACH_KIND = """rows => [...new Map(rows.map(row => [
-  ["test", "outcome"].map(name => row.querySelector(`[data-name=${name}]`).textContent).join(), row.dataset.key,
-])).values()]"""  # noqa: E501
+OPEN = "all => all.forEach(one => { one.open = true; })"
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +106,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attacks = [f"{attack}-{place}" for attack in ("fake_verdict", "flattery") for place in PLACES]
     results += derived(attacks[:1], probe=INJECTION, variants=attacks)
     path = folder / "report.html"
-    write_html(
+    write_page(
         path,
         replace(
             session_of(results, before, said_before="It was late.", prompt_before="Be strict."),
@@ -138,6 +135,7 @@ def opened(browser: Any, report: Path) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.goto(report.as_uri() + hash_)
+        page.wait_for_selector("html[data-ready]")
         return page
 
     yield open_page
@@ -151,29 +149,24 @@ def test_the_report_has_no_fault(
     width: int,
     scheme: str,
 ) -> None:
-    page = opened("", width, scheme)
-    page.wait_for_selector("#shown:not(:empty)")
-    page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
-    page.eval_on_selector_all("button.fold", "buttons => buttons.forEach(button => button.click())")
-    # The page has the rows near the view alone.
-    page.evaluate("document.querySelector('#cases').scrollIntoView()")
-    page.wait_for_selector("table.cases tbody a")
+    page = opened("#show=all", width, scheme)
+    page.eval_on_selector_all("details", OPEN)
     assert faults(page) == []
     if width == PRINTED_FROM:
         assert print_of(page, faults, scheme, width) == []
-    page.fill("input[name=text]", "nothing has these words")
-    page.wait_for_selector("#shown:has-text('0 of')")
+    page.fill("#search", "nothing has these words")
+    page.wait_for_selector("#nothing:not([hidden])")
     assert page.evaluate(LAYOUT) == []
-    page.fill("input[name=text]", "")
-    keys = page.eval_on_selector_all("table.cases tr[data-key]", OF_EACH_KIND)
+    page.fill("#search", "")
+    page.wait_for_selector("#list a")
+    rows = page.evaluate("JSON.parse(document.querySelector('#session').textContent).cases")
+    keys = {f"{row['test']} {row['kind']}": row["key"] for row in rows}
     assert len(keys) > 4
-    for key in keys:
-        page.evaluate(f"location.hash = 'case-{key}'")
-        page.wait_for_selector("#case h1")
-        page.eval_on_selector_all("details", "all => all.forEach(each => { each.open = true; })")
+    for key in keys.values():
+        page = opened(f"#show=all&case={key}", width, scheme)
+        page.keyboard.press("f")
+        page.eval_on_selector_all("details", OPEN)
         assert page.evaluate(LAYOUT) == []
-    page.evaluate(f"location.hash = 'case-{keys[0]}'")
-    page.wait_for_selector("#case .turn")
     assert faults(page) == []
     if width == PRINTED_FROM:
         assert print_of(page, faults, scheme, width) == []

@@ -128,8 +128,8 @@ def test_a_failure_shows_the_label_the_turns_and_the_files(
     )
     assert vote in (labelled.folder / "r.md").read_text("utf-8")
     page = Page.of((labelled.folder / "r.html").read_text("utf-8"))
-    cases = [case for body in bodies(page).values() for case in body["cases"].values()]
-    assert vote in [line for case in cases for line in case["votes"]]
+    labels = [body["voices"][0]["why"] for body in bodies(page).values() if body["voices"]]
+    assert vote in "\n".join(labels).splitlines()
 
 
 @pytest.fixture(scope="session")

@@ -3,19 +3,15 @@ that their labels stand for the old one (rule G6)."""
 
 from __future__ import annotations
 
-import base64
 import csv
 import json
-import re
-import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.model_server import ModelServer, Obedient, override
+from tests.support.page_reader import Page, bodies, session_data
 from tests.support.results import results_in
 from tests.support.reviews import decide
 from tests.support.suites import SuiteFiles, write_suite
@@ -74,10 +70,11 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     markdown = Path("summary.md").read_text("utf-8")
     assert "had another text of the rubric when made" in markdown
     assert all(f"- `{node}`" in markdown for node in NODES)
-    page = Path("report.html").read_text("utf-8")
-    assert all(f'<a href="#case-{key}" ' in page for key in keys(page))
-    assert len(keys(page)) == 2
-    [text] = {result["rubric"] for result in bodies(page)}
+    page = Page.of(Path("report.html").read_text("utf-8"))
+    doubts = session_data(page)["blocks"]["doubts"]
+    named = next(block["cases"] for block in doubts if "had another text" in str(block))
+    assert {case["key"] for case in named} == bodies(page).keys()
+    [text] = {body["rubric"]["text"] for body in bodies(page).values()}
     assert text.index("curtly") < text.index("made and labelled for:") < text.index("kindly")
     assert results(suite) == {"run-1": True, "run-2": True}
     (table,) = suite.results.glob("agent_perturbation_results_*.csv")
@@ -87,22 +84,6 @@ def test_the_cases_are_judged_with_the_new_text_and_every_report_names_them(
     (path,) = suite.results.glob("*_report.json")
     named = json.loads(path.read_text("utf-8"))["reworded"]["rubric-1"]
     assert [case.rpartition("::")[2] for case in named] == ["run-1[e1]", "run-2[e1]"]
-
-
-def bodies(page: str) -> list[Mapping[str, Any]]:
-    """What the page holds of its results."""
-    blocks = re.findall(r'<script type="text/plain"[^>]*>([A-Za-z0-9+/=]+)</script>', page)
-    assert blocks
-    texts = [zlib.decompress(base64.b64decode(block)).decode() for block in blocks]
-    # Others are for the search, and hold no results.
-    found = (json.loads(text).get("results", {}) for text in texts)
-    return [each for results in found for each in results.values()]
-
-
-def keys(page: str) -> list[str]:
-    """Of the cases that the page links where it names the rubric."""
-    part = page.split("had another text", 1)[1].split("</details>", 1)[0]
-    return [piece.partition('"')[0] for piece in part.split('href="#case-')[1:]]
 
 
 def test_part_of_the_cases_keeps_the_results_of_the_others_and_a_review_settles_a_label(

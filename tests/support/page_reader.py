@@ -69,22 +69,33 @@ class Page(HTMLParser):
         ]
 
 
-def bodies(page: Page) -> dict[str, Any]:
-    """What the data blocks of the source runs in an HTML report hold, by their ids."""
-    blocks = page.all("script", type="text/plain")
-    return {
-        block.attributes["id"]: _unpacked(block)
-        for block in blocks
-        if block.text and block.attributes["id"] not in ("search", "rows")
-    }
+def session_data(page: Page) -> dict[str, Any]:
+    """What the page says of its session, its rows among it."""
+    [block] = page.all("script", id="session")
+    data: dict[str, Any] = json.loads(block.text)
+    return data
 
 
-def listed_cases(page: Page) -> list[Any]:
-    """The rows of an HTML report's list of cases, in its order."""
-    [block] = page.all("script", id="rows")
-    cases: list[Any] = _unpacked(block)["cases"]
+def listed_cases(page: Page) -> list[dict[str, Any]]:
+    """The rows of the list, in its order."""
+    rows: list[dict[str, Any]] = session_data(page)["cases"]
+    return rows
+
+
+def data_blocks(page: Page) -> dict[str, Any]:
+    """The compressed blocks of the page by their ids: of each run, and what is searched."""
+    blocks = {}
+    for block in page.all("script", type="text/plain"):
+        unpacked = zlib.decompress(base64.b64decode(block.text))
+        blocks[block.attributes["id"]] = json.loads(unpacked)
+    return blocks
+
+
+def bodies(page: Page) -> dict[str, dict[str, Any]]:
+    """What the page holds of each case, by the case's key."""
+    cases = {}
+    for name, block in data_blocks(page).items():
+        for key, body in block["cases"].items() if name != "texts" else ():
+            turns = body["turns"] and [block["pool"][place] for place in body["turns"]]
+            cases[key] = {**body, "turns": turns}
     return cases
-
-
-def _unpacked(block: Element) -> Any:
-    return json.loads(zlib.decompress(base64.b64decode(block.text)))

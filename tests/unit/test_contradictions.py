@@ -13,9 +13,9 @@ import yaml
 
 from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.reports.failures import disagreement_text
-from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.json_values import table_data
 from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.terminal import session_lines
 from pytest_jrh.stats.reasoning import reasoning_disagrees, stated_score
 from tests.support.judged_sessions import judged, right, scored, session_of
@@ -179,11 +179,11 @@ def test_every_report_counts_and_names_them_and_no_figure_changes(tmp_path: Path
     data = table_data(session.table)
     assert data["overall"]["reasoning_disagrees"] == 1
     assert data["warnings"][0].startswith(told)
-    write_html(tmp_path / "report.html", session)
+    write_page(tmp_path / "report.html", session)
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert told in shown
-    assert shown.count("reasoning and score disagree<") >= 1
-    write_html(tmp_path / "plain.html", before)
+    assert shown.count("reasoning and score disagree") >= 1
+    write_page(tmp_path / "plain.html", before)
     assert "score disagree" not in (tmp_path / "plain.html").read_text("utf-8")
 
 

@@ -14,8 +14,8 @@ import pytest
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.ending import write_suite_outputs
-from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.session import Session, SuiteRun
 from pytest_jrh.store.spools import Spool
 from tests.support.judged_sessions import HOSTILE, session_of
@@ -63,7 +63,7 @@ def suite(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     assert written.problems == []
     session = session_of(results)
     session = replace(session, records=written.records)
-    write_html(folder / "report.html", session)
+    write_page(folder / "report.html", session)
     (folder / "summary.md").write_text(markdown_report(session), "utf-8")
     return suite
 
@@ -109,9 +109,9 @@ def test_pages_hold_the_text_and_none_of_its_markup(suite: Suite) -> None:
     page = Page.of((suite.config_file.parent / "report.html").read_text("utf-8"))
     assert not page.all("img")
     assert len([script for script in page.all("script") if "type" not in script.attributes]) == 1
-    parts = [
-        part[1] for body in bodies(page).values() for turn in body["pool"] for part in turn["parts"]
-    ]
+    parts = []
+    for body in bodies(page).values():
+        parts += [part["text"] for turn in body["turns"] for part in turn["parts"]]
     assert LONG.strip() in [part.strip() for part in parts]
     assert visible(HOSTILE.replace("\x00", "").replace("\ud800", "\ufffd")) in [
         part.replace("\\x00", "") for part in parts

@@ -11,8 +11,8 @@ import pytest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.text import visible
-from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report
+from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.session import case_key
 from pytest_jrh.stats.baseline import Baseline, JudgePrompt, PromptChange, Scope, short
 from pytest_jrh.store.baseline import (
@@ -32,7 +32,7 @@ from tests.support.judged_sessions import (
     wrong_on,
 )
 from tests.support.made_cases import result_with
-from tests.support.page_reader import Page, bodies
+from tests.support.page_reader import Page, bodies, session_data
 
 SECRET = "sk-0123456789abcdef"
 PROMPT = JudgePrompt("refunds", "", short(DIGEST), "Be strict.\nSay why.", "/repo/judge.md")
@@ -171,15 +171,17 @@ def test_reports_show_the_prompts_change_and_what_was_said_before(tmp_path: Path
     assert " | -25.0 | " in markdown
 
     path = tmp_path / "report.html"
-    write_html(path, replace(session, records=spooled(tmp_path / "spool", now)))
+    write_page(path, replace(session, records=spooled(tmp_path / "spool", now)))
     page = Page.of(path.read_text("utf-8"))
-    assert [each.text.strip() for each in page.all("del")] == ["kind."]
-    totals = [each for each in page.all("tr") if each.attributes.get("class") == "total"]
-    assert any("-25.0" in total.text for total in totals)
-    assert len(page.all("td", **{"data-label": "since baseline"})) == 3
+    blocks = session_data(page)["blocks"]
+    [change] = [block for block in blocks["answer"] if block["type"] == "Diff"]
+    gone = [piece["text"].strip() for piece in change["pieces"] if piece["kind"] == "gone"]
+    assert gone == ["kind."]
+    assert "-25.0" in str(blocks["details"])
     wrong = next(each for each in now if each.outcome == "disagree")
-    told = bodies(page)["run-0"]["results"][case_key(wrong.case_id)]
-    assert told["earlier"]["reasoning"] == "It was late, and no refund was due."
+    before_voice = bodies(page)[case_key(wrong.case_id)]["voices"][1]
+    assert before_voice["who"] == "old prompt"
+    assert before_voice["why"] == "It was late, and no refund was due."
 
 
 def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path) -> None:
@@ -190,10 +192,10 @@ def test_a_hostile_prompt_and_reasoning_of_the_baseline_are_text(tmp_path: Path)
     page = Page.of(markdown.enable("table").render(markdown_report(session)))
     assert not {each.tag for each in page.elements} & {"img", "script", "a", "h1", "b", "iframe"}
     path = tmp_path / "report.html"
-    write_html(path, replace(session, records=spooled(tmp_path / "spool", now)))
+    write_page(path, replace(session, records=spooled(tmp_path / "spool", now)))
     raw = path.read_text("utf-8")
     assert not set(raw) & set("\x00\x1b\u202e\u2066")
     html = Page.of(raw)
     assert not html.all("img")
-    told = bodies(html)["run-0"]["results"].values()
-    assert visible(HOSTILE) in {(each["earlier"] or {}).get("reasoning") for each in told}
+    reasons = {voice["why"] for body in bodies(html).values() for voice in body["voices"]}
+    assert visible(HOSTILE) in reasons

@@ -10,8 +10,8 @@ import pytest
 from pytest_jrh.core.model import CaseResult
 from pytest_jrh.core.text import columns
 from pytest_jrh.reports.blocks import Cell
-from pytest_jrh.reports.html import write_html
 from pytest_jrh.reports.markdown import markdown_report, prose
+from pytest_jrh.reports.page import write_page
 from pytest_jrh.reports.probes import (
     finding_sentences,
     flicker_sentences,
@@ -36,6 +36,7 @@ from tests.support.judged_sessions import (
     right,
 )
 from tests.support.made_cases import make_result, make_spec, result_with
+from tests.support.page_reader import Page, session_data
 
 
 def only(results: Sequence[CaseResult]) -> ProbeTable:
@@ -170,11 +171,11 @@ def test_no_name_from_outside_is_markup_or_moves_a_terminal(tmp_path: Path) -> N
         assert not set(line.text) & set("\x00\x1b\n\u202e")
         assert columns(line.text) <= 80
     assert "\x1b" not in markdown_report(session)
-    write_html(tmp_path / "report.html", session)
+    write_page(tmp_path / "report.html", session)
     shown = (tmp_path / "report.html").read_text("utf-8")
     assert "<script>alert" not in shown
     assert "<img src=x" not in shown
-    assert ">Probes: suite " in shown
+    assert "Probes: suite " in shown
 
 
 def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
@@ -184,9 +185,9 @@ def test_findings_stand_at_the_head_of_a_report_before_figures_that_hide_them(
     [finding] = finding_sentences(session.probes)
     text = markdown_report(session)
     assert text.index(f"⚠️ {prose(finding)}") < text.index("| rubric | n | accuracy |")
-    write_html(tmp_path / "report.html", session)
-    header = (tmp_path / "report.html").read_text("utf-8").partition("</header>")[0]
-    assert f'<p class="warning">{finding}</p>' in header
+    write_page(tmp_path / "report.html", session)
+    page = Page.of((tmp_path / "report.html").read_text("utf-8"))
+    assert "format_invariance turns 10 of 20" in str(session_data(page)["blocks"]["answer"])
 
 
 def test_without_a_finding_the_head_says_nothing_of_probes() -> None:

@@ -70,7 +70,7 @@ const WORDS = /\s+|[\p{L}\p{N}_£$€]+(?:[.,'’][\p{L}\p{N}]+)*|./gu;
 const LINES = /[^\n]*\n|[^\n]+/g;
 const MOST_PAIRS = 4_000_000;
 const LEAST_ALIKE = 0.3;
-const LONGEST_ISLAND = 12;
+const LONGEST_ISLAND = 3;
 
 function differences(before, after) {
   for (const pieces of [WORDS, LINES]) {
@@ -112,7 +112,7 @@ function compared(old, now) {
   return pieces;
 }
 
-// Neighbours of a kind are one, and so are changes with no more than two short words between them.
+// Neighbours of a kind are one, and so are changes with a few letters between them.
 function joined(pieces) {
   const runs = [];
   for (const [kind, text] of pieces) {
@@ -128,10 +128,10 @@ function joined(pieces) {
     gone = fresh = "";
   };
   runs.forEach(([kind, text], place) => {
-    const isIsland = (gone || fresh) && place < runs.length - 1 && text.length < LONGEST_ISLAND && !text.includes("\n");
+    const isIsland = (gone || fresh) && place < runs.length - 1 && text.trim().length <= LONGEST_ISLAND && !text.includes("\n");
     if (kind === "gone") gone += text;
     else if (kind === "new") fresh += text;
-    else if (isIsland && text.trim().split(/\s+/).length < 3) {
+    else if (isIsland) {
       gone += text;
       fresh += text;
     } else {

@@ -79,7 +79,7 @@ function link(row) {
 
 let texts = null;
 async function loadTexts() {
-  texts ??= (await unpacked("search")) ?? {};
+  texts ??= (await unpacked("texts")) ?? {};
 }
 const haystacks = new WeakMap();
 function haystack(row) {

@@ -2,7 +2,7 @@
 
 const BLOCKS = {
   Headline: (block) => make("h2", { dir: "auto" }, block.word ? make("span", { class: `word ${block.word}` }, block.word) : null, block.suite ? `${block.suite}: ` : null, block.text),
-  Line: (block) => make("div", { class: block.weight }, make("h3", {}, capital(block.title)), make("p", { dir: "auto" }, capital(block.text)), block.command ? command(block.command) : null),
+  Line: (block) => make("div", { class: block.weight }, make("h2", { class: "small" }, capital(block.title)), make("p", { dir: "auto" }, capital(block.text)), block.command ? command(block.command) : null),
   Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, capital(block.text)),
   Points: (block) => make("ul", {}, block.sentences.map((sentence) => make("li", { dir: "auto" }, sentence))),
   Command: (block) => make("div", {}, make("p", {}, block.advice), block.command ? command(block.command) : null),
@@ -24,7 +24,7 @@ function drawDiff(block) {
     box.replaceChildren(...marked(pieces));
     more.remove();
   });
-  return make("div", {}, block.title ? make("h3", {}, capital(block.title)) : null, box, more);
+  return make("div", {}, block.title ? make("h2", { class: "small" }, capital(block.title)) : null, box, more);
 }
 
 // A name that may be broken behind its underscores and hyphens.
@@ -33,7 +33,7 @@ const breakable = (name) => name.split(/(?<=[_/-])/).flatMap((part, place) => (p
 function drawTable(block) {
   const titles = [block.first, ...block.titles].map((title, place) => {
     const meaning = place && block.meanings.length ? block.meanings[place - 1] : null;
-    return make("th", { scope: "col", title: meaning }, title);
+    return title ? make("th", { scope: "col", title: meaning }, title) : make("td", {});
   });
   const lines = block.rows.map((row) => make("tr", { class: row.level }, make("th", { scope: "row", dir: "auto" }, row.name), row.cells.map((cell, place) => drawCell(cell, block.titles[place]))));
   const caption = block.caption ? make("caption", {}, block.caption) : null;
