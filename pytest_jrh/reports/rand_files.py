@@ -85,7 +85,7 @@ def write_rand_files(
     suite = run.suite
     if suite.frozen is None:
         _write_summaries(suite, results, cases, outputs)
-    _write_tables(suite, results, cases, records, outputs)
+    _write_tables(suite, results, records, outputs)
     panel = next(iter(panels(results)), None)
     kept = sum(result.extra.kept for result in results)
     ran = len(results) - kept
@@ -234,11 +234,7 @@ SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
 def _write_tables(
-    suite: Suite,
-    results: Sequence[CaseResult],
-    cases: MadeCases,
-    records: RecordIndex,
-    outputs: Outputs,
+    suite: Suite, results: Sequence[CaseResult], records: RecordIndex, outputs: Outputs
 ) -> None:
     """Write the tables, as CSV or XLSX, and the debug bundles."""
     editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
@@ -249,8 +245,11 @@ def _write_tables(
     synthetic: list[TableRow] = []
     rows: dict[tuple[str, str], list[TableRow]] = {}
     for made_id, of_case in by_made_case(results).items():
-        spec, transcript = of_case[0].spec, None
-        case = _read(made_id, cases, records, outputs)
+        spec, case, transcript = of_case[0].spec, None, None
+        try:
+            case = records.read(made_id)
+        except (OSError, InputError) as error:
+            outputs.problem(f"The record of {made_id} cannot be used: {cause(error)}")
         if case is not None:
             transcript = render_transcript(case.messages)
             is_altered = any(result.extra.altered for result in of_case)
@@ -263,7 +262,8 @@ def _write_tables(
                 files = debug_files(case, folders[spec.test])
                 try:
                     for path, text in files.items():
-                        atomic_write(path, text)
+                        # A record of another session may hold what is a secret here.
+                        atomic_write(path, outputs.redactor.text(text))
                     outputs.paths += files
                 except OSError as error:
                     unwritten.append(f"{next(iter(files))}: {cause(error)}")
@@ -292,21 +292,6 @@ def _write_tables(
 def _is_shown_known(result: CaseResult) -> bool:
     turns = result.extra.shown
     return turns is not None and turns.turns > turns.unknown
-
-
-def _read(made_id: str, cases: MadeCases, records: RecordIndex, outputs: Outputs) -> Case | None:
-    """Read the record of a case of this run, where there is one."""
-    try:
-        case = records.read(made_id)
-    except OSError as error:
-        outputs.problem(f"The record of {made_id} cannot be read: {cause(error)}.")
-        return None
-    except InputError as error:
-        outputs.problem(f"The record of {made_id} cannot be used: {error}")
-        return None
-    # Spools hold no secrets; a record of another session may hold one that is a secret here.
-    cleaned: Case | None = case if made_id in cases.made else outputs.redactor.value(case)
-    return cleaned
 
 
 SYNTHETIC_COLUMNS = (
