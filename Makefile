@@ -14,7 +14,7 @@ VERSIONS_TESTS := $(SESSION_TESTS) tests/unit/test_check_logs.py tests/unit/test
 # uv alone resolves downwards; where it is missing it comes from the package index.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 
-.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check format bench docs clean
+.PHONY: demo record-demo demo-real record-demo-real test test-lowest test-newest check format bench docs picture clean
 
 demo: .venv/demo
 	$(BIN)/pytest $(SUITES) $(ARGS)
@@ -73,6 +73,9 @@ docs: .venv/installed
 	$(BIN)/python -m tools.reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	cp docs/*.md build/docs/   # what llms.txt links to
+
+picture: .venv/installed
+	$(BIN)/python -m tools.picture
 
 # The demo needs the package and its dependencies. What compiles nothing installs in less time: a run compiles what it imports.
 .venv/demo: PIP_FLAGS := --no-compile
