@@ -279,22 +279,22 @@ def _not_compared(new: Sequence[CaseResult], compared: Sequence[CaseResult]) -> 
     compared: a suite that has grown by runs has none. Where hardly a run was compared, and more
     cases are new than were, all of them.
     """
-    runs = {(result.spec.run_id, result.spec.epoch) for result in compared}
+    runs = {(result.run_id, result.epoch) for result in compared}
     known = {_group(result) for result in compared}
     hardly_any = len(runs) < _FEWEST_RUNS and len(new) > len(compared)
     return [
         result.case_id
         for result in new
         if hardly_any
-        or (result.spec.run_id, result.spec.epoch) in runs
+        or (result.run_id, result.epoch) in runs
         or not (result.spec.derived or _group(result) in known)
     ]
 
 
 def _group(result: CaseResult) -> tuple[str, str, int | None]:
     """Judge, rubric, and of a binary judge the class."""
-    label = result.label if result.spec.target_score is None else None
-    return result.judge, result.spec.rubric_id, label
+    label = result.label if result.target is None else None
+    return result.judge, result.rubric_id, label
 
 
 def update(

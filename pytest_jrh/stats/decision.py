@@ -223,7 +223,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     comparison = Comparison() if baseline is None else compare(baseline, received, scope)
     # Probes with a limit are held against that.
     exchanged = [
-        pair for pair in comparison.all_pairs if pair.now.spec.test not in rules.probe_limits
+        pair for pair in comparison.all_pairs if pair.now.test not in rules.probe_limits
     ]
     limits = judge_limits(judged, comparison.pairs, rules)
     session = _Session(

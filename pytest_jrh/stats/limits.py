@@ -17,7 +17,7 @@ from pytest_jrh.stats.intervals import (
     majority_flip,
 )
 from pytest_jrh.stats.probes import ProbeTable, probe_tables
-from pytest_jrh.stats.statistics import accuracy_of, answer_of, is_wrong, repeated_case, share_of
+from pytest_jrh.stats.statistics import accuracy_of, answered, is_wrong, repeated_case, share_of
 
 if TYPE_CHECKING:
     from pytest_jrh.config.schema import GateRules
@@ -96,13 +96,8 @@ def _cases_of(rule: Rule, results: Iterable[CaseResult]) -> list[CaseResult]:
 def _errors(rule: Rule, results: Iterable[CaseResult]) -> list[int]:
     """How far off each verdict is: 0 or 1, and of `max_error` in levels."""
     if rule != "max_error":
-        return [int(result.outcome == "disagree") for result in results]
-    errors = []
-    for result in results:
-        answer = answer_of(result)
-        if answer is not None and result.label is not None:
-            errors.append(abs(answer - result.label))
-    return errors
+        return list(map(int, map(is_wrong, results)))
+    return [abs(answer - label) for label, answer in answered(results)[1]]
 
 
 def _limit(
@@ -157,7 +152,7 @@ def proposed_limits(results: Iterable[CaseResult]) -> dict[str, float]:
     """
     judged = [result for result in results if result.outcome in JUDGED]
     rules: tuple[Rule, ...] = ("min_recall", "max_false_alarms")
-    if any(result.spec.target_score is not None for result in judged):
+    if any(result.target is not None for result in judged):
         rules = ("max_error",)
     limits: dict[str, float] = {}
     for rule in rules:

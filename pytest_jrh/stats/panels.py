@@ -84,7 +84,7 @@ def panels(results: Iterable[CaseResult]) -> list[Panel]:
     Cases of probes are no part of it.
     """
     suites = grouped(
-        (result.spec.suite, result)
+        (result.suite, result)
         for result in results
         if result.outcome in JUDGED and result.label is not None and not result.spec.derived
     )
@@ -194,7 +194,7 @@ def _vote(case: str, verdicts: Sequence[CaseResult], judges: int) -> PanelVote:
     score, most = votes[0] if votes else (None, 0)
     first = verdicts[0]
     assert first.label is not None
-    vote = PanelVote(case, first.spec.test, first.spec.rubric_id, first.label, votes)
+    vote = PanelVote(case, first.test, first.rubric_id, first.label, votes)
     if 2 * most > judges:
         return replace(vote, score=score)
     missing = judges - sum(number for _, number in votes)

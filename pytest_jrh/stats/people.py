@@ -379,7 +379,7 @@ def violation_rates(
     `drawn` are the labels that are said to be a random sample: where there are any, no other label
     corrects a rate.
     """
-    by_rubric = grouped((result.spec.rubric_id, result) for result in results)
+    by_rubric = grouped((result.rubric_id, result) for result in results)
     rates = []
     for rubric, of_rubric in [("", results), *(by_rubric.items() if len(by_rubric) > 1 else ())]:
         rate = _violation_rate(of_rubric, drawn)
@@ -395,7 +395,7 @@ def _violation_rate(
     judged = [
         result
         for result in results
-        if result.spec.natural and result.spec.target_score is None and result.score is not None
+        if result.spec.natural and result.target is None and result.score is not None
     ]
     if not any(result.outcome == "unlabelled" for result in judged):
         return None

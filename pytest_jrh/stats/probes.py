@@ -113,7 +113,7 @@ class ProbeTable:
 def probe_tables(results: Iterable[CaseResult]) -> tuple[ProbeTable, ...]:
     """Compute the figures of probes, by suite and judge in the order in which they appear."""
     groups = grouped(
-        ((result.spec.suite, result.judge, result.spec.test), result)
+        ((result.suite, result.judge, result.test), result)
         for result in results
         if result.spec.derived and result.outcome != "generated"
     )
@@ -146,7 +146,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
     # How often the judge contradicts itself on the unchanged cases.
     bases = {}
     for result in judged:
-        is_binary = result.spec.target_score is None
+        is_binary = result.target is None
         base = RepeatedCase(result.spec.cluster_id, result.base_scores, binary=is_binary)
         bases[generation_id(result.spec.base_case)] = base
     flicker = estimate_flicker(bases.values())
@@ -158,7 +158,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
         probe,
         _row("", results),
         tuple(rows),
-        ordinal=any(result.spec.target_score is not None for result in results),
+        ordinal=any(result.target is not None for result in results),
         flicker=flicker,
         p_value=_p_value(judged, max(flicker.value or 0.0, SUPPOSED_FLICKER)),
         judged=tuple(judged),
@@ -168,7 +168,7 @@ def _table(suite: str, judge: str, probe: str, results: Sequence[CaseResult]) ->
 def _row(variant: str, results: Sequence[CaseResult]) -> ProbeRow:
     judged = [result for result in results if result.outcome in JUDGED]
     wrong = list(filter(is_wrong, judged))
-    ordinal = any(result.spec.target_score is not None for result in judged)
+    ordinal = any(result.target is not None for result in judged)
     shifts = [
         result.score - result.base_score
         for result in (judged if ordinal else ())

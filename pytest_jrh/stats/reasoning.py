@@ -65,7 +65,7 @@ def reasoning_disagrees(result: CaseResult) -> bool:
     """
     if result.score is None or not result.reasoning:
         return False
-    stated = stated_score(result.reasoning, binary=result.spec.target_score is None)
+    stated = stated_score(result.reasoning, binary=result.target is None)
     return stated is not None and stated != result.score
 
 

@@ -43,7 +43,7 @@ _LARGEST_SCORE = 10**12
 def repeated_case(result: CaseResult, earlier: Iterable[int] = ()) -> RepeatedCase:
     """The scores of a case, with those that the same judge gave the same case `earlier`."""
     scores = (*earlier, *result.all_scores)
-    return RepeatedCase(result.spec.cluster_id, scores, binary=result.spec.target_score is None)
+    return RepeatedCase(result.spec.cluster_id, scores, binary=result.target is None)
 
 
 def clusters_of(results: Iterable[CaseResult]) -> list[ClusterId]:
@@ -96,7 +96,7 @@ def answer_of(result: CaseResult) -> int | None:
 
     None for a tie of an ordinal judge: there is no telling how far off it is.
     """
-    if result.score is None and result.label is not None and result.spec.target_score is None:
+    if result.score is None and result.label is not None and result.target is None:
         return 1 - result.label
     return result.score
 
@@ -226,7 +226,7 @@ def tabulate(results: Iterable[CaseResult], scales: Scales | None = None) -> Sta
     of_rubrics: dict[tuple[str, str, str], list[int]] = {}
     of_judges: dict[tuple[str, str, str], list[int]] = {}
     for place, result in enumerate(shown):
-        suite, rubric = result.spec.suite, result.spec.rubric_id
+        suite, rubric = result.suite, result.rubric_id
         of_rubrics.setdefault((suite, rubric, result.judge), []).append(place)
         of_judges.setdefault((suite, "", result.judge), []).append(place)
     # With one judge, or one rubric, the levels are the same sets again.
@@ -263,7 +263,7 @@ def _described(
     if any(result.target is not None for result in results):
         used = set()
         for result in ordinal:
-            used.add(tuple(scales.get((result.spec.suite, result.spec.rubric_id), ())))
+            used.add(tuple(scales.get((result.suite, result.rubric_id), ())))
         matrices["ordinal"] = confusion_matrix(answered(ordinal)[1], set().union(*used))
         figures |= _ordinal_figures(ordinal, matrices["ordinal"], one_scale=len(used) <= 1)
     return Statistics(*names, Counts.of(results), figures, matrices, judged)

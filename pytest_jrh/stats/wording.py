@@ -81,7 +81,7 @@ def wrong_text(results: Iterable[CaseResult]) -> str:
     judged = [result for result in results if result.outcome in JUDGED]
     parts = []
     plain = [result for result in judged if not result.spec.derived]
-    if any(result.spec.target_score is not None for result in plain):
+    if any(result.target is not None for result in plain):
         number = sum(result.outcome == "disagree" for result in plain)
         if number:
             parts.append(f"gives {counted(number, 'wrong level')} in {counted(len(plain), 'case')}")
