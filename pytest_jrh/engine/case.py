@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pytest_jrh.cases.pipeline import Goal
 from pytest_jrh.cases.probes import PROBES, changed, derived, probe_arguments
-from pytest_jrh.core.errors import NoVerdictCase, Unrecorded, Unscored
+from pytest_jrh.core.errors import NoVerdictCase, Unscored
 from pytest_jrh.core.ids import case_id, cassette_path, former_cassettes, generation_id
 from pytest_jrh.core.model import (
     NOTHING_WRONG,
     UNSCORED,
     Case,
     CaseSpending,
-    Judgment,
     PerturbationOutcome,
     Spending,
     StageModel,
@@ -72,7 +71,6 @@ if TYPE_CHECKING:
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.core.templates import Template
     from pytest_jrh.engine.suite import Pipeline, ReadySuite
-    from pytest_jrh.judges.judge import JudgeCalls, SuiteJudge
     from pytest_jrh.llm.calls import CallRequest, Exchange
     from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.review.board import ReviewDesk
@@ -412,57 +410,6 @@ async def renewing(tape: Tape, settings: EngineSettings, work: Callable[[], Awai
             renews_unscored = settings.retry_unscored and UNSCORED[trouble.outcome].final
             if not renews_unscored or not await tape.forget(trouble.asked, start):
                 raise
-
-
-async def judgment_of(
-    judge: SuiteJudge,
-    case: Case,
-    repeats: int,
-    calls: Callable[[int], JudgeCalls],
-    tape: Tape,
-    attempt: Attempt,
-    settings: EngineSettings,
-) -> Judgment:
-    """Judge a case so often, each time with recordings of its own on the one tape.
-
-    `calls` gives what the judge asks with in a repeat.
-
-    One repeat after another: cases are judged side by side already, and what comes after a repeat
-    without a verdict is not worth its cost; a cassette is the same whatever answers first, and
-    providers answer what they have just read from their cache. Raises `Unscored` for the first
-    repeat without a verdict; those before it stay recorded, and `attempt` keeps their verdicts.
-    Where a session only looks what is recorded, it looks at every repeat, and `attempt` counts
-    those that are not.
-    """
-    verdicts: list[Verdict] = []
-    missing: list[Unrecorded] = []
-    for repeat in range(1, repeats + 1):
-        try:
-            verdicts.append(await _verdict(judge, case, repeat, calls, tape, settings))
-        except Unscored as trouble:
-            if settings.ask or not isinstance(trouble, Unrecorded):
-                attempt.earlier_verdicts = tuple(verdicts)
-                raise
-            missing.append(trouble)
-    attempt.missing_repeats = len(missing)
-    if missing:
-        raise missing[0]
-    return Judgment(tuple(verdicts))
-
-
-async def _verdict(
-    judge: SuiteJudge,
-    case: Case,
-    repeat: int,
-    calls: Callable[[int], JudgeCalls],
-    tape: Tape,
-    settings: EngineSettings,
-) -> Verdict:
-    verdict = await renewing(tape, settings, lambda: judge(case, repeat, calls(repeat)))
-    if judge.models or judge.runs_code:
-        return verdict
-    # What came from no tape: those take secrets out on its way in.
-    return replace(verdict, reasoning=settings.redactor.of_code(verdict.reasoning))
 
 
 async def generate_case(

@@ -242,7 +242,7 @@ def _cost_of(model: StageModel, calls: Bounds, letters: int) -> Bounds | None:
 
 def session_plan(suites: LoadedSuites, surveys: Iterable[Survey], width: int) -> list[str]:
     """What a session of these surveyed cases would ask."""
-    modes = {ready.suite.name: suites.modes(ready) for ready in suites}
+    modes = {ready.suite.name: suites.modes(ready.suite) for ready in suites}
     runs_code = any(judge.runs_code for ready in suites for judge in ready.judges.values())
     lines = plan_lines(plan_of(surveys), modes, runs_code=runs_code, width=width)
     kin_sentences: dict[str, None] = {}

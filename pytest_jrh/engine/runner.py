@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Unscored
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Unrecorded, Unscored
 from pytest_jrh.core.model import (
     UNSCORED,
     CaseResult,
+    Judgment,
     Progress,
     Why,
     scores_text,
@@ -28,7 +29,7 @@ from pytest_jrh.engine.case import (
     CaseMaker,
     EngineSettings,
     SharedWorks,
-    judgment_of,
+    renewing,
     to_its_end,
 )
 from pytest_jrh.engine.own_code import Threads
@@ -41,11 +42,12 @@ from pytest_jrh.reports.failures import disagreement_text, unscored_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pytest_jrh.core.model import Case, CaseSpec, Judgment
+    from pytest_jrh.core.model import Case, CaseSpec, Verdict
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.case import SharedWork
     from pytest_jrh.engine.planning import Survey
     from pytest_jrh.engine.suite import ReadySuite
+    from pytest_jrh.recording.tapes import Tape
     from pytest_jrh.review.board import ReviewDesk
 
 
@@ -325,12 +327,7 @@ class CaseRunner:
             if said := about_media(case.messages, sends_images=sends_images):
                 self._say(spec, said)
         async with self.calls.tape(attempt, ready, judging=True) as tape:
-            calls = partial(self.calls.judging, tape, ready, spec.judge)
-            repeats = ready.suite.repeats_of(spec.judge)
-            judgment = await to_its_end(
-                tape,
-                judgment_of(judge, case, repeats, calls, tape, attempt, self._settings),
-            )
+            judgment = await to_its_end(tape, self._repeats(attempt, ready, tape))
         # A plan makes no call, verdicts of a table were not asked for here, and what a probe
         # changes is not an edit.
         if self._settings.ask and not spec.variant and (judge.models or judge.runs_code):
@@ -339,6 +336,41 @@ class CaseRunner:
         if self._settings.review is not None and not spec.variant and case.expected is not None:
             self._settings.review.judged(case, judgment)
         return judgment
+
+    async def _repeats(self, attempt: Attempt, ready: ReadySuite, tape: Tape) -> Judgment:
+        """Judge a case so often, each time with recordings of its own on the one tape.
+
+        One repeat after another: cases are judged side by side already, and what comes after a
+        repeat without a verdict is not worth its cost; a cassette is the same whatever answers
+        first, and providers answer what they have just read from their cache. Raises `Unscored` for
+        the first repeat without a verdict; those before it stay recorded, and the attempt keeps
+        their verdicts. Where a session only looks what is recorded, it looks at every repeat, and
+        the attempt counts those that are not.
+        """
+        spec, case = attempt.spec, attempt.case
+        assert case is not None
+        judge = ready.judges[spec.judge]
+        verdicts: list[Verdict] = []
+        missing: list[Unrecorded] = []
+        for repeat in range(1, ready.suite.repeats_of(spec.judge) + 1):
+            calls = self.calls.judging(tape, ready, spec.judge, repeat)
+            try:
+                verdict = await renewing(tape, self._settings, partial(judge, case, repeat, calls))
+            except Unscored as trouble:
+                if self._settings.ask or not isinstance(trouble, Unrecorded):
+                    attempt.earlier_verdicts = tuple(verdicts)
+                    raise
+                missing.append(trouble)
+                continue
+            if not (judge.models or judge.runs_code):
+                # What came from no tape: those take secrets out on its way in.
+                reasoning = self._settings.redactor.of_code(verdict.reasoning)
+                verdict = replace(verdict, reasoning=reasoning)
+            verdicts.append(verdict)
+        attempt.missing_repeats = len(missing)
+        if missing:
+            raise missing[0]
+        return Judgment(tuple(verdicts))
 
     async def _case_to_judge(self, attempt: Attempt, ready: ReadySuite) -> Case:
         """The case as it was made, or as people decided about it."""

@@ -454,8 +454,13 @@ def make_ready(
         with collecting(problems):
             ready = _with_clusters(ready, suite.config.cases.cluster)
     if problems:
-        raise _refusal(problems, suite, places)
-    return _with_recorded(ready)
+        # Each once, and with its place.
+        placed = [_placed(problem, suite.config_file, places) for problem in problems]
+        raise InputError(dict.fromkeys(placed))
+    if suite.config.cases.sampling == "kept":
+        # Noted once, so that what the session records does not change its draw.
+        ready = replace(ready, recorded=Recorded.read(suite.cassette_dir))
+    return ready
 
 
 def _refuse_closed_folders(suite: Suite) -> None:
@@ -474,20 +479,6 @@ def _refuse_closed_folders(suite: Suite) -> None:
             continue
     if problems:
         raise InputError(problems)
-
-
-def _refusal(problems: Sequence[Problem], suite: Suite, places: Places) -> InputError:
-    """Make the error of all problems, each once and with its place."""
-    return InputError(
-        dict.fromkeys(_placed(problem, suite.config_file, places) for problem in problems)
-    )
-
-
-def _with_recorded(ready: ReadySuite) -> ReadySuite:
-    """Note once what is recorded, so that what the session records does not change its draw."""
-    if ready.suite.config.cases.sampling != "kept":
-        return ready
-    return replace(ready, recorded=Recorded.read(ready.suite.cassette_dir))
 
 
 def _judges(
@@ -687,23 +678,19 @@ class LoadedSuites:
             # Read now, where what cannot be used is an error of the user's and not ours.
             _ = self._ready[path].grounds
 
-    def modes(self, ready: ReadySuite) -> tuple[RecordMode, RecordMode]:
+    def modes(self, suite: Suite) -> tuple[RecordMode, RecordMode]:
         """The record modes of a suite's generation and judging in this session."""
-        return ready.suite.config.recording.record_modes(
+        return suite.config.recording.record_modes(
             self._options.record_mode, self._options.judge_record_mode
         )
 
     def asks(self, ready: ReadySuite) -> bool:
         """Whether models may be asked about a suite's cases in this session."""
-        return self.modes(ready) != ("none", "none")
+        return self.modes(ready.suite) != ("none", "none")
 
     def _records_judging(self, suite: Suite) -> bool:
         """Whether the judges of a suite that is being loaded may be asked in this session."""
-        options = self._options
-        if options.plan:
-            return False
-        modes = suite.config.recording.record_modes(options.record_mode, options.judge_record_mode)
-        return modes[1] != "none"
+        return not self._options.plan and self.modes(suite)[1] != "none"
 
     @property
     def notices(self) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ class Reporter:
         """Say which suites are in play, and where their calls are answered from."""
         lines = []
         for ready in self._suites:
-            mode, judge = self._suites.modes(ready)
+            mode, judge = self._suites.modes(ready.suite)
             judging = f", judge {judge}" if judge != mode else ""
             recordings = relative_path(ready.suite.cassette_dir, self._folder)
             lines.append(

@@ -169,7 +169,7 @@ class Reviewing:
         """Whether the suite asks for the page itself: only where cases are made anew."""
         if not ready.suite.config.rand.review or ready.suite.frozen is not None:
             return False
-        return self._suites.modes(ready)[0] != "none"
+        return self._suites.modes(ready.suite)[0] != "none"
 
     @property
     def _is_distributed(self) -> bool:

@@ -222,9 +222,7 @@ def decide(results: Iterable[CaseResult], rules: GateRules, held: Held) -> Decis
     baseline, scope = held.baseline, held.scope
     comparison = Comparison() if baseline is None else compare(baseline, received, scope)
     # Probes with a limit are held against that.
-    exchanged = [
-        pair for pair in comparison.all_pairs if pair.now.test not in rules.probe_limits
-    ]
+    exchanged = [pair for pair in comparison.all_pairs if pair.now.test not in rules.probe_limits]
     limits = judge_limits(judged, comparison.pairs, rules)
     session = _Session(
         received=received,
