@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from pytest_jrh.core.documents import DamagedError, inside, received
+from pytest_jrh.core.documents import inside
 from pytest_jrh.sources.responses import ITEM_TYPES, turns_of
 from pytest_jrh.sources.source import LINES, Conversation, Form, texts_in, unknown_notices
 
@@ -92,12 +92,9 @@ def conversation(lines: Sequence[Json]) -> Conversation:
 
 def _roll_back(items: list[tuple[KeyPath, Any]], prompts: list[int], event: Json) -> None:
     """Where the event says so, take out the last turns; each begins with a prompt."""
-    turns = event.get("num_turns")
     if event.get("type") != "thread_rolled_back":
         return
-    if type(turns) is not int or turns < 0:
-        raise DamagedError(received(turns, "an integer >= 0"), path=("payload", "num_turns"))
-    first = max(0, len(prompts) - turns)
+    first = max(0, len(prompts) - event["num_turns"])
     if first < len(prompts):
         del items[prompts[first] :]
         del prompts[first:]

@@ -120,21 +120,14 @@ def _name(reference: Json) -> str:
 
 
 def _chat_content(content: str | list[Json]) -> str | list[Json]:
+    """The content of a message as chats have it, media by their paths."""
     if isinstance(content, str):
         return content
-    return [_chat_part(part) for part in content]
-
-
-def _chat_part(part: Json) -> Json:
-    match part["type"]:
-        case "text":
-            return {"type": "text", "text": part["text"]}
-        case "image":
-            return {"type": "image_url", "image_url": {"url": part["source"]["path"]}}
-        case "audio":
-            return {"type": "audio", "audio": part["source"]["path"]}
-        case unknown:
-            raise DamagedError(f"unknown type of part: {printable(str(unknown), 60)}")
+    parts = []
+    for part in content:
+        kind = part["type"]
+        parts.append({"type": kind, kind: part["source"]["path"]} if "source" in part else part)
+    return parts
 
 
 class Trajectory(Transcripts):

@@ -112,6 +112,12 @@ def test_all_versions_up_to_18_are_read(tmp_path: Path, version: str) -> None:
     assert "[audio: a.mp3]" in render_transcript(run.messages)
 
 
+def test_a_part_of_an_unknown_type_keeps_its_content(tmp_path: Path) -> None:
+    value = trajectory(user([{"type": "film", "title": "a"}]), agent("Seen."), session_id="s")
+    run, _ = open_source(write(tmp_path / "a.json", value)).read("s", 1)
+    assert run.messages[0]["content"] == '[film: {"title": "a"}]'
+
+
 def at(*path: Any, **fields: Any) -> Callable[[Json], object]:
     """Change the object at a path of a trajectory; a field that is to be None goes."""
 
@@ -154,7 +160,7 @@ BROKEN: dict[str, tuple[Callable[[Json], object], str]] = {
         "steps[1]: unknown fields: mesage",
     ),
     "a call without a name": (at(*STEP, "tool_calls", 0, function_name=None), "'function_name'"),
-    "an unknown part": (at(*STEP, message=[{"type": "film"}]), "unknown type of part: film"),
+    "no part": (at(*STEP, message=[{"text": "a"}]), "steps[1]: is of an unknown form (KeyError"),
     "an image of nowhere": (at(*STEP, message=[{"type": "image", "source": {}}]), "'path'"),
     "a result that is none": (
         at(*STEP, observation={"results": [3]}),
