@@ -73,7 +73,19 @@ def conversation(lines: Sequence[Json]) -> Conversation:
     of_agent = [said for said in of_model if not _is_of_subagent(said.line)]
     # The file of a subagent holds nothing else.
     chosen = of_agent or of_model
-    notices = _notices(len(of_model) - len(chosen), len(all_said) - len(of_model), _forks(chosen))
+    notices = []
+    if of_subagents := len(of_model) - len(chosen):
+        notices.append(f"{counted(of_subagents, 'line')} of subagents left out")
+    if of_program := len(all_said) - len(of_model):
+        notices.append(
+            f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
+            "such as errors of the API"
+        )
+    if forks := _forks(chosen):
+        notices.append(
+            f"{counted(forks, 'time')} a prompt was edited, or an answer asked for again; what "
+            "was there before is in the conversation too, in the order of the file"
+        )
     metadata: dict[str, str] = {}
     session_id = agent_id = None
     for said in chosen:
@@ -88,23 +100,6 @@ def conversation(lines: Sequence[Json]) -> Conversation:
         metadata=metadata,
         notices=[*notices, *unknown_notices(unknown)],
     )
-
-
-def _notices(of_subagents: int, of_program: int, forks: int) -> list[str]:
-    notices = []
-    if of_subagents:
-        notices.append(f"{counted(of_subagents, 'line')} of subagents left out")
-    if of_program:
-        notices.append(
-            f"{counted(of_program, 'line')} left out that Claude Code wrote in the agent's place, "
-            "such as errors of the API"
-        )
-    if forks:
-        notices.append(
-            f"{counted(forks, 'time')} a prompt was edited, or an answer asked for again; what "
-            "was there before is in the conversation too, in the order of the file"
-        )
-    return notices
 
 
 def _message_of(line: Json, unknown: dict[str, None]) -> Json | None:

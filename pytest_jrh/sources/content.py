@@ -81,7 +81,8 @@ def _add(parts: Parts, part: Any) -> None:
     elif kind in RESULTS:
         parts.results.append(_result(part) if kind == "tool-result" else part)
     elif kind in _RUN_BY_PROVIDER:
-        block = _provider_call(part)
+        tool_type = "mcp_call" if kind == "mcp_tool_use" else "web_search"
+        block = provider_call(tool_type, part, part.get("name"), part.get("input"))
         parts.provider_calls[block["id"]] = block
         parts.blocks.append(block)
     elif kind.endswith("_tool_result") and as_text(part.get("tool_use_id")) in parts.provider_calls:
@@ -118,14 +119,15 @@ def sdk_result(call: Block, content: Any, *, is_error: bool) -> Block:
     return {"type": "tool_result", **names, "content": as_text(content), "is_error": is_error}
 
 
-def _provider_call(part: Block) -> Block:
+def provider_call(kind: str, call: Block, name: Any, arguments: Any, result: Any = None) -> Block:
+    """Inspect's block of what the provider ran; `kind` is Inspect's name for it."""
     return {
         "type": "tool_use",
-        "tool_type": "mcp_call" if part["type"] == "mcp_tool_use" else "web_search",
-        "id": as_text(part.get("id")),
-        "name": as_text(part.get("name")),
-        "arguments": as_text(part.get("input")),
-        "result": NO_RESULT,
+        "tool_type": kind,
+        "id": as_text(call.get("id")),
+        "name": as_text(name),
+        "arguments": as_text(arguments),
+        "result": NO_RESULT if result is None else as_text(result),
     }
 
 

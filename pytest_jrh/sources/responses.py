@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_jrh.core.documents import DamagedError, check_depth, inside, listed, received
 from pytest_jrh.core.text import nearest_hint
 from pytest_jrh.sources.chat import check_message, read_call
-from pytest_jrh.sources.content import NO_RESULT, as_text, data_url, parts_of
+from pytest_jrh.sources.content import as_text, data_url, parts_of, provider_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -205,14 +205,9 @@ def _thought(item: Json) -> list[Json]:
 def _provider_call(item: Json, kind: str, name: str, field: str, result_field: str) -> Json:
     arguments = item.get(field)
     if name or not isinstance(arguments, str):
-        arguments = as_text({} if arguments is None else {field: arguments})
+        arguments = {} if arguments is None else {field: arguments}
     error, result = item.get("error"), item.get(result_field)
-    block = {
-        "type": "tool_use",
-        "tool_type": kind,
-        "id": as_text(item.get("id")),
-        "name": name or as_text(item.get("name")),
-        "arguments": arguments,
-        "result": as_text(result) if result is not None or error else NO_RESULT,
-    }
+    if error and result is None:
+        result = ""
+    block = provider_call(kind, item, name or item.get("name"), arguments, result)
     return {**block, "error": as_text(error)} if error else block
