@@ -506,7 +506,9 @@ class SessionCases:
         """The rubrics that rows name."""
         values = {}
         for (suite, name), key in self._rubrics.items():
-            rubric = self._session.rubrics.get((suite, name), Rubric(name, ""))
+            # What is called the rubric of a table may be a column of labels.
+            shown_name = name if self._session.has_rubrics else ""
+            rubric = self._session.rubrics.get((suite, name), Rubric(shown_name, ""))
             place = ""
             if rubric.file:
                 path, folder = Path(rubric.file), self._session.folder

@@ -142,13 +142,15 @@ const citing = (turns) => (text) => {
 
 function drawVoice(voice, cite) {
   const head = make("header", {}, make("h3", { dir: "auto" }, voice.who), make("span", { class: "verdict" }, voice.word), voice.by ? make("span", { class: "by" }, voice.by) : null);
-  const why = voice.why ? make("p", { dir: "auto" }, long(voice.why, cite)) : make("p", { class: "muted" }, "no reason given");
+  const why = voice.why ? make("p", { dir: "auto" }, long(voice.why, cite)) : null;
   return make("div", { class: `voice${voice.wrong ? " wrong" : ""}` }, head, why);
 }
 
 function drawRubric(row, body) {
   const rubric = { ...rubricOf(row), ...body?.rubric };
   const levels = rubric.levels ?? [];
+  // Of a table no more than a name may be known, or not even that.
+  if (!rubric.id) return null;
   return make("section", { class: "rubric" }, make("h3", { dir: "auto" }, `Rubric ${rubric.id}`),
     rubric.text ? make("p", { dir: "auto" }, long(rubric.text)) : null,
     levels.length ? make("ul", {}, levels.map((level) => make("li", { dir: "auto" }, level))) : null,
@@ -164,7 +166,7 @@ function drawVoices(row, body) {
   const cite = citing(body?.turns?.length ?? 0);
   const sections = [];
   if (body) sections.push(make("section", {}, body.voices.map((voice) => drawVoice(voice, cite))));
-  sections.push(drawRubric(row, body));
+  sections.push(drawRubric(row, body) ?? "");
   if (body) {
     const facts = body.facts.map(([title, text]) => [make("dt", {}, title), make("dd", { dir: "auto" }, long(text, cite))]);
     if (facts.length) sections.push(make("dl", {}, facts));
@@ -191,7 +193,7 @@ function showCase(row) {
   $("title").textContent = capital(row.title);
   const kind = make("span", { class: `tag ${isMistake(row) || row.kind === "turned" ? "bad" : ""}` }, row.kind);
   const more = drawTags(row, Object.keys(TAG_KINDS));
-  const where = [row.run, row.epoch > 1 ? `epoch ${row.epoch}` : null, hasSeveral("suite") ? row.suite : null, row.variant ? row.test : null];
+  const where = [row.run === row.title ? null : row.run, row.epoch > 1 ? `epoch ${row.epoch}` : null, hasSeveral("suite") ? row.suite : null, row.variant ? row.test : null];
   $("about").replaceChildren(kind, ...more, where.filter(Boolean).join(" · "));
   showTurns();
   $("voices").replaceChildren(...drawVoices(row, body));

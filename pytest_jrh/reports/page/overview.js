@@ -3,7 +3,7 @@
 const BLOCKS = {
   Headline: (block) => make("h2", { dir: "auto" }, block.word ? make("span", { class: `word ${block.word}` }, block.word) : null, block.suite ? `${block.suite}: ` : null, block.text),
   Line: (block) => make("div", { class: block.weight }, make("h2", { class: "small" }, capital(block.title)), make("p", { dir: "auto" }, capital(block.text)), block.command ? command(block.command) : null),
-  Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, capital(block.text)),
+  Sentence: (block) => make("p", { class: block.weight, dir: "auto" }, block.text),
   Points: (block) => make("ul", {}, block.sentences.map((sentence) => make("li", { dir: "auto" }, sentence))),
   Command: (block) => make("div", {}, make("p", {}, block.advice), block.command ? command(block.command) : null),
   Diff: drawDiff,
@@ -53,7 +53,7 @@ function drawCases(block) {
   });
   if (block.more) lines.push(make("li", { class: "muted" }, `and ${block.more.toLocaleString("en")} more`));
   const count = block.count === null ? "" : ` (${block.count.toLocaleString("en")})`;
-  return make("details", {}, make("summary", { class: block.weight }, `${block.title}${count}`), make("ul", {}, lines));
+  return make("details", {}, make("summary", { class: block.weight }, `${capital(block.title)}${count}`), make("ul", {}, lines));
 }
 
 // ---- Bars: of a cell with a share from 0 to 1, its interval, and what it was before
@@ -86,7 +86,8 @@ function drawBars(block) {
     const cells = row.cells.map((cell, place) => {
       const { title, isBar } = columns[place];
       const isWrong = hasShare(cell) && cell.share > 0;
-      const number = make("td", { class: `count ${isWrong ? "bad" : cell.weight}`, "data-of": title }, cell.text);
+      const colour = isWrong ? "bad" : cell.weight;
+      const number = make("td", { class: `count ${colour}${isBar ? "" : " alone"}`, "data-of": title }, cell.text);
       if (!isBar) return number;
       return [hasShare(cell) ? drawBar(cell, `${row.name}, ${title}`) : make("td", { class: "bar" }), number];
     });
