@@ -1,28 +1,33 @@
-"""The review in a pytest session: when its page opens, and what the terminal says of it."""
+"""What a pytest session does while it waits: for people, whose page it opens, and for models, of
+whose work it says now and then how far it is (under xdist pytest's own lines do).
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_jrh.core.errors import InputError
+from pytest_jrh.reports.session import progress_line
 from pytest_jrh.store.outputs import has_decisions
 from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
-    from pytest_jrh.core.model import CaseSpec
+    from pytest_jrh.core.model import CaseSpec, Progress
     from pytest_jrh.core.redact import Redactor
     from pytest_jrh.engine.suite import LoadedSuites, ReadySuite
-    from pytest_jrh.plugin.progress import ProgressLine
     from pytest_jrh.review.blind import LabelBoard
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.review.serving import Page, ReviewServer
@@ -30,6 +35,54 @@ if TYPE_CHECKING:
 
 
 _SECONDS_BETWEEN_LOOKS = 0.25
+INTERVAL = 60.0
+"""Seconds between two lines of a log, such as a CI's."""
+TERMINAL_INTERVAL = 15.0
+"""Seconds between two lines of a terminal, where somebody may wait for them."""
+_WIDTH = 200
+
+
+@dataclass
+class ProgressLine:
+    """Writes a line of at most `width` columns every `interval` seconds."""
+
+    reporter: pytest.TerminalReporter
+    started: float
+    uncaptured: Callable[[], AbstractContextManager[None]] = nullcontext
+    clock: Callable[[], float] = time.monotonic
+    last: float | None = None
+    interval: float = INTERVAL
+    width: int = _WIDTH
+
+    def draw(self, progress: Progress) -> None:
+        """Say how far the session is, if it is time to."""
+        self.say(progress_line(progress, self.clock() - self.started, self.width))
+
+    def say(self, text: str) -> None:
+        """Write a line of text, if it is time to."""
+        time_now = self.clock()
+        if time_now - (self.started if self.last is None else self.last) < self.interval:
+            return
+        self.last = time_now
+        with self.uncaptured():
+            self.reporter.ensure_newline()
+            self.reporter.write_line(text)
+            self.reporter.flush()
+
+
+def session_line(config: pytest.Config) -> ProgressLine | None:
+    """The line of this process; None with `-q`, in an xdist worker and without a reporter."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(config, "workerinput") or reporter is None or config.option.verbose < 0:
+        return None
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    # While an item runs, what goes to the terminal is captured too.
+    uncaptured = capture.global_and_fixture_disabled if capture is not None else nullcontext
+    line = ProgressLine(reporter, time.monotonic(), uncaptured, interval=INTERVAL)
+    if reporter.isatty:
+        line.interval = TERMINAL_INTERVAL
+        line.width = config.get_terminal_writer().fullwidth
+    return line
 
 
 class Reviewing:

@@ -25,8 +25,7 @@ from pytest_jrh.engine.case import EngineSettings
 from pytest_jrh.engine.runner import Engine
 from pytest_jrh.engine.suite import LoadedSuites
 from pytest_jrh.plugin.options import session_token
-from pytest_jrh.plugin.progress import ProgressLine, session_line
-from pytest_jrh.plugin.reviewing import Reviewing
+from pytest_jrh.plugin.reviewing import ProgressLine, Reviewing, session_line
 from pytest_jrh.plugin.secrecy import captured
 from pytest_jrh.recording.cassettes import is_snapshot_change
 from pytest_jrh.store.baseline import BaselineFile

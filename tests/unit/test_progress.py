@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_jrh.core.model import Progress, Spending, Usage
-from pytest_jrh.plugin.progress import INTERVAL, ProgressLine
+from pytest_jrh.plugin.reviewing import INTERVAL, ProgressLine
 from pytest_jrh.reports.session import progress_line
 
 
