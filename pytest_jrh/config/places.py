@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_jrh.core.documents import printable, shown
 from pytest_jrh.core.files import exists, relative_path
-from pytest_jrh.core.ids import node_part
+from pytest_jrh.core.ids import node_part, short_digest
 from pytest_jrh.core.text import nearest
 
 if TYPE_CHECKING:
@@ -81,10 +80,7 @@ class Places:
         name, folder = config_file.stem, config_file.parent
         home = self.home or self.cwd
         if not folder.is_relative_to(home):
-            digest = hashlib.sha256(
-                config_file.as_posix().encode("utf-8", "surrogatepass")
-            ).hexdigest()
-            return f"outputs/{name}~{digest[:_DIGEST]}"
+            return f"outputs/{name}~{short_digest(config_file.as_posix(), _DIGEST)}"
         parts = folder.relative_to(home).parts
         if self.conventional:
             return f"outputs/{name}"

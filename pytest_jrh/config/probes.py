@@ -9,7 +9,6 @@ when runs are added. With `sampling: kept` those come first that were recorded, 
 
 from __future__ import annotations
 
-import hashlib
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +85,7 @@ def drawn(
     variants that no other case decides, which come equally often on average.
     """
 
-    def precedence(spec: CaseSpec) -> tuple[bool, bytes]:
+    def precedence(spec: CaseSpec) -> tuple[bool, str]:
         return kept is not None and spec not in kept, _rank(settings.seed, spec)
 
     ranked = sorted(bases, key=precedence)[: settings.max_cases]
@@ -108,9 +107,9 @@ def drawn(
     return {spec: picked[spec] for spec in bases if spec in picked}
 
 
-def _start(names: Sequence[str], number: int, kept: Collection[str], digest: bytes) -> int:
+def _start(names: Sequence[str], number: int, kept: Collection[str], digest: str) -> int:
     """Where a case's variants begin: where `kept` ones were dealt, else where its digest says."""
-    own_start = int.from_bytes(digest[-4:], "big")
+    own_start = int(digest[-8:], 16)
     starts: list[int] = [own_start, *range(0, number * len(names), number)]
     for start in starts:
         dealt = {names[(start + turn) % len(names)] for turn in range(number)}
@@ -136,9 +135,9 @@ def _derived(
                     yield replace(spec, judge=judge.name)
 
 
-def _rank(seed: int, spec: CaseSpec) -> bytes:
+def _rank(seed: int, spec: CaseSpec) -> str:
     parts = (seed, spec.test, spec.rubric_id, spec.run_id, spec.epoch, spec.target_score)
-    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).digest()
+    return short_digest(repr(parts), 64)
 
 
 _TESTS: KeyPath = ("cases", "kinds")

@@ -15,7 +15,7 @@ import pytest
 from pytest_jrh.cases.tests import KINDS
 from pytest_jrh.config.load import looks_like_suite
 from pytest_jrh.core.errors import InputError, Problem, collecting
-from pytest_jrh.core.files import absolute
+from pytest_jrh.core.files import absolute, relative_path
 from pytest_jrh.plugin.collect import CaseItem, SuiteFile
 from pytest_jrh.plugin.options import OPTIONS_READ, RESULT_ATTRIBUTE
 from pytest_jrh.plugin.reporter import Reporter
@@ -25,7 +25,6 @@ from pytest_jrh.plugin.session import (
     REFUSAL_KEY,
     SESSION,
     SuiteSession,
-    file_node,
 )
 
 if TYPE_CHECKING:
@@ -111,9 +110,10 @@ def collect(file_path: Path, parent: pytest.Collector, *, certain: bool) -> Suit
     if not certain and not looks_like_suite(file_path):
         return None
     activate(parent.config)
-    return SuiteFile.from_parent(
-        parent, path=file_path, nodeid=file_node(file_path, parent.config.rootpath)
-    )
+    # pytest itself gives all files from outside of its rootdir the same, empty id. An absolute one
+    # is what `--lf` reads from its cache, and is printed relative to the starting folder.
+    node = relative_path(file_path, parent.config.rootpath).as_posix()
+    return SuiteFile.from_parent(parent, path=file_path, nodeid=node)
 
 
 def _unusable(role: str, problems: Sequence[Problem], redactor: Redactor) -> pytest.UsageError:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pytest_jrh.config.suite import Commands
-from pytest_jrh.core.files import relative_path
 from pytest_jrh.core.ids import generation_id, node_part
 from pytest_jrh.core.model import Review
 from pytest_jrh.core.redact import Redactor, secrets_of
@@ -42,17 +41,6 @@ if TYPE_CHECKING:
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.llm.limits import Ledger
     from pytest_jrh.store.decisions import Decision
-
-
-def file_node(path: Path, rootdir: Path) -> str:
-    """The node id of a suite's file: relative to pytest's rootdir where it is inside of it, else
-    absolute.
-
-    pytest itself gives all files that are named from outside of its rootdir the same, empty id. An
-    absolute one is what `--lf` reads from its cache, and what pytest makes relative to the starting
-    folder where it prints it.
-    """
-    return relative_path(path, rootdir).as_posix()
 
 
 def place_of(nodeid: str) -> str:
