@@ -156,11 +156,9 @@ def imported(path: str, *, key: str) -> Callable[..., object]:
         return InputError(Problem(message, key=key, hint=hint))
 
     module_name, _, name = path.strip().rpartition(":")
-    is_file = module_name.endswith(".py")
-    if not name or not (is_file or all(map(str.isidentifier, module_name.split(".")))):
+    is_module = all(map(str.isidentifier, module_name.split(".")))
+    if not name or not (is_module or module_name.endswith(".py")):
         raise refused(f"got {shown(path)}; must be {_TAKES}")
-    if is_file and not Path(module_name).is_file():
-        raise refused(f"{shown(Path(module_name).name)} is not a file")
     shown_name = repr(shown_path(path, ":"))
     try:
         keep_libraries_local()
