@@ -20,6 +20,7 @@ from pytest_jrh.core.model import JUDGED, CaseResult
 from pytest_jrh.core.redact import Redactor, secrets_of
 from pytest_jrh.engine.provenance import recordings_of, session_origin, suite_run
 from pytest_jrh.reports.ending import EndSettings, conclude, ending_lines
+from pytest_jrh.reports.session import Session
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.baseline import BaselineFile
 from pytest_jrh.store.ledger import read_ledger
@@ -72,14 +73,18 @@ def merge(
         commands={case: commands.rerun(spec) for case, spec in specs.items()},
         subset=None if ready.subset is None else (ready.subset_name, ready.subset),
     )
-    settings = EndSettings(
-        baseline=baseline,
-        reports=options.reports,
+    session = Session(
+        (),
+        record_command=commands.record_all([suite], results),
+        origin=session_origin([run], folder, recordings_of([ready])),
         redactor=redactor,
         folder=folder,
-        origin=session_origin([run], folder, recordings_of([ready])),
+    )
+    settings = EndSettings(
+        session,
+        baseline,
+        options.reports,
         update_command=lambda _: _update_command(ready, baseline, folder, folders, judge),
-        record_command=commands.record_all([suite], results),
     )
     concluded = conclude([run], settings)
     lines = ending_lines(concluded, display, notices=concluded.problems)

@@ -44,7 +44,7 @@ from pytest_jrh.reports.ending import (
 from pytest_jrh.reports.failures import BriefText, FailedCase, brief_texts
 from pytest_jrh.reports.provenance import header_line
 from pytest_jrh.reports.report import Display
-from pytest_jrh.reports.session import case_title
+from pytest_jrh.reports.session import Session, case_title
 from pytest_jrh.stats.decision import is_active
 from pytest_jrh.stats.panels import counted_once
 from pytest_jrh.store.ledger import LedgerWriter, result_from
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from pytest_jrh.engine.suite import ReadySuite
     from pytest_jrh.plugin.session import SuiteSession
-    from pytest_jrh.reports.session import Session, SuiteRun
+    from pytest_jrh.reports.session import SuiteRun
 
 
 # A session of such cases alone leaves no HTML report, unless its gate fails.
@@ -278,19 +278,22 @@ class Reporter:
         concluded = conclude(
             runs,
             EndSettings(
-                baseline=self._baseline,
-                reports=self._options.reports,
-                redactor=self._session.redactor,
-                folder=self._folder,
-                origin=session_origin(runs, self._folder, recordings),
-                update_command=self._commands.update_baseline,
-                record_command=self._commands.record_all(
-                    [ready.suite for ready in suites], results.values()
+                Session(
+                    (),
+                    wall_seconds=time.monotonic() - self._started,
+                    record_command=self._commands.record_all(
+                        [ready.suite for ready in suites], results.values()
+                    ),
+                    origin=session_origin(runs, self._folder, recordings),
+                    unreported=self._session.unreported,
+                    model_changes=self._session.model_changes,
+                    redactor=self._session.redactor,
+                    folder=self._folder,
                 ),
-                wall_seconds=time.monotonic() - self._started,
+                self._baseline,
+                self._options.reports,
+                self._commands.update_baseline,
                 stopped=bool(session.shouldfail or session.shouldstop) or not ended,
-                unreported=self._session.unreported,
-                model_changes=self._session.model_changes,
             ),
         )
         self._concluded = concluded

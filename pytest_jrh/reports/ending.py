@@ -21,7 +21,6 @@ from pytest_jrh.core.text import Styled, escape_commands
 from pytest_jrh.reports.json_values import JsonReport
 from pytest_jrh.reports.markdown import MarkdownReport
 from pytest_jrh.reports.page import HtmlReport
-from pytest_jrh.reports.provenance import NO_ORIGIN, SessionOrigin
 from pytest_jrh.reports.report import Report
 from pytest_jrh.reports.session import Extent, Session
 from pytest_jrh.reports.suite_files import MadeCases
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from pytest_jrh.config.suite import Suite
     from pytest_jrh.core.model import CaseResult
-    from pytest_jrh.core.redact import Redactor
     from pytest_jrh.reports.report import Display
     from pytest_jrh.reports.session import SuiteRun
     from pytest_jrh.stats.baseline import JudgePrompt, PromptChange
@@ -76,28 +74,19 @@ _UNWRITTEN = (
 
 @dataclass(frozen=True, slots=True)
 class EndSettings:
-    """What a session is held against, what it writes beside the suites' own files, and how it
-    ended.
+    """What a session is held against, and what it writes beside the suites' own files.
 
-    `folder` is where it was started: paths are named relative to it. `stopped` says that it was
-    ended before its time; `unreported` are cases that took calls and whose items did not run, and
-    `model_changes` sentences about models that are others than when they were recorded.
-    `update_command` gives the command that updates the baseline of a suite.
-    `origin` says where the figures come from. What failed has an HTML report in its results folder,
-    unless `reports` names another file, or none.
+    `session` has what is known beside its suites: where it was started, its commands, what it took.
+    `stopped` says that it was ended before its time. `update_command` gives the command that
+    updates the baseline of a suite. What failed has an HTML report in its results folder, unless
+    `reports` names another file, or none.
     """
 
+    session: Session
     baseline: BaselineFile
     reports: Sequence[Path]
-    redactor: Redactor
-    folder: Path
     update_command: Callable[[Suite], str]
-    record_command: str = ""
-    wall_seconds: float = 0.0
     stopped: bool = False
-    unreported: Sequence[CaseResult] = ()
-    model_changes: Sequence[str] = ()
-    origin: SessionOrigin = NO_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +151,7 @@ def conclude(runs: Sequence[SuiteRun], settings: EndSettings) -> Concluded:
 
 def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
     """All that reports are made of, decided about."""
-    baseline = settings.baseline
+    baseline, folder = settings.baseline, settings.session.folder or Path()
     results: list[CaseResult] = []
     decisions = {}
     nodes: dict[str, str] = {}
@@ -181,7 +170,7 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         nodes.update(run.nodes)
         commands.update(run.commands)
         for rubric in run.suite.rubrics:
-            file = str(absolute(settings.folder / rubric.file))
+            file = str(absolute(folder / rubric.file))
             rubrics[run.name, rubric.id] = replace(rubric, file=file)
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
@@ -189,25 +178,19 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         if decision.comparison is not None and baseline.content is not None:
             earlier |= {pair.now.case_id: pair.before for pair in decision.comparison.pairs}
             prompt_changes += baseline.content.changes(decision.comparison, run.prompts)
-    return Session(
-        tuple(results),
+    return replace(
+        settings.session,
+        results=tuple(results),
         decisions=decisions,
-        wall_seconds=settings.wall_seconds,
         nodes=nodes,
         commands=commands,
         rubrics=rubrics,
-        record_command=settings.record_command,
         extents=extents,
         grounds={run.name: run.grounds for run in runs},
         earlier=earlier,
         prompt_changes=prompt_changes,
-        origin=settings.origin,
-        unreported=settings.unreported,
-        model_changes=settings.model_changes,
         tolerated=frozenset(tolerated),
-        redactor=settings.redactor,
         probed={run.name: run.probed for run in runs},
-        folder=settings.folder,
     )
 
 
@@ -399,7 +382,7 @@ def _update_baseline(
             session.node,
             finished=not any(extent.interrupted for extent in session.extents.values()),
             prompts=prompts,
-            redactor=settings.redactor,
+            redactor=session.redactor,
         )
     except (OSError, InputError) as error:
         return (), [f"The baseline {baseline.name} was not written: {cause(error)}."]
