@@ -13,12 +13,10 @@ import base64
 import hashlib
 import json
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.core.files import encoded, replacing
-from pytest_jrh.core.model import UNSCORED
 from pytest_jrh.core.templates import render_page
 from pytest_jrh.core.text import visible
 from pytest_jrh.reports.blocks import Headline, Sentence, block_values
@@ -28,9 +26,8 @@ from pytest_jrh.reports.said import said
 from pytest_jrh.reports.session import case_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from pytest_jrh.core.model import CaseResult
     from pytest_jrh.reports.page_cases import JsonValues
     from pytest_jrh.reports.session import Session
 
@@ -53,7 +50,6 @@ LIMIT = 25_000_000
 _MOST_OF_TABLE = 5_000
 """Cases that the page of a table lists: it may be large, and has little more to say of a case than
 the table itself."""
-_LONGEST_WHEN_CUT = 2_000
 # Of one case, and of all together, so that a large report is searched as fast.
 _LONGEST_SEARCHED = 4_000
 _MOST_SEARCHED = 4_000_000
@@ -114,22 +110,22 @@ def _hash(text: str) -> str:
 def session_values(session: Session, cases: SessionCases) -> JsonValues:
     """What the page shows of a session but for the bodies of its cases."""
     everything = said(session, bars=True)
-    headline, beside, answer = everything.headline, [], everything.answer
+    headline, beside, place = everything.headline, [], 0
     # That of the worst suite stands at the top, with the sentences behind it.
-    for place, block in enumerate(everything.answer):
+    for block in everything.answer:
         if isinstance(block, Headline) and not place:
             headline = f"{block.suite}: {block.text}" if block.suite else _capital(block.text)
         elif isinstance(block, Sentence) and not block.weight:
             beside.append(_capital(block.text).rstrip("."))
         else:
-            answer = everything.answer[place:]
             break
+        place += 1
     return {
         "word": everything.word,
         "headline": headline,
         "sub": " ".join(f"{sentence}." for sentence in beside),
         "blocks": {
-            "answer": block_values(answer),
+            "answer": block_values(everything.answer[place:]),
             "doubts": block_values(everything.doubts),
             "details": block_values(everything.details),
         },
@@ -152,17 +148,20 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
     Where transcripts do not all fit, those of the most urgent cases come first, and the page says
     which are left out. Raises `OSError` as it comes; an older file is then still whole.
     """
-    listed = _most_urgent(session) if session.is_table else session
-    cases = SessionCases(listed)
+    cases = SessionCases(session)
+    # The most urgent stand first.
+    listed = list(cases.groups)
+    if session.is_table:
+        listed = listed[:_MOST_OF_TABLE]
     runs: dict[tuple[str, str, int], list[str]] = {}
-    for made, results in cases.groups.items():
-        spec = results[0].spec
+    for made in listed:
+        spec = cases.groups[made][0].spec
         runs.setdefault((spec.suite, spec.run_id, spec.epoch), []).append(made)
     names = {made: f"run-{number}" for number, group in enumerate(runs.values()) for made in group}
     values = session_values(session, cases)
-    values["cases"] = [{**cases.row(made), "block": names[made]} for made in cases.groups]
-    if len(listed.results) < len(session.results):
-        text = _LISTED.format(len(listed.results), len(session.results))
+    values["cases"] = [{**cases.row(made), "block": names[made]} for made in listed]
+    if len(listed) < len(cases.groups):
+        text = _LISTED.format(len(listed), len(cases.groups))
         values["blocks"]["answer"] += block_values([Sentence(text)])
     clean = printable(session.redactor.value(values))
     head, tail = page_html(clean).split(BODIES)
@@ -179,8 +178,11 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
                 body = printable(session.redactor.value(cases.body(made)))
                 bodies[case_key(made)] = body
                 texts[case_key(made)] = search_text(body, longest)
-            for shown in (bodies, _cut(bodies)):
-                # Cut to verdicts where the whole does not fit; nothing where not even that.
+            without_turns = {}
+            for key, body in bodies.items():
+                without_turns[key] = {**body, "turns": [], "is_cut": True}
+            # Without transcripts where the whole does not fit; nothing where not even that.
+            for shown in (bodies, without_turns):
                 block = _data(names[group[0]], packed(_pooled(shown)))
                 if len(block) <= room:
                     room -= len(block)
@@ -190,26 +192,6 @@ def write_page(path: Path, session: Session, *, limit: int = LIMIT) -> None:
         if len(search) <= room + for_search:
             file.write(search)
         file.write(encoded(tail))
-
-
-def _most_urgent(session: Session) -> Session:
-    """The session of a large table with its wrong verdicts, cases without one, and some others."""
-    if len(session.results) <= _MOST_OF_TABLE:
-        return session
-    regressions: set[str] = set()
-    for decision in session.decisions.values():
-        regressions.update(decision.regressions)
-
-    def urgency(result: CaseResult) -> int:
-        if result.case_id in regressions:
-            return 0
-        if result.outcome == "disagree":
-            return 1
-        return 2 if result.outcome in UNSCORED else 3
-
-    ranked = sorted(session.results, key=urgency)[:_MOST_OF_TABLE]
-    kept = {result.case_id for result in ranked}
-    return replace(session, results=[one for one in session.results if one.case_id in kept])
 
 
 def packed(value: Any) -> str:
@@ -240,29 +222,12 @@ def _pooled(bodies: Mapping[str, JsonValues]) -> JsonValues:
     return {"pool": turns, "cases": cases}
 
 
-def _cut(bodies: Mapping[str, JsonValues]) -> dict[str, JsonValues]:
-    """The bodies without transcripts, and without the ends of long texts."""
-    cut = {}
-    for key, body in bodies.items():
-        cut[key] = _with_texts({**body, "turns": [], "is_cut": True}, _shortened)
-    return cut
-
-
-def _shortened(text: str) -> str:
-    more = len(text) - _LONGEST_WHEN_CUT
-    return f"{text[:_LONGEST_WHEN_CUT]}… ({more:,} more characters)" if more > 0 else text
-
-
 def printable(value: Any) -> Any:
     """The JSON value with every text in it, but no key, made visible."""
-    return _with_texts(value, visible)
-
-
-def _with_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
-        return change(value)
+        return visible(value)
     if isinstance(value, dict):
-        return {key: _with_texts(item, change) for key, item in value.items()}
+        return {key: printable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_with_texts(item, change) for item in value]
+        return [printable(item) for item in value]
     return value

@@ -20,7 +20,7 @@ from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import SHORT_NAMES, UNSCORED, CaseResult, Rubric, equal_verdicts
 from pytest_jrh.core.stages import VERIFIER
 from pytest_jrh.core.text import one_line, shortened
-from pytest_jrh.core.transcript import calls_text, indented_json, message_text
+from pytest_jrh.core.transcript import calls_text, indented, indented_json, message_text
 from pytest_jrh.judges.judge import IMAGE_DATA
 from pytest_jrh.reports.case_facts import (
     MEANINGS,
@@ -240,15 +240,10 @@ def _arguments(arguments: Mapping[str, Any]) -> str:
     for name, value in arguments.items():
         text = json.dumps(value, ensure_ascii=False, default=str)
         if isinstance(value, str) and "\n" in value:
-            text = indented(value)
+            text = "\n".join(["", *indented(value)])
         values.append(f"{name}: {text}")
     has_lines = any("\n" in value for value in values)
     return "\n" + "\n".join(values) + "\n" if has_lines else ", ".join(values)
-
-
-def indented(text: str) -> str:
-    """The lines of a text below its name."""
-    return "".join(f"\n  {line}" for line in text.splitlines())
 
 
 def _readable(text: str) -> str:
@@ -258,22 +253,16 @@ def _readable(text: str) -> str:
     if not text.lstrip().startswith("{"):
         return indented_json(text)
     try:
-        values = json.loads(text, parse_float=_Number, parse_int=_Number)
+        values = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError):
         return text
     lines = []
     for name, value in values.items():
-        is_short = value is None or isinstance(value, str | bool)
-        if not is_short or "\n" in name or (isinstance(value, str) and len(value.splitlines()) > 1):
+        shown_value = value if isinstance(value, str) else json.dumps(value)
+        if isinstance(value, dict | list) or len(f"{name}{shown_value}".splitlines()) > 1:
             return indented_json(text)
-        lines.append(f"{name}: {value if isinstance(value, str) else json.dumps(value)}")
+        lines.append(f"{name}: {shown_value}")
     return "\n".join(lines) or text
-
-
-class _Number(str):
-    """A number of JSON as it was written."""
-
-    __slots__ = ()
 
 
 # ---- Voices
@@ -316,18 +305,15 @@ def label_voices(
             others.append(voice(name, word, person.note, "a person", is_wrong=label is not None))
     if label is not None:
         why = rationale if checked == label else ""
-        why = why or "\n".join(label_votes(case)) or plan_reason(case)
+        why = why or "\n".join(label_votes(case))
+        if not why and case.outcome.plan is not None:
+            why = case.outcome.plan.thesis
         by = ", ".join([case_basis(case, altered=altered), *agreeing])
         voices.append(voice("label", words.get(label, str(label)), why, by))
     if checked is not None and checked != label:
         word = words.get(checked, str(checked))
         voices.append(voice(VERIFIER.name, word, rationale, is_wrong=label is not None))
     return [*voices, *others]
-
-
-def plan_reason(case: Case) -> str:
-    """What the edits of a case were to do, where nobody looked at it since."""
-    return case.outcome.plan.thesis if case.outcome.plan is not None else ""
 
 
 def judge_voices(
@@ -400,7 +386,6 @@ def case_body(
 # ---- The cases of a session
 
 
-RunKey: TypeAlias = "tuple[str, str, int]"
 IN_DOUBT = "label in doubt"
 NO_VERDICT = "no verdict"
 _DECIDED = {"accepted": "accepted", "edited": "edited and accepted"}
@@ -409,18 +394,11 @@ _LONGEST_TITLE = 160
 
 
 def case_row(
-    spec: CaseSpec,
-    *,
-    key: str,
-    rubric: str,
-    title: str,
-    kind: str,
-    label: int | None = None,
-    tags: Iterable[str] = (),
-    judges: Sequence[JsonValues] = (),
-    node: str = "",
+    spec: CaseSpec, *, key: str, rubric: str, title: str, kind: str, **more: Any
 ) -> JsonValues:
-    """A case as a row of the list; `judges` are `{key, name, score, wrong}`."""
+    """A case as a row of the list: `more` are its `label`, `tags`, `judges` as `{key, name, score,
+    wrong}` and `node`.
+    """
     return {
         "key": key,
         "suite": spec.suite,
@@ -430,11 +408,12 @@ def case_row(
         "test": spec.test,
         "variant": spec.variant,
         "title": title,
-        "label": label,
         "kind": kind,
-        "tags": list(tags),
-        "judges": list(judges),
-        "node": node,
+        "label": None,
+        "tags": [],
+        "judges": [],
+        "node": "",
+        **more,
     }
 
 
@@ -455,24 +434,25 @@ class SessionCases:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._regressions: set[str] = set()
-        self._flickered: set[str] = set()
-        self._fixes: set[str] = set()
+        # By tag, the ids of the cases that have it.
+        self._marked: dict[str, set[str]] = {"regression": set(), "by flicker": set(), "fix": set()}
         for decision in session.decisions.values():
-            self._regressions.update(decision.regressions)
-            self._flickered.update(decision.flickered)
-            self._fixes.update(decision.fixes)
+            self._marked["regression"].update(decision.regressions)
+            self._marked["by flicker"].update(decision.flickered)
+            self._marked["fix"].update(decision.fixes)
+        self._marked["expected to fail"] = set(session.tolerated)
         self._new_prompts = set()
         for change in session.prompt_changes:
             if change.before is not None and change.before != change.now.text:
                 self._new_prompts.add((change.now.suite, change.now.judge))
-        self._people: dict[str, list[PersonLabel]] = {}
+        # What each person said last.
+        self._people: dict[str, dict[str, PersonLabel]] = {}
         for grounds in session.grounds.values():
             for person in grounds.people:
-                self._people.setdefault(person.case_digest, []).append(person)
-        self._doubted = {
-            result.case_id for group in contradicting_cases(session.results) for result in group
-        }
+                self._people.setdefault(person.case_digest, {})[person.reviewer] = person
+        self._doubted: set[str] = set()
+        for contradicting in contradicting_cases(session.results):
+            self._doubted.update(result.case_id for result in contradicting)
         self.groups: dict[str, list[CaseResult]] = {}
         for result in session.results:
             self.groups.setdefault(made_case_id(result), []).append(result)
@@ -523,14 +503,8 @@ class SessionCases:
         first = results[0]
         judges = []
         for result in results:
-            judges.append(
-                {
-                    "key": case_key(result.case_id),
-                    "name": result.judge,
-                    "score": result.score,
-                    "wrong": result.outcome == "disagree",
-                }
-            )
+            values = {"key": case_key(result.case_id), "name": result.judge, "score": result.score}
+            judges.append({**values, "wrong": result.outcome == "disagree"})
         shown = next((result for result in results if result.outcome == "disagree"), first)
         return case_row(
             first.spec,
@@ -567,33 +541,29 @@ class SessionCases:
         first = results[0]
         ids = {result.case_id for result in results}
         is_reviewed = first.extra.review in _DECIDED
-        people = self._people.get(first.case_digest, []) if first.case_digest else []
-        differing = [person for person in people if person.label not in (None, first.label)]
         is_doubted = bool(ids & self._doubted) or first.extra.altered or first.extra.reworded
-        every_tag = {
-            "regression": bool(ids & self._regressions),
-            "by flicker": bool(ids & self._flickered),
-            "fix": bool(ids & self._fixes),
-            IN_DOUBT: first.label is not None
-            and (bool(differing) or (is_doubted and not is_reviewed)),
-            "label checked": bool(people) and not differing and first.label is not None,
+        labels = {person.label for person in self._people.get(first.case_digest, {}).values()}
+        labels.discard(None)
+        tags = [tag for tag, marked in self._marked.items() if ids & marked]
+        if first.label is not None:
+            if labels - {first.label} or (is_doubted and not is_reviewed):
+                tags.append(IN_DOUBT)
+            elif labels:
+                tags.append("label checked")
+        others = {
             NO_VERDICT: any(result.outcome in UNSCORED for result in results),
             "flickers": any(result.flickers for result in results),
             "not shown": any(not_shown_line(result) for result in results),
             "reason contradicts": any(map(reasoning_disagrees, results)),
-            "expected to fail": bool(ids & self._session.tolerated),
             first.extra.review: first.extra.review not in ("", "undecided"),
         }
-        return [tag for tag, holds in every_tag.items() if holds]
+        return [*tags, *(tag for tag, holds in others.items() if holds)]
 
     def _is_ordinal(self, suite: str, rubric_id: str) -> bool:
-        rubric, grounds = (
-            self._session.rubrics.get((suite, rubric_id)),
-            self._session.grounds.get(suite),
-        )
-        if rubric is None or not rubric.score_levels:
-            return False
-        return grounds is None or grounds.ordinal
+        rubric = self._session.rubrics.get((suite, rubric_id))
+        grounds = self._session.grounds.get(suite)
+        has_levels = rubric is not None and bool(rubric.score_levels)
+        return has_levels and (grounds is None or grounds.ordinal)
 
     def body(self, made: str) -> JsonValues:
         """All else of the case with this id."""
@@ -609,21 +579,18 @@ class SessionCases:
         words = score_words(levels, ordinal=self._is_ordinal(spec.suite, spec.rubric_id))
         voices = []
         if case is not None:
-            people = self._people.get(first.case_digest, ())
+            people = self._people.get(first.case_digest, {}).values()
             altered = first.extra.altered
             voices += label_voices(case, first.label, words, people, altered=altered)
         elif first.label is not None:
             voices.append(voice("label", words.get(first.label, str(first.label))))
         other = None
-        if (
-            case is not None
-            and rubric is not None
-            and case.rubric.instructions != rubric.instructions
-        ):
-            other = {"id": case.rubric.id, "text": case.rubric.instructions}
-            if first.extra.reworded:
-                text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n"
-                other = {"text": text + case.rubric.instructions}
+        made_for = "" if case is None else case.rubric.instructions
+        if first.extra.reworded and rubric is not None:
+            text = f"{rubric.instructions}\n\nThe case was made and labelled for:\n{made_for}"
+            other = {"text": text}
+        elif case is not None and (rubric is None or made_for != rubric.instructions):
+            other = {"id": case.rubric.id, "text": made_for}
         return case_body(
             turns,
             [*voices, *merged(self._judged(results, words))],
