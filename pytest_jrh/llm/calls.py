@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Annotated, Any, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -265,10 +265,8 @@ class Stopped(BaseException):
     """
 
 
-class Exchange(Protocol):
-    """Answers one request; raises `Unscored` without an answer."""
-
-    def __call__(self, request: CallRequest) -> Awaitable[Answer]: ...
+Exchange: TypeAlias = Callable[[CallRequest], Awaitable[Answer]]
+"""Answers one request; raises `Unscored` without an answer."""
 
 
 @lru_cache(maxsize=64)
@@ -294,15 +292,12 @@ def stable_schema(schema: object) -> object:
         return [stable_schema(entry) for entry in schema]
     if not isinstance(schema, dict):
         return schema
-    stable = {
-        key: stable_schema(value)
-        for key, value in schema.items()
-        if key not in _UNSTABLE_SCHEMA_KEYS
-    }
-    if "properties" in schema:
-        stable["properties"] = {
-            name: stable_schema(entry) for name, entry in schema["properties"].items()
-        }
+    stable: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "properties":
+            stable[key] = {name: stable_schema(entry) for name, entry in value.items()}
+        elif key not in _UNSTABLE_SCHEMA_KEYS:
+            stable[key] = stable_schema(value)
     if "const" in stable:
         stable["enum"] = [stable.pop("const")]
     if "enum" in stable:

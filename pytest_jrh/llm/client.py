@@ -26,7 +26,7 @@ from pytest_jrh.core.errors import Unscored
 from pytest_jrh.core.model import Usage
 from pytest_jrh.core.user_code import is_ours
 from pytest_jrh.llm.calls import Answer, CallRequest, SchemaSent, Stopped
-from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_of
+from pytest_jrh.llm.limits import Ledger, Pace, RetryPolicy, Slots, is_loopback, price_for
 from pytest_jrh.llm.transport import (
     DEFAULT_TIMEOUT,
     Failure,
@@ -178,15 +178,18 @@ class LiteLLMExchange:
         while True:
             async with self._slots.one(request.stage.stage):
                 result = await self._try(request)
-                while isinstance(result, Failure) and result.repaired:
+                while result is None:
                     # Before another call is sent, which would be refused for the same.
                     result = await self._try(request)
             if not isinstance(result, float):
                 return result
             await self._pause(result)
 
-    async def _try(self, request: CallRequest) -> Answer | Failure | float:
-        """Send a call where it may be sent now; else the seconds until it is tried again."""
+    async def _try(self, request: CallRequest) -> Answer | Failure | float | None:
+        """Send a call where it may be sent now; else the seconds until it is tried again.
+
+        None means that the next attempt leaves out what the model does not accept.
+        """
         if self._stopping.is_set():
             raise Stopped
         if server_of(request) in self._ended:
@@ -212,9 +215,8 @@ class LiteLLMExchange:
         if self._ledger is None:
             return 0.0
         most = 0.0
-        if self._ledger.most_cost is not None:
-            price = price_of(request.stage.model)
-            most = price.most(request) if price is not None else 0.0
+        if self._ledger.most_cost is not None and (price := price_for(request.stage)):
+            most = price.most(request)
         refusal = self._ledger.enter(most)
         if refusal is None:
             return most
@@ -222,7 +224,7 @@ class LiteLLMExchange:
             return None
         raise Unscored("over_budget", stage=request.stage.stage, cause=f"{refusal}.")
 
-    async def _send(self, request: CallRequest, most: float) -> Answer | Failure:
+    async def _send(self, request: CallRequest, most: float) -> Answer | Failure | None:
         timeout = request.stage.timeout or DEFAULT_TIMEOUT
         sending: Sending | None = None
         actual = most
@@ -258,7 +260,7 @@ class LiteLLMExchange:
             if sending and self._negotiation.repaired(request, sending, status, words):
                 actual = 0.0
                 attempts.sent -= status is None
-                return Failure("", repaired=True)
+                return None
             failure = failure_of(error, request, self._redact)
             sent = was_sent(error) and not failure.keyless
             attempts.sent -= not sent
@@ -340,11 +342,12 @@ class Negotiation:
         """
         refused = request.attempts.refused
         learned = self._answered.get(server_of(request))
-        left_out = learned.left_out if learned else frozenset()
-        schema_sent = learned.schema_sent if learned else _first_try(request.stage.model)
+        if learned is None:
+            learned = Sending(frozenset(), _first_try(request.stage.model))
+        schema_sent = learned.schema_sent
         while schema_sent in refused:
             schema_sent = _FALLBACK[schema_sent]
-        return Sending(left_out | (refused & {"temperature"}), schema_sent)
+        return Sending(learned.left_out | (refused & {"temperature"}), schema_sent)
 
     def repaired(
         self, request: CallRequest, sending: Sending, status: int | None, words: str
@@ -391,16 +394,14 @@ def arguments(request: CallRequest, sending: Sending) -> dict[str, Any]:
     keywords: dict[str, Any] = {
         "model": stage.model,
         "messages": [dict(message) for message in request.messages],
-        **{
-            name: value
-            for name, value in request.parameters.items()
-            if name not in sending.left_out
-        },
+        **request.parameters,
         "num_retries": 0,
         "max_retries": 0,
         # A cassette keeps no headers but the content type, so bodies travel uncompressed.
         "extra_headers": {"Accept-Encoding": "identity"},
     }
+    for name in sending.left_out:
+        keywords.pop(name, None)
     if sending.schema_sent.startswith("json_schema"):
         keywords["response_format"] = {
             "type": "json_schema",

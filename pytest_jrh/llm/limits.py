@@ -248,7 +248,7 @@ class Price:
 
 
 @functools.cache
-def price_of(model: str) -> Price | None:
+def _price_of(model: str) -> Price | None:
     """A model's price according to litellm; None if unknown."""
     try:
         info = litellm().get_model_info(model)
@@ -264,7 +264,7 @@ def price_for(stage: StageModel) -> Price | None:
     """What a stage's model costs; None if unknown. One that this machine serves is free, unless it
     has a price, as behind a proxy.
     """
-    price = price_of(stage.model)
+    price = _price_of(stage.model)
     if price is None and stage.api_base is not None and is_loopback(stage.api_base):
         return Price(0.0, 0.0)
     return price

@@ -215,8 +215,7 @@ _TRACEBACK = "Traceback (most recent call last)"
 class Failure:
     """A failed attempt: how to go on, and `cause` and `advice` for the user.
 
-    `throttled` holds back every call to the model; `repaired` means that the next attempt leaves
-    out what the model does not accept, and does not count. `keyless` means that no API key is set,
+    `throttled` holds back every call to the model. `keyless` means that no API key is set,
     `timed_out` that no answer came in time, and `ends` that no call to the model can succeed.
     """
 
@@ -225,7 +224,6 @@ class Failure:
     retry_after: float | None = None
     refused: bool = False
     throttled: bool = False
-    repaired: bool = False
     keyless: bool = False
     timed_out: bool = False
     ends: bool = False

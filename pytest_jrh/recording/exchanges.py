@@ -127,13 +127,12 @@ class Exchanges:
                 self.replayed += 1
                 self.asked.append(request)
                 return interaction
-            if not self.live:
-                self.halt = Halt("missing", str(request), request)
-                raise Halted
-        refusal = self._keep_room(request) or self._admit()
+        halt: Halt | None = Halt("missing", str(request), request)
+        if self.live:
+            halt = self._keep_room(request) or self._admit()
         with self._lock:
-            if refusal is not None:
-                self.halt = refusal
+            if halt is not None:
+                self.halt = halt
                 raise Halted
             self.sent += 1
             self.asked.append(request)
@@ -200,11 +199,11 @@ class Exchanges:
         with self._lock:
             used, unused = list(self._used), list(self._unused)
         answered = [interaction["request"] for interaction, is_good in used if is_good]
-        worth_keeping: list[Mapping[str, Any]] = []
+        kept: list[Mapping[str, Any]] = []
         for interaction, is_good in used:
             if is_good or (judged and interaction["request"] not in answered):
-                worth_keeping.append(interaction)
-        return (*worth_keeping, *unused)
+                kept.append(interaction)
+        return (*kept, *unused)
 
 
 def is_request(
@@ -220,10 +219,11 @@ def is_request(
         return False
     if redact is not None and REDACTED in request.uri + request.body:
         uri, body = redact.of_code(redact.url(uri)), redact.of_code(body)
-    asked_body = canonical(request.body)
-    return covers(path_of(uri), path_of(request.uri)) and (
-        canonical(body) == asked_body
-        or (not is_all_secret(body) and covers(canonical(body), asked_body))
+    if not covers(path_of(uri), path_of(request.uri)):
+        return False
+    recorded_body, asked_body = canonical(body), canonical(request.body)
+    return recorded_body == asked_body or (
+        not is_all_secret(body) and covers(recorded_body, asked_body)
     )
 
 
@@ -283,18 +283,18 @@ def interaction_of(
     redact: Callable[[str], str],
 ) -> dict[str, Any]:
     """Both sides as vcrpy writes them, without secrets and with the headers that a body needs."""
-    body: object = response["body"].get("string") or b""
-    text: object
+    body: Any = response["body"].get("string") or ""
+    text: str | bytes
     try:
-        text = redact(body.decode() if isinstance(body, bytes) else str(body))
+        text = redact(body if isinstance(body, str) else body.decode())
     except UnicodeDecodeError:
-        assert isinstance(body, bytes)
         # One letter a byte: what is not text stays as it is.
         text = redact(body.decode("latin-1")).encode("latin-1", "replace")
+    received = {name.lower(): values for name, values in response["headers"].items()}
     headers: dict[str, list[str]] = {}
-    for name, values in response["headers"].items():
-        if name.lower() in _KEPT_HEADERS:
-            headers[name.lower()] = [redact(body_text(value)) for value in values]
+    for name in _KEPT_HEADERS:
+        if name in received:
+            headers[name] = [redact(body_text(value)) for value in received[name]]
     status = response["status"]
     return {
         "request": {
@@ -305,7 +305,7 @@ def interaction_of(
         },
         "response": {
             "status": {**status, "message": redact(status.get("message") or "")},
-            "headers": {name: headers[name] for name in _KEPT_HEADERS if name in headers},
+            "headers": headers,
             "body": {"string": text},
         },
     }

@@ -9,10 +9,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pytest_jrh.core.diffs import edited_turns
+from pytest_jrh.core.diffs import edited_turns, shared_ends
 from pytest_jrh.core.model import ShownTurns
 from pytest_jrh.core.redact import REDACTED
 from pytest_jrh.core.transcript import has_media, message_text, render_transcript
@@ -148,9 +147,8 @@ class _Search:
         self._texts = [_spaced(_words(text)) for text in texts]
         self._messages = case.messages
         self._turns = [self._parts(message) for message in case.messages]
-        parts = [_spaced(part[0]) for part in chain.from_iterable(self._turns)]
-        self._case_text = "".join([*parts, _spaced(_words(case.rubric.instructions))])
-        self._has_all = all(self._state_of_text(part) == "shown" for part in parts)
+        self._case_parts = [_spaced(part[0]) for part in chain.from_iterable(self._turns)]
+        self._case_text = "".join([*self._case_parts, _spaced(_words(case.rubric.instructions))])
 
     def _parts(self, message: Message) -> list[_Part]:
         parts: list[_Part] = [(_words(self._as_sent(text)),) for text in _texts(message)]
@@ -170,7 +168,8 @@ class _Search:
         parts = self._turns[index]
         if not parts and not has_media([self._messages[index]]):
             # A turn without words, such as [], is shown where all others are.
-            return "shown" if self._has_all else "unknown"
+            has_all = all(self._state_of_text(text) == "shown" for text in self._case_parts)
+            return "shown" if has_all else "unknown"
         old_parts = list(chain.from_iterable(map(self._parts, original)))
         changed = [part for part in parts if part not in old_parts] or parts
         states = [self._state_of_part(part, old_parts) for part in changed]
@@ -178,22 +177,14 @@ class _Search:
             return self._not_found
         return "shown" if "shown" in states else "unknown"
 
-    def _state_of_part(self, part: _Part, old_parts: Iterable[_Part]) -> _State:
-        state: _State = "missing"
-        for words in part:
-            if state == "missing":
-                state = self._state_of_text(self._query(words, old_parts))
-        return state
+    def _state_of_part(self, part: _Part, old_parts: Sequence[_Part]) -> _State:
+        states = (self._state_of_text(self._query(words, old_parts)) for words in part)
+        return next((state for state in states if state != "missing"), "missing")
 
-    def _query(self, words: _Words, old_parts: Iterable[_Part]) -> str:
+    def _query(self, words: _Words, old_parts: Sequence[_Part]) -> str:
         """What was changed with the words before it, or so much more as stands nowhere else."""
-        before = after = 0
-        for old, *_ in old_parts:
-            same = len(commonprefix([old, words]))  # noqa: RUF071 - of words, which are no paths
-            ends = [old[same:][::-1], words[same:][::-1]]
-            same_at_end = len(commonprefix(ends))  # noqa: RUF071 - as above
-            if same + same_at_end > before + after:
-                before, after = same, same_at_end
+        ends = (shared_ends(old, words) for old, *_ in old_parts)
+        before, after = max(ends, key=sum, default=(0, 0))
         end = len(words) - after
         if end == before:
             # Words were left out: those at either side of the gap stand together.
@@ -229,8 +220,7 @@ class _Search:
         return state
 
     def _length_held(self, text: str) -> int:
-        lengths = range(len(text))
-        return bisect_left(lengths, 0, key=lambda n: -len(self._holders(text[: n + 1])))
+        return bisect_left(range(len(text)), 1, key=lambda n: not self._holders(text[: n + 1]))
 
     def _holders(self, text: str) -> list[str]:
         return [inner for inner in self._texts if text in inner]
