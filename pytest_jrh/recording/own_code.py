@@ -258,16 +258,12 @@ class KeptRequests:
     def _keep(
         self, judging: Judging, exchanges: Exchanges, sequence: int, judged: Judged | None
     ) -> None:
-        fields: dict[str, Any] = {}
-        if judged is not None:
-            score, reasoning = judged.verdict.score, judged.verdict.reasoning
-            fields = {"score": score, "reasoning": reasoning, "said": judged.said.value}
-        answer = Answer(
-            json.dumps(fields, ensure_ascii=False) if fields else "",
-            finish_reason="stop" if fields else _UNFINISHED,
-        )
         kept = exchanges.kept(judged=judged is not None)
-        if not fields and not kept:
+        answer = Answer("", finish_reason=_UNFINISHED)
+        if judged is not None:
+            fields = asdict(judged.verdict) | {"said": judged.said.value}
+            answer = Answer(json.dumps(fields, ensure_ascii=False))
+        elif not kept:
             return
         self.tape.record(
             RecordedCall(

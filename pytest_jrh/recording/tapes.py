@@ -12,6 +12,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +103,6 @@ class Tape:
         self.path = path
         self.answered_from = path
         self._former_paths = former
-        self._former: list[Cassette] | None = None
         self._case = case
         self._folder = folder
         self.spending = Spending()
@@ -151,12 +151,14 @@ class Tape:
             return None
         return entry
 
+    @cached_property
+    def _former(self) -> list[Cassette]:
+        return [Cassette.load(path) for path in self._former_paths()]
+
     def _former_call(self, fingerprint: str) -> RecordedCall | None:
         """The call in a cassette of before; None where it is to be asked anew."""
         if self._anew or fingerprint in self._renewed:
             return None
-        if self._former is None:
-            self._former = [Cassette.load(path) for path in self._former_paths()]
         for cassette in self._former:
             if (entry := cassette.find(fingerprint)) is not None:
                 self.answered_from = cassette.path
