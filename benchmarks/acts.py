@@ -25,7 +25,7 @@ from benchmarks import consistency
 from benchmarks.material import CACHE, CASES_FILE
 from benchmarks.measure import Line, pytest_command, run
 from pytest_jrh import load_cases
-from pytest_jrh.core.ids import LEDGER_FILE
+from pytest_jrh.core.ids import LEDGER_FILE, generation_id
 from pytest_jrh.core.model import Message
 from pytest_jrh.sources import load_inspect_eval_runs
 from pytest_jrh.sources.chat import read_messages
@@ -289,24 +289,24 @@ def _reviewed(name: str, folder: Path, runs: Mapping[str, tuple[Message, ...]]) 
     )
     mistakes = []
     with ModelServer(Actor(), keep=False) as server, _page(command, folder, server) as client:
-        row = next(
-            row
-            for row in _rows(client)
-            if (row["run"], row["rubric"]) == (case.spec.run_id, "call")
-        )
+        node = generation_id(case.spec)
+        row = next(row for row in _rows(client) if row["node"] == node)
         address = f"/cases/{row['key']}/turns/{turn}"
         shown = client.get(address).raise_for_status().json()
         (call, *_others) = shown["calls"]
-        arguments = _otherwise(json.loads(call["arguments"]))
+        arguments = _otherwise(case.messages[turn]["tool_calls"][0]["arguments"])
         result = call["result"].translate(str.maketrans("123456789", "234567891"))
         broken = {**arguments, "unknown to the tool": 1}
         for attempt, text, status in ((broken, result, 409), (arguments, result, 200)):
-            edited = {"call": 0, "arguments": json.dumps(attempt), "result": text}
-            body = {"digest": row["digest"], "content": shown["content"], "calls": [edited]}
+            typed = {}
+            for key, value in attempt.items():
+                typed[key] = value if isinstance(value, str) else json.dumps(value)
+            edited = {"call": 0, "arguments": typed, "result": text}
+            body = {"digest": row["digest"], "content": shown["text"], "calls": [edited]}
             answer = client.post(address, json=body)
             if answer.status_code != status:
                 mistakes.append(f"{answer.status_code} in place of {status}: {answer.text}")
-        client.post("/finalize", json={}).raise_for_status()
+        client.post("/finish", json={}).raise_for_status()
     (stored,) = (made for made in load_cases(path) if made.spec == case.spec)
     if stored.messages[turn]["tool_calls"][0]["arguments"] != arguments:
         mistakes.append("the edited call is not stored")
@@ -323,7 +323,7 @@ def _reviewed(name: str, folder: Path, runs: Mapping[str, tuple[Message, ...]]) 
 
 @contextmanager
 def _page(command: Sequence[str], folder: Path, server: ModelServer) -> Iterator[httpx.Client]:
-    """The review page of a session, which goes on once it is finalized; `RuntimeError` where the
+    """The review page of a session, which goes on when it is finished; `RuntimeError` where the
     session fails.
     """
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", **server.environment}

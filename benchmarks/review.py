@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measure import Line
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import AgentTemplates, DecidePage
+from pytest_jrh.review.pages import Deciding
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import made_case, review_suite
@@ -24,7 +24,7 @@ _FRAME = 1000 / 60
 # The first frame in which a case can be read, by the browser's own clock.
 _WATCH = """
 new MutationObserver(() => {
-  if (window.asked || !document.querySelector("#case article")) return;
+  if (window.asked || !document.querySelector("#turns .turn")) return;
   window.asked = true;
   requestAnimationFrame(() => setTimeout(() => { window.shown = Date.now(); }));
 }).observe(document, { childList: true, subtree: true });
@@ -61,8 +61,9 @@ def lines() -> list[Line]:
     with _page(chromium) as (context, url):
         seconds = min(_first_case(context, url) for _ in range(TIMES))
         page = context.pages[-1]
-        page.eval_on_selector_all("details.fold", "all => all.forEach(one => { one.open = true; })")
-        turns = page.locator("#case .turn").count()
+        page.keyboard.press("f")
+        page.wait_for_selector(f"#turn-{TURNS - 1}")
+        turns = page.locator("#turns .turn").count()
         found = [
             Line(
                 f"first of {CASES} cases of {TURNS} turns on the review page",
@@ -73,8 +74,8 @@ def lines() -> list[Line]:
             )
         ]
         for what, selector in (
-            (f"a transcript of {turns} turns", "#pane"),
-            (f"a list of {CASES} cases", "#rows"),
+            (f"a transcript of {turns} turns", "html"),
+            (f"a list of {CASES} cases", "#rail"),
         ):
             found.append(_scrolled(what, page.evaluate(_SCROLL, selector)))
     return found
@@ -89,7 +90,7 @@ def _page(chromium: str) -> Iterator[tuple[Any, str]]:
         board = ReviewBoard(open_stores([suite]))
         for number in range(CASES):
             board.add(made_case(number, turns=TURNS))
-        server = serve(DecidePage(board, AgentTemplates([suite])), port=0)
+        server = serve(Deciding(board, [suite]).page(), port=0)
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )

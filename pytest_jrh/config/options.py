@@ -132,7 +132,7 @@ class Options:
     review: Literal["alone", "decide", "blind"] | None = _option(
         "choice",
         "look at the cases in the browser. decide: accept, reject, edit; judging waits for "
-        "Finalize. blind: label a sample of them, with nothing shown but rubric and transcript. "
+        "Finish. blind: label a sample of them, with nothing shown but rubric and transcript. "
         "Alone: decide",
         "HOW",
         _REVIEWS,

@@ -7,6 +7,7 @@ about twice as many where calls are made, in the order of the specs. Nothing her
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from concurrent.futures import Future, wait
 from dataclasses import replace
@@ -390,13 +391,26 @@ class CaseRunner:
         if review is None:
             return case
         if review.awaits(case):
+            if self._settings.mode(ready, judging=True) == "none":
+                await self._look_ahead(case, ready, review)
             await self._until_finalized(review, placed=not attempt.waits)
         attempt.human_reviewed, decision = review.said(case)
         if decision is None:
             return case
-        obeyed = review.obeyed(case, decision)
+        obeyed = review.obeyed(case)
         self._settings.on_reviewed(obeyed, decision)
         return obeyed
+
+    async def _look_ahead(self, case: Case, ready: ReadySuite, review: ReviewDesk) -> None:
+        """Show the judge's verdict before people decide, where it is recorded: whether judge or
+        label is wrong is what they look for.
+
+        What it takes counts when the case is judged as they have decided.
+        """
+        if not ready.test(case.spec.test).evaluate:
+            return
+        with contextlib.suppress(NoVerdictCase, Unscored, InputError):
+            await self._judgment(Attempt(case.spec, review.obeyed(case)), ready)
 
     async def _until_finalized(self, review: ReviewDesk, *, placed: bool) -> None:
         """Wait for Finalize without the case's place, which others need, if `placed`."""

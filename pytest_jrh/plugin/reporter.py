@@ -294,6 +294,7 @@ class Reporter:
                 self._options.reports,
                 self._commands.update_baseline,
                 stopped=bool(session.shouldfail or session.shouldstop) or not ended,
+                reviewed=self._options.review is not None,
             ),
         )
         self._concluded = concluded

@@ -21,7 +21,6 @@ from pytest_jrh.store.reuse import rejected_cases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from pytest_jrh.config.options import Options
     from pytest_jrh.config.suite import Suite
@@ -128,15 +127,13 @@ class Reviewing:
             self._server = serve(self._open_page(suites))
         except InputError as error:
             raise pytest.UsageError(f"--jrh-review: {error}") from None
-        task, then = "review the cases", "judging starts when you finalize"
-        if self._labels is not None:
-            task, then = "label the cases blind", "the run goes on when you finish"
+        task = "review the cases" if self._labels is None else "label the cases blind"
         terminal.write_line(f"jrh: {task} at {self._server.url}", bold=True)
-        terminal.write_line(f"jrh: {then} on the page")
+        terminal.write_line("jrh: the run goes on when you press Finish on the page")
         # Through a pipe it would stand in a buffer, and everybody wait.
         terminal.flush()
 
-    def _open_page(self, suites: list[Suite]) -> Page[Any]:
+    def _open_page(self, suites: list[Suite]) -> Page:
         """The page that these suites want: that of blind labelling, or that of decisions."""
         is_blind = self._options.review == "blind"
         if is_blind and self._options.subset is not None:
@@ -145,31 +142,26 @@ class Reviewing:
                 "it stands for them; run it without --jrh-subset"
             )
         self._on_page = frozenset(suite.name for suite in suites)
-        page = self._blind_page(suites) if is_blind else self._deciding_page(suites)
+        people: list[PersonLabel] = []
+        for suite in suites:
+            people += self._suites.named(suite.name).people
+        if is_blind:
+            from pytest_jrh.review.blind import LabelBoard
+
+            reviewer, redact = self._options.reviewer, self._redactor.text
+            self._labels = LabelBoard(suites, people, reviewer=reviewer, redact=redact)
+        desk = self.desk
+        assert desk is not None
         for suite in suites:
             if suite.frozen is not None:
                 # The cases that the verifier rejected, which this session does not make again.
                 for case in rejected_cases(suite):
-                    page.board.add(case)
-        return page
+                    desk.page.add(case)
+        from pytest_jrh.review.pages import Deciding, Labelling
 
-    def _deciding_page(self, suites: list[Suite]) -> Page[Any]:
-        from pytest_jrh.review.pages import AgentTemplates, DecidePage
-
-        desk = self.desk
-        assert desk is not None
-        return DecidePage(desk.board, AgentTemplates(suites))
-
-    def _blind_page(self, suites: list[Suite]) -> Page[Any]:
-        from pytest_jrh.review.blind import LabelBoard
-        from pytest_jrh.review.pages import LabelPage
-
-        people: list[PersonLabel] = []
-        for suite in suites:
-            people += self._suites.named(suite.name).people
-        reviewer, redact = self._options.reviewer, self._redactor.text
-        self._labels = LabelBoard(suites, people, reviewer=reviewer, redact=redact)
-        return LabelPage(self._labels)
+        if self._labels is not None:
+            return Labelling(self._labels).page()
+        return Deciding(desk.board, suites, people).page()
 
     @cached_property
     def desk(self) -> ReviewDesk | None:
@@ -185,24 +177,20 @@ class Reviewing:
         from pytest_jrh.store.decisions import open_stores
 
         board = ReviewBoard(open_stores(suites, self._redactor))
-        if self._labels is None:
-            return ReviewDesk(board, frozenset(obeying), self._on_page)
-        from pytest_jrh.review.blind import BlindDesk
-
-        return BlindDesk(board, frozenset(obeying), self._on_page, labels=self._labels)
+        page = self._labels or board
+        return ReviewDesk(board, page, frozenset(obeying), self._on_page)
 
     def wait(self, line: ProgressLine | None, is_refused: Callable[[], bool]) -> None:
-        """Wait for Finalize before the first item, so that people's time counts for none."""
+        """Wait for the page's end before the first item, so that people's time counts for none."""
         if self._server is None or self.desk is None:
             return
         board = self.desk.page
         try:
             while not board.wait_finalized(_SECONDS_BETWEEN_LOOKS):
-                progress = board.progress()
-                if progress.is_empty or is_refused():
+                if board.progress().is_empty or is_refused():
                     return
                 if line is not None:
-                    line.say(progress.line(board.finish_name))
+                    line.say(board.line())
         finally:
             if line is not None:
                 # The time that the cases take shows in what follows.

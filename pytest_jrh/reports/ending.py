@@ -79,7 +79,8 @@ class EndSettings:
     `session` has what is known beside its suites: where it was started, its commands, what it took.
     `stopped` says that it was ended before its time. `update_command` gives the command that
     updates the baseline of a suite. What failed has an HTML report in its results folder, unless
-    `reports` names another file, or none.
+    `reports` names another file, or none; what is `reviewed` again, of some cases, leaves the
+    report alone that it was read in.
     """
 
     session: Session
@@ -87,6 +88,7 @@ class EndSettings:
     reports: Sequence[Path]
     update_command: Callable[[Suite], str]
     stopped: bool = False
+    reviewed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,9 @@ def _pages(
     if NO_PAGE not in [path.name for path in reports]:
         for run in runs:
             page = run.suite.results_dir / PAGE
-            if _is_red(run, session) and not _is_of_others(page):
+            # What is looked at again leaves the page alone that it was read in.
+            is_kept = settings.reviewed and len(run.results) < len(run.known)
+            if _is_red(run, session) and not is_kept and not _is_of_others(page):
                 return page, [page, *reports]
     return None, reports
 

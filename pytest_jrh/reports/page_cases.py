@@ -226,7 +226,8 @@ def _block(block: Mapping[str, Any], text_kind: PartKind) -> JsonValues:
         return _part("call", str(block.get("name", "")), str(block.get("arguments", "")))
     image = IMAGE_DATA.match(str(block.get("image", ""))) if kind == "image" else None
     if image is not None:
-        return _part("image", f"image/{image[1]}", "not shown here")
+        part = _part("image", f"image/{image[1]}", "not shown here")
+        return {**part, "address": image.string}
     return _part("media", f"{kind or 'unknown'} block", "not shown here")
 
 
@@ -574,6 +575,10 @@ class SessionCases:
         turns = None
         if case is not None:
             turns = case_turns(case) if base is None else probe_turns(base, case)
+            for turn in turns:
+                for part in (*turn["parts"], *turn.get("was", ())):
+                    # Images of logs are large: a page that is served has them.
+                    part.pop("address", None)
         rubric = session.rubrics.get((spec.suite, spec.rubric_id))
         levels = () if rubric is None else rubric.score_levels
         words = score_words(levels, ordinal=self._is_ordinal(spec.suite, spec.rubric_id))

@@ -12,14 +12,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
+from pytest_jrh.core.errors import InputError, Problem
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.model import DEFAULT_SEED
-from pytest_jrh.core.text import counted, name_problem
-from pytest_jrh.review.board import Board, Progress, ReviewCase, ReviewDesk, labels_of
+from pytest_jrh.core.text import name_problem
+from pytest_jrh.review.board import Board, Progress, ReviewCase, labels_of
 from pytest_jrh.store.labels import KeptLabel, LabelBook, PersonLabel
 from pytest_jrh.store.records import case_digest
 
@@ -52,9 +53,34 @@ def shown_to_all(drawn: Collection[str], overlap: float, seed: int) -> frozenset
     return frozenset(_ranked(drawn, seed, "overlap")[: round(overlap * len(drawn))])
 
 
-def in_order(drawn: Collection[str], seed: int, reviewer: str) -> list[str]:
-    """The sample in the order in which a reviewer sees it, which is his or her own."""
-    return _ranked(drawn, seed, f"order {reviewer}")
+def in_order(
+    drawn: Collection[str], seed: int, reviewer: str, case_of: Callable[[str], tuple[str, str]]
+) -> list[str]:
+    """The sample in the order in which a reviewer sees it, which is his or her own.
+
+    `case_of` gives the rubric and the run of a digest. Cases of a rubric come together, so that it
+    is read once, and where that can be no two of a run in a row, which would show what was edited.
+    """
+    by_rubric: dict[str, list[tuple[str, str]]] = {}
+    for digest in _ranked(drawn, seed, f"order {reviewer}"):
+        rubric, run = case_of(digest)
+        by_rubric.setdefault(rubric, []).append((digest, run))
+    ordered: list[str] = []
+    last_run = ""
+    for cases in by_rubric.values():
+        runs = Counter(run for _, run in cases)
+        while cases:
+            commonest, number = runs.most_common(1)[0]
+            is_due = 2 * number > len(cases) and commonest != last_run
+            place = 0
+            for index, (_, run) in enumerate(cases):
+                if (run == commonest) if is_due else (run != last_run):
+                    place = index
+                    break
+            digest, last_run = cases.pop(place)
+            runs[last_run] -= 1
+            ordered.append(digest)
+    return ordered
 
 
 def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
@@ -63,32 +89,6 @@ def _ranked(digests: Iterable[str], seed: int, purpose: str) -> list[str]:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     return sorted(digests, key=rank)
-
-
-@dataclass(frozen=True, slots=True)
-class LabelProgress(Progress):
-    """How far it is: of `total` cases `ended` were made, or came to nothing; then `sample` are
-    drawn. `labelled` of these have the label of some reviewer, of whom there are `reviewers`.
-    """
-
-    ended: int
-    drawn: bool
-    sample: int
-    labelled: int
-    reviewers: int
-
-    @property
-    def is_empty(self) -> bool:
-        return self.drawn and not self.sample
-
-    def line(self, key: str) -> str:
-        if not self.drawn:
-            cases = counted(self.total, "case")
-            return f"jrh: {self.ended:,} of {cases} made, to label a sample of them"
-        labelled = "none labelled"
-        if self.labelled:
-            labelled = f"{self.labelled:,} labelled by {counted(self.reviewers, 'reviewer')}"
-        return f"jrh: {counted(self.sample, 'case')} to label blind | {labelled} | {key} goes on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class LabelBoard(Board):
     she gives after `finish` is blind.
     """
 
-    finish_name = "Finish"
+    task = "label blind"
 
     def __init__(
         self,
@@ -141,6 +141,7 @@ class LabelBoard(Board):
         self._secret = secrets.token_bytes(32)
         self._entries: dict[str, ReviewCase] = {}
         self._drawn: frozenset[str] | None = None
+        self._orders: dict[str, list[str]] = {}
         self._shared: frozenset[str] = frozenset()
         self._reviewers: dict[str, str] = {}
         self._open: dict[str, str] = {}
@@ -149,11 +150,17 @@ class LabelBoard(Board):
         self._finished: set[str] = set()
 
     def end(self, case_id: str, case: Case | None = None) -> None:
-        super().end(case_id, case)
-        with self._changing():
+        with self._lock:
+            super().end(case_id, case)
             if not self._drawn and self._announced <= self._ended:
                 self._draw()
-                self._version += 1
+                self.version += 1
+
+    def add(self, case: Case) -> None:
+        with self._lock:
+            digest = case_digest(case)
+            if digest not in self._entries and case.spec.suite in self._settings:
+                self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
 
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
         with self._lock:
@@ -162,17 +169,15 @@ class LabelBoard(Board):
             if entry is not None:
                 self._entries[digest] = entry.with_verdict(case.spec.judge, judgment)
 
-    def progress(self) -> LabelProgress:
+    def progress(self) -> Progress:
         with self._lock:
-            names = [self._book.labelled_by(digest) for digest in self._drawn or ()]
-            return LabelProgress(
+            sample = self._drawn or ()
+            return Progress(
                 total=len(self._announced),
-                finalized=self.finalized,
                 ended=len(self._ended & self._announced),
-                drawn=self._drawn is not None,
-                sample=len(names),
-                labelled=sum(map(bool, names)),
-                reviewers=len(frozenset[str]().union(*names)),
+                shown=len(sample),
+                done=sum(bool(self._book.labelled_by(digest)) for digest in sample),
+                finalized=self.finalized,
             )
 
     def enter(self, name: str) -> tuple[str, str]:
@@ -202,7 +207,7 @@ class LabelBoard(Board):
         Raises `LookupError` for an unknown reviewer, and `OSError` where what has no label yet
         cannot be noted; then nothing has ended.
         """
-        with self._changing():
+        with self._lock:
             name = self._reviewers[reviewer]
             for assigned in self._numbered(name):
                 if assigned.label is None:
@@ -210,7 +215,7 @@ class LabelBoard(Board):
                     late = PersonLabel(digest, name, None, note=_LATE, withdrawn=True)
                     self._book.keep(case, late)
             self._finished.add(name)
-            self._version += 1
+            self.version += 1
             others = sorted(set(self._reviewers.values()) - self._finished)
         if not others:
             self.finalize()
@@ -233,11 +238,11 @@ class LabelBoard(Board):
 
     def open(self, reviewer: str, key: str) -> Assigned:
         """One case of a reviewer, who has it open from now on. Raises `LookupError`."""
-        with self._changing():
+        with self._lock:
             assigned, name = self._find(reviewer, key)
             if self._open.get(name) != assigned.entry.digest:
                 self._open[name] = assigned.entry.digest
-                self._version += 1
+                self.version += 1
             return assigned
 
     def give(self, reviewer: str, key: str, label: int | None, note: str = "") -> Assigned:
@@ -247,7 +252,7 @@ class LabelBoard(Board):
         `LookupError` for a case that the reviewer does not have, `InputError` for a label that is
         not on its scale.
         """
-        with self._changing():
+        with self._lock:
             assigned, name = self._find(reviewer, key)
             offered = labels_of(assigned.entry.case)
             if label is not None and label not in offered:
@@ -262,23 +267,18 @@ class LabelBoard(Board):
             )
             if assigned.is_blind:
                 self._given.add((digest, name))
-            self._version += 1
+            self.version += 1
             return self._find(reviewer, key)[0]
 
     def withdraw(self, reviewer: str, key: str) -> Assigned:
         """Take a label back; see `give` for errors."""
-        with self._changing():
+        with self._lock:
             assigned, name = self._find(reviewer, key)
             if not assigned.is_open:
                 withdrawn = PersonLabel(assigned.entry.digest, name, None, withdrawn=True)
                 self._book.keep(assigned.entry.case, withdrawn)
-                self._version += 1
+                self.version += 1
             return self._find(reviewer, key)[0]
-
-    def _add(self, case: Case) -> None:
-        digest = case_digest(case)
-        if digest not in self._entries and case.spec.suite in self._settings:
-            self._entries[digest] = ReviewCase(generation_id(case.spec), digest, case)
 
     def _draw(self) -> None:
         """Draw of each suite a sample of the cases that are judged, as no other label counts for a
@@ -306,11 +306,12 @@ class LabelBoard(Board):
 
     def _numbered(self, name: str) -> Iterator[Assigned]:
         """The sample in a reviewer's order; what is his or hers of it is for the caller to say."""
-        seed = DEFAULT_SEED * len(self._settings)
-        digests = in_order(self._drawn or (), seed, name)
+        if self._drawn is not None and name not in self._orders:
+            seed = DEFAULT_SEED * len(self._settings)
+            self._orders[name] = in_order(self._drawn, seed, name, self._rubric_and_run)
         opened = {digest for reader, digest in self._open.items() if reader != name} - self._shared
         has_finished = name in self._finished
-        for number, digest in enumerate(digests, 1):
+        for number, digest in enumerate(self._orders.get(name, ()), 1):
             label = self._book.of(digest, name)
             # What was labelled in an earlier session is in a report of it.
             is_unseen = label is None or (digest, name) in self._given
@@ -323,6 +324,10 @@ class LabelBoard(Board):
                 is_blind=is_unseen and not has_finished,
             )
 
+    def _rubric_and_run(self, digest: str) -> tuple[str, str]:
+        spec = self._entries[digest].case.spec
+        return f"{spec.suite} {spec.rubric_id}", f"{spec.run_id} {spec.epoch}"
+
     def _find(self, reviewer: str, key: str) -> tuple[Assigned, str]:
         """A case of a reviewer, and the reviewer's name; raises `LookupError`."""
         name = self._reviewers[reviewer]
@@ -330,30 +335,3 @@ class LabelBoard(Board):
             if assigned.key == key:
                 return assigned, name
         raise LookupError(key)
-
-
-@dataclass(frozen=True)
-class BlindDesk(ReviewDesk):
-    """The engine's side of blind labelling.
-
-    Decisions of earlier reviews are obeyed as without a page, and what is labelled is what is
-    judged; judging waits for nobody.
-    """
-
-    labels: LabelBoard = field(kw_only=True)
-
-    @property
-    def page(self) -> Board:
-        return self.labels
-
-    def awaits(self, case: Case) -> bool:
-        if self._shows(case.spec):
-            _, decision = self.said(case)
-            judged: Case | None = case
-            if decision is not None:
-                try:
-                    judged = self.obeyed(case, decision)
-                except NoVerdictCase:
-                    judged = None
-            self.page.end(generation_id(case.spec), judged)
-        return False

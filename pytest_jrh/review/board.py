@@ -1,14 +1,13 @@
 """The state of a page: the cases made so far, what people said of each, and who wants to know.
 
-`Board` is what both pages share; on a `ReviewBoard` people decide about the cases. The engine's
-thread hands cases in at the `ReviewDesk` and gets them back as people decided; the page's threads
-bring what people do; the session's waits until they have ended it.
+`Board` is what reviews and blind labelling share; on a `ReviewBoard` people decide about the cases.
+The engine's thread hands cases in at the `ReviewDesk` and gets them back as people decided; the
+page's threads bring what people do; the session's waits until they have ended it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import threading
 from abc import ABC, abstractmethod
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_jrh.cases.acts import Tool, calls_of_turn, tools_of
-from pytest_jrh.core.errors import InputError, Problem
+from pytest_jrh.core.errors import InputError, NoVerdictCase, Problem
 from pytest_jrh.core.ids import generation_id
 from pytest_jrh.core.text import counted
 from pytest_jrh.core.transcript import message_text
@@ -31,10 +30,13 @@ from pytest_jrh.store.decisions import (
 from pytest_jrh.store.records import case_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pytest_jrh.core.model import Case, CaseSpec, HumanReview, Judgment
     from pytest_jrh.store.decisions import CallEdit, DecisionStore
+
+
+SECONDS_BETWEEN_LOOKS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,35 +77,38 @@ def labels_of(case: Case) -> dict[int, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress(ABC):
-    """How far a page is, of `total` cases; its fields are what browsers are told."""
+class Progress:
+    """How far a page is, as browsers are told: of `total` cases `ended` were made or came to
+    nothing, `shown` are for people to look at, and they are `done` with so many.
+    """
 
     total: int
+    ended: int
+    shown: int
+    done: int
     finalized: bool
 
     @property
-    @abstractmethod
     def is_empty(self) -> bool:
         """Whether no case could be made, so that there is nothing to look at."""
-
-    @abstractmethod
-    def line(self, key: str) -> str:
-        """What a terminal shows meanwhile; `key` ends it."""
+        return 0 < self.total == self.ended and not self.shown
 
 
 class Board(ABC):
-    """The cases of a session on a page; every method may be called from any thread."""
+    """The cases of a session on a page; every method may be called from any thread.
 
-    finish_name: ClassVar[str]
-    """The name of the button that ends it."""
+    `version` grows with every change: whoever waits for one looks at it now and then.
+    """
+
+    task: ClassVar[str]
+    """What people do with the cases."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._version = 0
         self._announced: set[str] = set()
         self._ended: set[str] = set()
         self._finalized = threading.Event()
-        self._listeners: list[Callable[[], object]] = []
+        self.version = 0
 
     @abstractmethod
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
@@ -113,37 +118,30 @@ class Board(ABC):
     def progress(self) -> Progress:
         """How far it is."""
 
-    def announce(self, case_ids: Iterable[str]) -> None:
-        """Say which cases there will be."""
-        with self._changing():
-            self._announced.update(case_ids)
-            self._version += 1
-
+    @abstractmethod
     def add(self, case: Case) -> None:
         """Take in a case that was made, or that the verifier rejected, now or earlier."""
-        with self._changing():
-            self._add(case)
+
+    def announce(self, case_ids: Iterable[str]) -> None:
+        """Say which cases there will be."""
+        with self._lock:
+            self._announced.update(case_ids)
+            self.version += 1
 
     def end(self, case_id: str, case: Case | None = None) -> None:
         """Say that an announced case has ended: with the case made or rejected, or with none."""
-        with self._changing():
+        with self._lock:
             if case is not None:
-                self._add(case)
+                self.add(case)
             if case_id not in self._ended:
                 self._ended.add(case_id)
-                self._version += 1
+                self.version += 1
 
     def finalize(self) -> None:
         """End what people do; all of it is on the disk."""
-        with self._changing():
-            self._finalized.set()
-            self._version += 1
-
-    @property
-    def version(self) -> int:
-        """A number that grows with every change."""
         with self._lock:
-            return self._version
+            self._finalized.set()
+            self.version += 1
 
     @property
     def finalized(self) -> bool:
@@ -155,50 +153,17 @@ class Board(ABC):
         return self._finalized.wait(timeout)
 
     async def until_finalized(self) -> None:
-        """Wait as `wait_finalized` does, in an event loop and without a thread for each that
-        waits.
-        """
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        """Wait as `wait_finalized` does, in an event loop."""
+        while not self.finalized:
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
-        def end() -> None:
-            # The loop may have ended while another thread was telling of a change.
-            with contextlib.suppress(RuntimeError):
-                if self.finalized:
-                    loop.call_soon_threadsafe(ended.set)
-
-        stop = self.subscribe(end)
-        try:
-            if not self.finalized:
-                await ended.wait()
-        finally:
-            stop()
-
-    def subscribe(self, listener: Callable[[], object]) -> Callable[[], None]:
-        """Call `listener` after every change, in its thread; returns the way to stop that."""
-        with self._lock:
-            self._listeners.append(listener)
-
-        def stop() -> None:
-            with self._lock:
-                if listener in self._listeners:
-                    self._listeners.remove(listener)
-
-        return stop
-
-    @abstractmethod
-    def _add(self, case: Case) -> None: ...
-
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[None]:
-        """Hold the lock, and call the listeners without it where the version has grown."""
-        with self._lock:
-            before = self._version
-            yield
-            has_changed = self._version > before
-            listeners = tuple(self._listeners)
-        if has_changed:
-            for listener in listeners:
-                listener()
+    def line(self) -> str:
+        """What a terminal shows meanwhile."""
+        now = self.progress()
+        made = ""
+        if now.ended < now.total:
+            made = f"{now.ended:,} of {counted(now.total, 'case')} made | "
+        return f"jrh: {made}{now.shown:,} to {self.task}, {now.done:,} done | Finish goes on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,41 +181,6 @@ class Reviewed:
             return self.entry.case
         return with_edits(self.entry.case, self.decision)
 
-    def holds(self, text: str) -> bool:
-        """Whether the text is in the case's id, plan, rubric, note or transcript, in any case of
-        letters.
-        """
-        case, plan = self.case, self.case.outcome.plan
-        parts = [
-            self.entry.case_id,
-            case.spec.run_id,
-            case.rubric.id,
-            case.rubric.instructions,
-            *(message_text(message) for message in case.messages),
-        ]
-        if plan is not None:
-            parts.append(plan.thesis)
-        if self.decision is not None:
-            parts.append(self.decision.note)
-        return any(text.casefold() in part.casefold() for part in parts)
-
-
-@dataclass(frozen=True, slots=True)
-class ReviewProgress(Progress):
-    """How far generation and review are; `missed` counts the cases that were not made."""
-
-    made: int
-    missed: int
-    decided: int
-
-    @property
-    def is_empty(self) -> bool:
-        return bool(self.total) and self.missed == self.total
-
-    def line(self, key: str) -> str:
-        cases = f"{self.made:,} of {counted(self.total - self.missed, 'case')} to review"
-        return f"jrh: {cases} | {self.decided:,} decided | {key} starts judging"
-
 
 class ReviewBoard(Board):
     """The cases of a session on their way through review.
@@ -259,7 +189,7 @@ class ReviewBoard(Board):
     those of `ReviewCase`.
     """
 
-    finish_name = "Finalize"
+    task = "review"
 
     def __init__(self, stores: Mapping[tuple[str, str], DecisionStore]) -> None:
         super().__init__()
@@ -267,8 +197,19 @@ class ReviewBoard(Board):
         self._entries: dict[str, ReviewCase] = {}
         self._final: dict[str, Decision] | None = None
 
+    def add(self, case: Case) -> None:
+        """Take in a case; made again in another way, it takes the place of the earlier one."""
+        with self._lock:
+            case_id, digest = generation_id(case.spec), case_digest(case)
+            entry = ReviewCase(case_id, digest, case, position=len(self._entries))
+            before = self._entries.get(entry.key)
+            if before is None:
+                self._put(entry)
+            elif (before.digest, before.rejected) != (entry.digest, entry.rejected):
+                self._put(replace(entry, position=before.position))
+
     def set_verdict(self, case: Case, judgment: Judgment) -> None:
-        with self._changing():
+        with self._lock:
             entry = self._entries.get(_key(generation_id(case.spec)))
             if entry is not None:
                 self._put(entry.with_verdict(case.spec.judge, judgment))
@@ -410,17 +351,16 @@ class ReviewBoard(Board):
         with self._lock:
             return self._reviewed(self._entries[key])
 
-    def progress(self) -> ReviewProgress:
+    def progress(self) -> Progress:
         with self._lock:
-            entries = [entry for entry in self._entries.values() if not entry.rejected]
-            decided = [entry for entry in entries if self._reviewed(entry).decision is not None]
-            missed = self._ended.difference(entry.case_id for entry in entries)
-            return ReviewProgress(
+            shown = [entry for entry in self._entries.values() if not entry.rejected]
+            decided = [entry for entry in shown if self._reviewed(entry).decision is not None]
+            return Progress(
                 total=len(self._announced),
+                ended=len(self._announced & self._ended),
+                shown=len(shown),
+                done=len(decided),
                 finalized=self.finalized,
-                made=len(entries),
-                missed=len(missed),
-                decided=len(decided),
             )
 
     def changes(self, since: int = 0) -> tuple[int, tuple[Reviewed, ...]]:
@@ -430,12 +370,7 @@ class ReviewBoard(Board):
         with self._lock:
             changed = [entry for entry in self._entries.values() if entry.version > since]
             changed.sort(key=lambda entry: entry.position)
-            return self._version, tuple(self._reviewed(entry) for entry in changed)
-
-    def search(self, text: str) -> tuple[str, ...]:
-        """The keys of the cases that hold the text; see `Reviewed.holds`."""
-        _, reviewed = self.changes()
-        return tuple(case.entry.key for case in reviewed if case.holds(text))
+            return self.version, tuple(self._reviewed(entry) for entry in changed)
 
     def _decide(
         self, key: str, digest: str, change: Callable[[ReviewCase, Decision], Decision | None]
@@ -445,7 +380,7 @@ class ReviewBoard(Board):
         Raises `LookupError` for an unknown key, `InputError` where the case is another one by now
         or the change cannot be, and `OSError` if the write fails; then nothing has changed.
         """
-        with self._changing():
+        with self._lock:
             entry = self._entries[key]
             if entry.digest != digest:
                 message = "this case has been regenerated; look at it again before you decide"
@@ -468,20 +403,9 @@ class ReviewBoard(Board):
             self._put(entry)
             return self._reviewed(self._entries[key])
 
-    def _add(self, case: Case) -> None:
-        """Take in a case; made again in another way, it takes the place of the earlier one."""
-        entry = ReviewCase(
-            generation_id(case.spec), case_digest(case), case, position=len(self._entries)
-        )
-        before = self._entries.get(entry.key)
-        if before is None:
-            self._put(entry)
-        elif (before.digest, before.rejected) != (entry.digest, entry.rejected):
-            self._put(replace(entry, position=before.position))
-
     def _put(self, entry: ReviewCase) -> None:
-        self._version += 1
-        self._entries[entry.key] = replace(entry, version=self._version)
+        self.version += 1
+        self._entries[entry.key] = replace(entry, version=self.version)
 
     def _reviewed(self, entry: ReviewCase) -> Reviewed:
         if entry.rejected:
@@ -504,18 +428,15 @@ def _key(case_id: str) -> str:
 class ReviewDesk:
     """The engine's side of a page.
 
-    Cases of the suites `on_page` are shown there and wait for Finalize; those of the suites
-    `obeying` follow the decisions that are on the disk, page or not. All others pass untouched.
+    Cases of the suites `on_page` are shown on the `page`, and where that is the `board` itself they
+    wait there for its end; those of the suites `obeying` follow the decisions that are on the disk,
+    page or not. All others pass untouched.
     """
 
     board: ReviewBoard
+    page: Board
     obeying: frozenset[str]
     on_page: frozenset[str] = frozenset()
-
-    @property
-    def page(self) -> Board:
-        """Where cases are shown."""
-        return self.board
 
     def announce(self, specs: Iterable[CaseSpec]) -> None:
         """Say which cases there will be; the judges of a panel share theirs."""
@@ -529,11 +450,20 @@ class ReviewDesk:
             self.page.end(generation_id(spec), rejected)
 
     def awaits(self, case: Case) -> bool:
-        """Show a case of a suite on the page, and say whether it has to wait for Finalize."""
+        """Show a case of a suite on the page, and say whether it has to wait for its end.
+
+        Who labels blind sees what is judged, and judging waits for nobody.
+        """
         if not self._shows(case.spec):
             return False
-        self.page.end(generation_id(case.spec), case)
-        return not self.page.finalized
+        shown: Case | None = case
+        if self.page is not self.board:
+            try:
+                shown = self.obeyed(case)
+            except NoVerdictCase:
+                shown = None
+        self.page.end(generation_id(case.spec), shown)
+        return self.page is self.board and not self.page.finalized
 
     def said(self, case: Case) -> tuple[HumanReview, Decision | None]:
         """What people say of a case in a word, and their decision about this very version."""
@@ -544,10 +474,9 @@ class ReviewDesk:
             return decision.action, decision
         return ("void" if self.board.is_void(case) else "undecided"), None
 
-    @staticmethod
-    def obeyed(case: Case, decision: Decision) -> Case:
-        """Give the case as it was decided; raises `NoVerdictCase` where it was rejected."""
-        return obeyed(case, decision)
+    def obeyed(self, case: Case) -> Case:
+        """Give the case as people decided; raises `NoVerdictCase` where they rejected it."""
+        return obeyed(case, self.said(case)[1])
 
     def judged(self, case: Case, judgment: Judgment) -> None:
         """Keep a verdict for the page."""

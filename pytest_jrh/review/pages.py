@@ -1,4 +1,4 @@
-"""What each page can ask for: every request answered as a value.
+"""What each page can ask for: every request answered with a value of JSON.
 
 Cases, templates and reviewers are named by keys that the session made; no text of a request reaches
 a path. On the page of blind labelling these are drawn at random, so that no address says anything
@@ -7,54 +7,194 @@ of a case.
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from dataclasses import asdict, dataclass
-from pathlib import Path
+import json
+import re
+from dataclasses import asdict
+from html import unescape
 from typing import TYPE_CHECKING, Any, Literal
 
-from pytest_jrh.cases.tests import KINDS
-from pytest_jrh.core.diffs import unified
+from pytest_jrh.cases.acts import calls_of_turn
+from pytest_jrh.core.diffs import turn_pairs
 from pytest_jrh.core.documents import DamagedError, check_depth, parsed
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import atomic_write, encoded
-from pytest_jrh.core.stages import EDITOR, PLANNER, STAGES
-from pytest_jrh.core.transcript import brief, message_text
-from pytest_jrh.llm.prompts import load_template, override_path, parse_prompt
-from pytest_jrh.review.blind import LabelBoard
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.serving import (
-    Page,
-    PageReply,
-    PageRequest,
-    RequestBody,
-    Route,
-    described,
-    html_reply,
-    json_reply,
+from pytest_jrh.core.text import one_line, visible
+from pytest_jrh.core.transcript import message_text
+from pytest_jrh.reports.page import BODIES, FOLDER, page_html, printable
+from pytest_jrh.reports.page_cases import (
+    bare_turns,
+    case_body,
+    case_row,
+    case_title,
+    case_turns,
+    judge_voices,
+    label_voices,
+    merged,
+    rubric_values,
+    score_words,
 )
-from pytest_jrh.review.views import (
-    bare_values,
-    call_texts,
-    label_row,
-    part_of,
-    review_row,
-    review_values,
-)
-from pytest_jrh.store.decisions import CallEdit, holds_acts
+from pytest_jrh.review.prompts import agent_templates
+from pytest_jrh.review.serving import Page, PageRequest, RequestBody, Route, described
+from pytest_jrh.store.decisions import CallEdit, holds_acts, is_editable
+from pytest_jrh.store.ledger import case_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from pytest_jrh.config.suite import Suite, SuiteTest
-    from pytest_jrh.core.model import Message, StageModel
-    from pytest_jrh.core.templates import Template
-    from pytest_jrh.review.board import Reviewed
+    from pytest_jrh.config.suite import Suite
+    from pytest_jrh.core.model import Case, Message
+    from pytest_jrh.reports.page_cases import JsonValues
+    from pytest_jrh.review.blind import Assigned, LabelBoard
+    from pytest_jrh.review.board import ReviewBoard, Reviewed
+    from pytest_jrh.store.labels import PersonLabel
 
 
-_PART = "/turns/{index}/parts/{number}"
-# Of a turn that was left out of the made transcript, by its position in the run.
-_OMITTED = "/omitted/{index}/parts/{number}"
+def _shell(served: Mapping[str, str], *scripts: str) -> tuple[str, str]:
+    """The page without a case, and its policy: what it shows comes when it asks."""
+    values = {
+        "word": "",
+        "headline": "pytest-jrh",
+        "sub": "",
+        "figures": [],
+        "blocks": {"answer": [], "doubts": [], "details": []},
+        "rubrics": {},
+        "cases": [],
+        "served": served,
+    }
+    html = page_html(
+        values,
+        scripts=[FOLDER / name for name in scripts],
+        styles=[FOLDER / "served.css"],
+        more_policy="connect-src 'self'; img-src data:; ",
+    ).replace(BODIES, "")
+    policy = _POLICY.search(html)
+    assert policy is not None
+    return html, unescape(policy[1])
+
+
+_POLICY = re.compile('http-equiv="Content-Security-Policy" content="([^"]*)"')
+
+
+def _rubrics(cases: Iterable[Case]) -> JsonValues:
+    """The rubrics of cases, by the key that their rows have."""
+    rubrics = {}
+    for case in cases:
+        ordinal = case.mode == "ordinal"
+        values = rubric_values(case.rubric, case.spec.suite, ordinal=ordinal)
+        rubrics[_rubric_key(case)] = printable(values)
+    return rubrics
+
+
+def _rubric_key(case: Case) -> str:
+    text = "\0".join([case.spec.suite, case.rubric.id, case.rubric.instructions])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def _words(case: Case) -> dict[int, str]:
+    """What each label of a case is called."""
+    return score_words(case.levels, ordinal=case.mode == "ordinal")
+
+
+def review_row(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonValues:
+    """A case as one entry of the list of those to decide about."""
+    entry, case, decision = reviewed.entry, reviewed.case, reviewed.decision
+    judges = []
+    for name, judgment in entry.judged.items():
+        is_wrong = judgment.score != case.expected
+        judges.append({"key": "", "name": name, "score": judgment.score, "wrong": is_wrong})
+    kind = "right" if judges and not entry.rejected else "not judged"
+    if any(judge["wrong"] for judge in judges):
+        kind = "missed" if case.expected else "false alarm"
+        if case.mode == "ordinal":
+            kind = "wrong"
+    tags = []
+    if any(person.label not in (None, case.expected) for person in people):
+        tags.append("label in doubt")
+    word = "undecided"
+    if entry.rejected:
+        word = "rejected by the verifier"
+    elif decision is not None:
+        word = decision.action
+        tags.append(word)
+    elif reviewed.void is not None:
+        word = "void"
+        tags.append(word)
+    result = case_result(case.spec, case)
+    row = case_row(
+        case.spec,
+        key=entry.key,
+        rubric=_rubric_key(entry.case),
+        title=case_title(case.spec, result.extra.edit),
+        kind=kind,
+        label=case.expected,
+        tags=tags,
+        judges=judges,
+        node=entry.case_id,
+    )
+    return {
+        **row,
+        "digest": entry.digest,
+        "decision": word,
+        "action": decision.action if decision else "",
+        "note": decision.note if decision else "",
+        "made_label": entry.case.expected,
+    }
+
+
+def review_body(reviewed: Reviewed, people: Iterable[PersonLabel] = ()) -> JsonValues:
+    """All else of a case to decide about: how it was made, and what judges and people say of it."""
+    entry, case, words = reviewed.entry, reviewed.case, _words(reviewed.case)
+    judged: list[JsonValues] = []
+    for name, judgment in entry.judged.items():
+        judged += judge_voices(one_line(name) or "judge", judgment.verdicts, case.expected, words)
+    turns = case_turns(case, entry.case)
+    voices = [*label_voices(case, case.expected, words, people), *merged(judged)]
+    closed, verification = "", case.outcome.verification
+    if entry.rejected:
+        closed = "The verifier did not confirm the label"
+        if verification is not None and verification.contradiction:
+            contradiction = verification.contradiction
+            closed = f"The verifier says that this transcript contradicts itself ({contradiction})"
+        closed += (
+            ", so this case is not judged, and nothing can be decided about it. Whether the "
+            "verifier is right, a blind label tells."
+        )
+    editable = []
+    for index in range(len(case.messages)):
+        if not closed and is_editable(case.messages, index):
+            editable.append(index)
+    return {
+        **case_body(turns, voices, case=case),
+        "labels": list(words.items()),
+        "editable": editable,
+        "closed": closed,
+        "void": reviewed.void.action if reviewed.void else "",
+    }
+
+
+def label_row(assigned: Assigned) -> JsonValues:
+    """A case in the list of a reviewer, without what tells its answers."""
+    label, case = assigned.label, assigned.entry.case
+    word = value = ""
+    if label is not None and not assigned.is_open:
+        value = "none" if label.label is None else str(label.label)
+        word = "cannot tell" if label.label is None else _words(case)[label.label]
+    return {
+        "key": assigned.key,
+        "number": assigned.number,
+        "rubric": _rubric_key(case),
+        "value": value,
+        "word": visible(word),
+        "note": visible(label.note) if label else "",
+        "is_blind": assigned.is_blind or bool(label and label.is_blind),
+        "busy": assigned.busy,
+    }
+
+
+def bare_body(assigned: Assigned) -> JsonValues:
+    """What a reviewer sees of a case: what the judge reads, and the labels to choose from."""
+    case = assigned.entry.case
+    return {**case_body(bare_turns(case.messages), ()), "labels": list(_words(case).items())}
 
 
 class _Decision(RequestBody):
@@ -65,7 +205,7 @@ class _Decision(RequestBody):
 
 class _CallText(RequestBody):
     call: int
-    arguments: str
+    arguments: dict[str, str]
     result: str | None
 
 
@@ -84,109 +224,159 @@ class _Draft(RequestBody):
     text: str
 
 
-class DecidePage(Page[ReviewBoard]):
-    """The page on which people decide about the cases of a session."""
+class Deciding:
+    """What the page can ask for on which people decide about the cases of a session.
 
-    html = "decide.html"
+    `people` gave labels blind, in earlier sessions.
+    """
 
-    def __init__(self, board: ReviewBoard, templates: AgentTemplates) -> None:
-        super().__init__(board)
-        self._templates = templates
+    def __init__(
+        self, board: ReviewBoard, suites: Sequence[Suite], people: Iterable[PersonLabel] = ()
+    ) -> None:
+        self._board = board
+        self._templates = agent_templates(suites)
+        self._people: dict[str, list[PersonLabel]] = {}
+        for person in people:
+            self._people.setdefault(person.case_digest, []).append(person)
 
-    def case_routes(self) -> tuple[Route, ...]:
+    def page(self) -> Page:
+        """The page to serve."""
+        html, policy = _shell({"mode": "decide"}, "served.js", "decide.js", "templates.js")
+        return Page(self._board, html, policy, self.routes(), self.news)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Every (method, address, answer)."""
         case, template = "/cases/{key}", "/templates/{key}"
         return (
-            ("GET", "/search", self._search),
             ("GET", case, self._case),
             ("GET", f"{case}/turns/{{index}}", self._turn),
-            ("GET", f"{case}{_PART}", self._part),
-            ("GET", f"{case}{_OMITTED}", self._omitted),
             ("POST", f"{case}/decision", self._decide),
             ("POST", f"{case}/turns/{{index}}", self._edit),
             ("POST", f"{case}/label", self._label),
+            ("POST", "/finish", self._finish),
             ("GET", "/templates", self._list_templates),
-            ("GET", template, self._template),
             ("POST", template, self._save_template),
             ("POST", f"{template}/check", self._check_template),
             ("POST", f"{template}/revert", self._revert_template),
         )
 
-    def news(self, since: int) -> tuple[int, dict[str, object]]:
-        version, changed = self.board.changes(since)
-        rows = [review_row(reviewed) for reviewed in changed]
-        return version, {"all": since == 0, "rows": rows}
+    def news(self, since: int) -> tuple[int, JsonValues]:
+        """The present version, and what is new since an earlier one."""
+        version, changed = self._board.changes(since)
+        return version, {
+            "all": since < 0,
+            "rows": [self._row(reviewed) for reviewed in changed],
+            "rubrics": _rubrics(reviewed.entry.case for reviewed in changed),
+            "progress": asdict(self._board.progress()),
+        }
 
-    def _search(self, request: PageRequest) -> PageReply:
-        return json_reply({"keys": self.board.search(request.query.get("q", ""))})
+    def _row(self, reviewed: Reviewed) -> JsonValues:
+        people = self._people.get(reviewed.entry.digest, ())
+        row: JsonValues = printable(review_row(reviewed, people))
+        return row
 
-    def _case(self, request: PageRequest) -> PageReply:
-        reviewed = self.board.get(request.names["key"])
-        return html_reply("case_decide.html", review_values(reviewed))
+    def _case(self, request: PageRequest) -> object:
+        reviewed = self._board.get(request.names["key"])
+        people = self._people.get(reviewed.entry.digest, ())
+        return printable(review_body(reviewed, people))
 
-    def _turn(self, request: PageRequest) -> PageReply:
-        reviewed, index = self.board.get(request.names["key"]), request.number("index")
-        made, now = reviewed.entry.case.messages, reviewed.case.messages
-        content, first_text = message_text(now[index]), message_text(made[index])
-        values: dict[str, Any] = {"content": content, "made": first_text}
-        if holds_acts(reviewed.case):
-            values["calls"] = call_texts(now, index)
-            values["calls_changed"] = values["calls"] != call_texts(made, index)
-        return json_reply(values)
+    def _turn(self, request: PageRequest) -> object:
+        """A turn to be edited: its text and calls, as they were made, and before all edits."""
+        reviewed, index = self._board.get(request.names["key"]), request.number("index")
+        case, made = reviewed.case, reviewed.entry.case
+        if not is_editable(case.messages, index):
+            raise LookupError(index)
+        now = before = _turn_texts(case, case.messages, index)
+        for pair in turn_pairs(case.run.messages, case.messages, case.outcome.edits):
+            if pair.new == index and pair.old is not None:
+                before = _turn_texts(case, case.run.messages, pair.old)
+        return {**now, "made": _turn_texts(case, made.messages, index), "before": before}
 
-    def _part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.get(request.names["key"]).case.messages, request)
-
-    def _omitted(self, request: PageRequest) -> PageReply:
-        return _part(self.board.get(request.names["key"]).case.run.messages, request)
-
-    def _decide(self, request: PageRequest) -> PageReply:
+    def _decide(self, request: PageRequest) -> object:
         body, key = request.read(_Decision), request.names["key"]
         if body.action == "withdrawn":
-            return self._decided(self.board.withdraw(key, body.digest))
-        return self._decided(self.board.decide(key, body.digest, body.action, note=body.note))
+            return self._row(self._board.withdraw(key, body.digest))
+        return self._row(self._board.decide(key, body.digest, body.action, note=body.note))
 
-    def _edit(self, request: PageRequest) -> PageReply:
+    def _edit(self, request: PageRequest) -> object:
         body, key, index = request.read(_TurnText), request.names["key"], request.number("index")
-        calls = []
-        for call in body.calls:
-            try:
-                arguments = parsed(call.arguments)
-                check_depth(arguments)
-            except DamagedError as error:
-                raise InputError(Problem(f"what you typed as arguments {error}")) from error
-            if not isinstance(arguments, dict):
-                message = f"the arguments are {brief(arguments)}, no object"
-                hint = 'arguments are a JSON object, such as {"order": "A1"}'
-                raise InputError(Problem(message, hint=hint))
-            calls.append(CallEdit(call=call.call, arguments=arguments, result=call.result))
-        return self._decided(self.board.edit_turn(key, body.digest, index, body.content, calls))
+        messages = self._board.get(key).case.messages
+        calls = [_call_edit(messages, index, call) for call in body.calls]
+        return self._row(self._board.edit_turn(key, body.digest, index, body.content, calls))
 
-    def _label(self, request: PageRequest) -> PageReply:
+    def _label(self, request: PageRequest) -> object:
         body, key = request.read(_Expected), request.names["key"]
-        return self._decided(self.board.set_label(key, body.digest, body.expected))
+        return self._row(self._board.set_label(key, body.digest, body.expected))
 
-    def _decided(self, reviewed: Reviewed) -> PageReply:
-        return json_reply({"row": review_row(reviewed), "progress": self.progress()})
+    def _finish(self, _: PageRequest) -> object:
+        self._board.finalize()
+        return asdict(self._board.progress())
 
-    def _list_templates(self, _: PageRequest) -> PageReply:
-        templates = [asdict(template) for template in self._templates.listing()]
-        return json_reply({"templates": templates})
+    def _list_templates(self, _: PageRequest) -> object:
+        return [template.values() for template in self._templates.values()]
 
-    def _template(self, request: PageRequest) -> PageReply:
-        return json_reply(asdict(self._templates.get(request.names["key"])))
+    def _check_template(self, request: PageRequest) -> object:
+        template, text = self._templates[request.names["key"]], request.read(_Draft).text
+        problems: list[object] = []
+        try:
+            template.check(text)
+        except InputError as error:
+            problems += map(described, error.problems)
+        return {"difference": template.difference(text), "problems": problems}
 
-    def _check_template(self, request: PageRequest) -> PageReply:
-        body, key = request.read(_Draft), request.names["key"]
-        problems = [described(problem) for problem in self._templates.problems(key, body.text)]
-        difference = self._templates.difference(key, body.text)
-        return json_reply({"difference": difference, "problems": problems})
+    def _save_template(self, request: PageRequest) -> object:
+        template = self._templates[request.names["key"]]
+        template.save(request.read(_Draft).text)
+        return template.values()
 
-    def _save_template(self, request: PageRequest) -> PageReply:
-        body, key = request.read(_Draft), request.names["key"]
-        return json_reply(asdict(self._templates.save(key, body.text)))
+    def _revert_template(self, request: PageRequest) -> object:
+        template = self._templates[request.names["key"]]
+        template.revert()
+        return template.values()
 
-    def _revert_template(self, request: PageRequest) -> PageReply:
-        return json_reply(asdict(self._templates.revert(request.names["key"])))
+
+def _turn_texts(case: Case, messages: Sequence[Message], index: int) -> JsonValues:
+    calls = call_texts(messages, index) if holds_acts(case) else []
+    return {"text": message_text(messages[index]), "calls": calls}
+
+
+def call_texts(messages: Sequence[Message], index: int) -> list[dict[str, Any]]:
+    """The calls of a turn to be edited: the name, each argument as text (words as they are, else
+    JSON), and the result; None of a call without one.
+    """
+    calls: list[dict[str, Any]] = []
+    for act in calls_of_turn(messages, index):
+        arguments = act.call.get("arguments")
+        texts = {}
+        for key, value in arguments.items() if isinstance(arguments, dict) else ():
+            is_text = isinstance(value, str)
+            texts[key] = value if is_text else json.dumps(value, ensure_ascii=False, default=str)
+        result = message_text(messages[act.results[0]]) if act.results else None
+        calls.append({"name": visible(act.name), "arguments": texts, "result": result})
+    return calls
+
+
+def _call_edit(messages: Sequence[Message], index: int, typed: _CallText) -> CallEdit:
+    """A call as a person typed it; raises `InputError` for an argument that is no JSON.
+
+    What was words stays words, and an emptied field of anything else leaves the argument out.
+    """
+    before: Mapping[str, Any] = {}
+    for act in calls_of_turn(messages, index):
+        arguments = act.call.get("arguments")
+        if act.number == typed.call and isinstance(arguments, dict):
+            before = arguments
+    arguments = {}
+    for key, text in typed.arguments.items():
+        if isinstance(before.get(key), str):
+            arguments[key] = text
+        elif text.strip():
+            try:
+                arguments[key] = parsed(text)
+                check_depth(arguments[key])
+            except DamagedError as error:
+                raise InputError(Problem(f"what you typed {error}", key=key)) from error
+    return CallEdit(call=typed.call, arguments=arguments, result=typed.result)
 
 
 class _Name(RequestBody):
@@ -198,209 +388,63 @@ class _Label(RequestBody):
     note: str = ""
 
 
-class LabelPage(Page[LabelBoard]):
-    """The page on which people label cases blind."""
+class Labelling:
+    """What the page can ask for on which people label cases blind."""
 
-    html = "label.html"
+    def __init__(self, board: LabelBoard) -> None:
+        self._board = board
 
-    def case_routes(self) -> tuple[Route, ...]:
-        case = "/reviewers/{reviewer}/cases/{key}"
+    def page(self) -> Page:
+        """The page to serve."""
+        served = {"mode": "blind", "reviewer": self._board.reviewer or ""}
+        html, policy = _shell(served, "served.js", "blind.js")
+        return Page(self._board, html, policy, self.routes(), self.news)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Every (method, address, answer)."""
+        reviewer = "/reviewers/{reviewer}"
+        case = f"{reviewer}/cases/{{key}}"
         return (
             ("POST", "/reviewers", self._enter),
-            ("GET", "/reviewers/{reviewer}/cases", self._cases),
+            ("GET", f"{reviewer}/cases", self._cases),
             ("GET", case, self._case),
-            ("GET", f"{case}{_PART}", self._part),
             ("POST", f"{case}/label", self._give),
             ("POST", f"{case}/withdraw", self._withdraw),
-            ("POST", "/reviewers/{reviewer}/finish", self._finish),
+            ("POST", f"{reviewer}/finish", self._finish),
+            ("POST", "/finish", self._finish_for_all),
         )
 
-    def news(self, _since: int) -> tuple[int, dict[str, object]]:
-        return self.board.version, {}
+    def news(self, _since: int) -> tuple[int, JsonValues]:
+        """The present version, and how far it is: what is new of cases each reviewer asks for."""
+        return self._board.version, {"progress": asdict(self._board.progress())}
 
-    def values(self) -> dict[str, object]:
-        return {"reviewer": self.board.reviewer or ""}
+    def _enter(self, request: PageRequest) -> object:
+        key, name = self._board.enter(request.read(_Name).name)
+        return {"reviewer": key, "name": name}
 
-    def _enter(self, request: PageRequest) -> PageReply:
-        key, name = self.board.enter(request.read(_Name).name)
-        return json_reply({"reviewer": key, "name": name})
+    def _cases(self, request: PageRequest) -> object:
+        cases = self._board.assigned(request.names["reviewer"])
+        rows = [label_row(assigned) for assigned in cases]
+        return {"rows": rows, "rubrics": _rubrics(assigned.entry.case for assigned in cases)}
 
-    def _keys(self, request: PageRequest) -> tuple[str, str]:
-        return request.names["reviewer"], request.names["key"]
+    def _case(self, request: PageRequest) -> object:
+        return printable(bare_body(self._board.open(*_keys(request))))
 
-    def _cases(self, request: PageRequest) -> PageReply:
-        reviewer = request.names["reviewer"]
-        rows = [label_row(case) for case in self.board.assigned(reviewer)]
-        return json_reply({"cases": rows})
-
-    def _finish(self, request: PageRequest) -> PageReply:
-        others = self.board.finish(request.names["reviewer"])
-        return json_reply({"others": others, "progress": self.progress()})
-
-    def _case(self, request: PageRequest) -> PageReply:
-        reviewer, key = self._keys(request)
-        # Both keys are found first, so that neither is text of a request.
-        assigned = self.board.open(reviewer, key)
-        values = bare_values(assigned, f"/reviewers/{reviewer}/cases/{key}")
-        return html_reply("case_label.html", values)
-
-    def _part(self, request: PageRequest) -> PageReply:
-        return _part(self.board.open(*self._keys(request)).entry.case.messages, request, bare=True)
-
-    def _give(self, request: PageRequest) -> PageReply:
+    def _give(self, request: PageRequest) -> object:
         body = request.read(_Label)
-        assigned = self.board.give(*self._keys(request), body.label, body.note)
-        return json_reply(label_row(assigned))
+        return label_row(self._board.give(*_keys(request), body.label, body.note))
 
-    def _withdraw(self, request: PageRequest) -> PageReply:
-        return json_reply(label_row(self.board.withdraw(*self._keys(request))))
+    def _withdraw(self, request: PageRequest) -> object:
+        return label_row(self._board.withdraw(*_keys(request)))
 
+    def _finish(self, request: PageRequest) -> object:
+        others = self._board.finish(request.names["reviewer"])
+        return {"others": others, "progress": asdict(self._board.progress())}
 
-def _part(messages: Sequence[Message], request: PageRequest, *, bare: bool = False) -> PageReply:
-    part = part_of(messages, request.number("index"), request.number("number"), bare=bare)
-    if part.kind != "image":
-        return PageReply(encoded(part.text), "text/plain")
-    try:
-        return PageReply(base64.b64decode(part.image, validate=True), part.title)
-    except ValueError as error:
-        raise LookupError(part.number) from error
+    def _finish_for_all(self, _: PageRequest) -> object:
+        self._board.finalize()
+        return {"others": [], "progress": asdict(self._board.progress())}
 
 
-ENCODING = "utf-8-sig"
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTemplate:
-    """The prompt of one stage of one test, as the page shows it. `text` is what is used now: the
-    override where there is one, in `file`.
-
-    `default` is what is used without one, out of `origin`.
-    """
-
-    key: str
-    suite: str
-    test: str
-    stage: str
-    file: str
-    origin: str
-    default: str
-    text: str
-    overridden: bool
-    variables: tuple[str, ...]
-    required: tuple[str, ...]
-
-
-class AgentTemplates:
-    """The templates that the suites of a session use. What is saved counts from the next run on."""
-
-    def __init__(self, suites: Sequence[Suite]) -> None:
-        self._prompts: dict[str, _Prompt] = {}
-        for suite in suites:
-            for test in suite.tests:
-                if KINDS[test.name].natural or KINDS[test.name].derived:
-                    continue
-                for stage in (PLANNER.name, EDITOR.name):
-                    prompt = _Prompt(suite, test, stage)
-                    self._prompts[prompt.key] = prompt
-
-    def listing(self) -> tuple[AgentTemplate, ...]:
-        """Every template, by suite, test and stage."""
-        return tuple(self.get(key) for key in self._prompts)
-
-    def get(self, key: str) -> AgentTemplate:
-        """One template as it is on the disk now; raises `LookupError` for an unknown key."""
-        prompt = self._prompts[key]
-        suite, test, stage = prompt.suite, prompt.test, prompt.stage
-        default = prompt.default()
-        text = prompt.read()
-        return AgentTemplate(
-            key=key,
-            suite=suite.name,
-            test=test.name,
-            stage=stage,
-            file=f"inputs/custom_prompts/{suite.module_name}/{test.name}/{stage}.md",
-            origin=default.origin,
-            default=default.source,
-            text=default.source if text is None else text,
-            overridden=text is not None,
-            variables=tuple(sorted(STAGES[stage].variables)),
-            required=tuple(sorted(STAGES[stage].required)),
-        )
-
-    def problems(self, key: str, text: str) -> tuple[Problem, ...]:
-        """Why a draft cannot be used; raises `LookupError` for an unknown key."""
-        try:
-            self._prompts[key].checked(text)
-        except InputError as error:
-            return error.problems
-        return ()
-
-    def difference(self, key: str, text: str) -> list[str]:
-        """How a draft differs from the default, as the lines of a diff."""
-        return unified(self._prompts[key].default().source.splitlines(), text.splitlines())
-
-    def save(self, key: str, text: str) -> AgentTemplate:
-        """Write the override, whole or not at all.
-
-        Raises `InputError` where the text does not check, and `OSError` as it comes; the override
-        on the disk is then as it was.
-        """
-        prompt = self._prompts[key]
-        prompt.checked(text)
-        # One line ending, whatever the browser sent: the file is read, compared and committed on
-        # any system.
-        lines = text.replace("\r\n", "\n").replace("\r", "\n")
-        atomic_write(prompt.override, lines if lines.endswith("\n") else f"{lines}\n")
-        return self.get(key)
-
-    def revert(self, key: str) -> AgentTemplate:
-        """Delete the override, and the folders that this leaves empty."""
-        override = self._prompts[key].override
-        override.unlink(missing_ok=True)
-        for folder in (override.parent, override.parent.parent):
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-        return self.get(key)
-
-
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    suite: Suite
-    test: SuiteTest
-    stage: str
-
-    @property
-    def key(self) -> str:
-        name = "\0".join([self.suite.name, self.test.name, self.stage])
-        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:20]
-
-    @property
-    def override(self) -> Path:
-        return override_path(self.suite.custom_prompts_dir, self.test.name, self.stage)
-
-    @property
-    def model(self) -> StageModel:
-        return self.suite.stages[self.stage]
-
-    def default(self) -> Template:
-        path = self.model.prompt_path
-        return load_template(
-            self.stage,
-            mode=self.suite.mode,
-            objective=self.test.objective,
-            prompt_path=Path(path) if path else None,
-            edits=self.suite.config.cases.edits,
-        )
-
-    def read(self) -> str | None:
-        try:
-            return self.override.read_text(encoding=ENCODING, errors="replace")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise InputError(
-                Problem(f"the override cannot be read: {error.strerror}", str(self.override))
-            ) from error
-
-    def checked(self, text: str) -> Template:
-        return parse_prompt(text, f"{self.test.name}/{self.stage}.md", stage=self.stage)
+def _keys(request: PageRequest) -> tuple[str, str]:
+    return request.names["reviewer"], request.names["key"]

@@ -2,39 +2,35 @@
 
 Only browsers on this machine that have the session's token have access. The guard is plain ASGI
 around the app, so that nothing of a request is looked at before it has passed. Whatever a page
-shows is named by keys that the session made; no text of a request reaches a path.
+asks for is named by keys that the session made; no text of a request reaches a path.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import json
 import secrets
 import socket
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_jrh.core.errors import InputError, Problem
-from pytest_jrh.core.files import encoded
-from pytest_jrh.core.templates import render_page
+from pytest_jrh.review.board import SECONDS_BETWEEN_LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, MutableMapping
 
     import uvicorn
     from starlette.requests import Request
-    from starlette.responses import Response, StreamingResponse
+    from starlette.responses import Response
 
     from pytest_jrh.review.board import Board
 
@@ -48,6 +44,58 @@ HOST = "127.0.0.1"
 PORT = 8765
 _PORTS_TRIED = 20
 _SECONDS_TO_END = 2
+_MOST_DIGITS = 9
+
+
+class RequestBody(BaseModel):
+    """What a request brings: its keys and their types, and nothing else."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+
+BodyT = TypeVar("BodyT", bound=RequestBody)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request, with the parts of its address that a route names."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    def number(self, name: str) -> int:
+        """A number in the address; raises `LookupError` where it is none."""
+        text = self.names[name]
+        if not _is_number(text):
+            raise LookupError(text)
+        return int(text)
+
+    def read(self, model: type[BodyT]) -> BodyT:
+        """What the request brings; raises `ValidationError` where it is anything else."""
+        return model.model_validate_json(self.body)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
+Answer = Callable[[PageRequest], Any]
+"""Gives a value of JSON; its errors become replies with the reason."""
+Route = tuple[str, str, Answer]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page over a board: its `html`, the `policy` that names its script and style by their
+    hashes, the (method, address, answer) of what it can ask for, and the `news` since a version,
+    with the present one.
+    """
+
+    board: Board
+    html: str
+    policy: str
+    routes: tuple[Route, ...]
+    news: Callable[[int], tuple[int, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -57,13 +105,13 @@ class ReviewServer:
     url: str
     port: int
     _server: uvicorn.Server
-    _app: PageApp
+    _closed: threading.Event
     _thread: threading.Thread
 
     def stop(self) -> None:
         """Stop serving, and wait until it has ended; doing it twice is fine."""
+        self._closed.set()
         self._server.should_exit = True
-        self._app.close()
         self._thread.join()
 
 
@@ -79,7 +127,7 @@ def require_review() -> None:
         )
 
 
-def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
+def serve(page: Page, *, port: int = PORT) -> ReviewServer:
     """Serve a page on `port` or the next free one; raises `InputError` without extra or port."""
     require_review()
     import uvicorn
@@ -99,9 +147,10 @@ def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
         raise InputError(Problem(f"no port is free on {HOST} for the review page"))
     free_port: int = listener.getsockname()[1]
     token = secrets.token_urlsafe(32)
-    app = PageApp(page, token=token, port=free_port)
+    closed = threading.Event()
+    app = Guard(_app(page, closed), token=token, port=free_port, policy=page.policy)
     config = uvicorn.Config(
-        app.asgi,
+        app,
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -114,25 +163,13 @@ def serve(page: Page[Any], *, port: int = PORT) -> ReviewServer:
     # wait for here.
     thread = threading.Thread(target=server.run, args=([listener],), name="jrh-review", daemon=True)
     thread.start()
-    return ReviewServer(f"http://{HOST}:{free_port}/?token={token}", free_port, server, app, thread)
+    url = f"http://{HOST}:{free_port}/?token={token}"
+    return ReviewServer(url, free_port, server, closed, thread)
 
 
 MAX_BODY = 4 * 1024 * 1024
 _READING = frozenset({"GET", "HEAD"})
-_POLICY = "; ".join(
-    [
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self'",
-        "connect-src 'self'",
-        "base-uri 'none'",
-        "form-action 'none'",
-        "frame-ancestors 'none'",
-    ]
-)
 _HEADERS = {
-    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
@@ -141,8 +178,8 @@ _HEADERS = {
 }
 _ENTRY = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/">
-<link rel="icon" href="/static/icon.svg"><title>Review</title></head>
-<body><p><a href="/">Open the review</a></p></body></html>
+<link rel="icon" href="data:,"><title>pytest-jrh</title></head>
+<body><p><a href="/">Open the page</a></p></body></html>
 """
 _STRANGER = "This page needs the token of its session: open the address that pytest printed."
 
@@ -150,9 +187,10 @@ _STRANGER = "This page needs the token of its session: open the address that pyt
 class Guard:
     """Lets a request to `app` that has this host, origin and token, and a body of bounded size."""
 
-    def __init__(self, app: App, *, token: str, port: int) -> None:
+    def __init__(self, app: App, *, token: str, port: int, policy: str) -> None:
         self._app = app
         self._token = token
+        self._headers = {**_HEADERS, "content-security-policy": f"{policy}; frame-ancestors 'none'"}
         self._hosts = frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost"))
         self._origins = frozenset(f"http://{host}" for host in self._hosts)
         # Cookies are shared by all ports of a host, sessions are not.
@@ -164,7 +202,7 @@ class Guard:
 
         if scope["type"] != "http":
             return
-        request, safe = Request(scope), _with_headers(send)
+        request, safe = Request(scope), _with_headers(send, self._headers)
         body = None
         answer: Response | None = None
         if refused := self._refused(request):
@@ -228,228 +266,73 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, headers: Mapping[str, str]) -> Send:
     async def sending(event: Event) -> None:
         if event["type"] == "http.response.start":
-            safe = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+            safe = [(name.encode(), value.encode()) for name, value in headers.items()]
             event = {**event, "headers": [*event.get("headers", ()), *safe]}
         await send(event)
 
     return sending
 
 
-_REVIEW = Path(__file__).parent
-_PAGES = _REVIEW / "pages"
-_STATIC = _REVIEW / "static"
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-_JSON = "application/json"
-_MOST_DIGITS = 9
+def _app(page: Page, closed: threading.Event) -> App:
+    """The application of a page, whose streams of events end when it is `closed`."""
+    from starlette.applications import Starlette
+    from starlette.responses import HTMLResponse, Response, StreamingResponse
+    from starlette.routing import Route
+
+    async def shell(_: Request) -> Response:
+        return HTMLResponse(page.html)
+
+    async def answered(answer: Answer, request: Request) -> Response:
+        names = {name: str(value) for name, value in request.path_params.items()}
+        asking = PageRequest(names, await request.body())
+        # In a thread: answers wait for locks and for the disk.
+        status, value = await asyncio.to_thread(reply, answer, asking)
+        return Response(json.dumps(value), status, media_type="application/json")
+
+    async def events(request: Request) -> Response:
+        # One of an earlier session has another token, and goes on from no version of it.
+        version = request.headers.get("last-event-id", "")
+        since = int(version) if _is_number(version) else -1
+        return StreamingResponse(stream(since), media_type="text/event-stream")
+
+    async def stream(since: int) -> AsyncIterator[str]:
+        """The present state, and then changes, as server-sent events."""
+        while not closed.is_set():
+            if page.board.version > since:
+                since, news = await asyncio.to_thread(page.news, since)
+                yield f"id: {since}\ndata: {json.dumps(news)}\n\n"
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+    routes = [Route("/", shell, methods=["GET"]), Route("/events", events, methods=["GET"])]
+    for method, path, answer in page.routes:
+        routes.append(Route(path, partial(answered, answer), methods=[method]))
+    app = Starlette(routes=routes)
+    app.router.redirect_slashes = False
+    return app
 
 
-class RequestBody(BaseModel):
-    """What a request brings: its keys and their types, and nothing else."""
-
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
-
-
-BodyT = TypeVar("BodyT", bound=RequestBody)
-BoardT = TypeVar("BoardT", bound="Board")
-
-
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """A request, with the parts of its address that a route names."""
-
-    names: Mapping[str, str] = field(default_factory=dict)
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-    def number(self, name: str) -> int:
-        """A number in the address; raises `LookupError` where it is none."""
-        text = self.names[name]
-        if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
-            raise LookupError(text)
-        return int(text)
-
-    def read(self, model: type[BodyT]) -> BodyT:
-        """What the request brings; raises `ValidationError` where it is anything else."""
-        return model.model_validate_json(self.body)
-
-
-@dataclass(frozen=True, slots=True)
-class PageReply:
-    """An answer."""
-
-    body: bytes
-    kind: str = _JSON
-    status: int = HTTPStatus.OK
-
-
-Answer = Callable[[PageRequest], PageReply]
-Route = tuple[str, str, Answer]
-
-
-class Page(ABC, Generic[BoardT]):
-    """A page over a board: what it can ask for, and what the session tells it unasked.
-
-    `html` is the template of the page itself.
-    """
-
-    html: ClassVar[str]
-
-    def __init__(self, board: BoardT) -> None:
-        self.board = board
-        # A browser that was connected to an earlier session must not go on from its version.
-        self.session: Final = secrets.token_hex(8)
-        self.subscribe: Final = board.subscribe
-        self._static: Final = {
-            path.name: path for path in _STATIC.iterdir() if path.suffix in _TYPES
-        }
-
-    def routes(self) -> tuple[Route, ...]:
-        """Every (method, address, answer)."""
-        return (
-            ("GET", "/", self._html),
-            ("GET", "/static/{name}", self._file),
-            ("POST", "/finalize", self._finalize),
-            *self.case_routes(),
-        )
-
-    @abstractmethod
-    def case_routes(self) -> tuple[Route, ...]:
-        """What this page alone can ask for."""
-
-    @abstractmethod
-    def news(self, since: int) -> tuple[int, dict[str, object]]:
-        """The present version, and beside the progress what is new since an earlier one."""
-
-    def values(self) -> dict[str, object]:
-        """What the page itself is rendered from."""
-        return {}
-
-    def changes(self, since: int) -> tuple[int, str]:
-        """The present version, and as JSON what is new since an earlier one."""
-        version, news = self.news(since)
-        return version, json.dumps({"session": self.session, "progress": self.progress(), **news})
-
-    def progress(self) -> dict[str, object]:
-        """How far the session is, as JSON values."""
-        return asdict(self.board.progress())
-
-    def answer(self, answer: Answer, request: PageRequest) -> PageReply:
-        """Answer; errors become replies with the reason."""
-        try:
-            return answer(request)
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key = ".".join(map(str, first["loc"]))
-            return problem_reply(HTTPStatus.UNPROCESSABLE_ENTITY, f"{key}: {first['msg']}")
-        except InputError as error:
-            problems = [described(problem) for problem in error.problems]
-            return json_reply({"error": str(error), "problems": problems}, HTTPStatus.CONFLICT)
-        except LookupError:
-            return problem_reply(HTTPStatus.NOT_FOUND, "not found in this session")
-        except OSError as error:
-            reason = f"write failed: {error.strerror or error}"
-            return problem_reply(HTTPStatus.INSUFFICIENT_STORAGE, reason)
-
-    def _html(self, _: PageRequest) -> PageReply:
-        return html_reply(self.html, self.values())
-
-    def _file(self, request: PageRequest) -> PageReply:
-        path = self._static[request.names["name"]]
-        return PageReply(path.read_bytes(), _TYPES[path.suffix])
-
-    def _finalize(self, _: PageRequest) -> PageReply:
-        self.board.finalize()
-        return json_reply(self.progress())
-
-
-def html_reply(name: str, values: Mapping[str, object]) -> PageReply:
-    """One of the pages, with every value escaped."""
-    return PageReply(encoded(render_page(_PAGES, name, values)), "text/html")
-
-
-def json_reply(value: object, status: HTTPStatus = HTTPStatus.OK) -> PageReply:
-    """Values of JSON."""
-    return PageReply(json.dumps(value).encode(), _JSON, status)
-
-
-def problem_reply(status: HTTPStatus, message: str) -> PageReply:
-    """Why a request is refused."""
-    return json_reply({"error": message, "problems": []}, status)
+def reply(answer: Answer, request: PageRequest) -> tuple[HTTPStatus, Any]:
+    """Answer a request, or say why not: the status, and a value of JSON."""
+    try:
+        return HTTPStatus.OK, answer(request)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        status = HTTPStatus.UNPROCESSABLE_ENTITY
+    except InputError as error:
+        problems = [described(problem) for problem in error.problems]
+        return HTTPStatus.CONFLICT, {"error": str(error), "problems": problems}
+    except LookupError:
+        reason, status = "not found in this session", HTTPStatus.NOT_FOUND
+    except OSError as error:
+        reason = f"write failed: {error.strerror or error}"
+        status = HTTPStatus.INSUFFICIENT_STORAGE
+    return status, {"error": reason, "problems": []}
 
 
 def described(problem: Problem) -> dict[str, Any]:
     """A problem as JSON values."""
     return {"message": problem.message, "line": problem.line, "hint": problem.hint}
-
-
-_SECONDS_BETWEEN_SIGNS_OF_LIFE = 15.0
-
-
-class PageApp:
-    """The application of one page; `close` ends the streams of events, which keep a server up."""
-
-    def __init__(self, page: Page[Any], *, token: str, port: int) -> None:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-
-        self._page = page
-        self._closed = False
-        self._streams: set[Callable[[], None]] = set()
-        routes = [Route("/events", self._events, methods=["GET"])]
-        for method, path, answer in page.routes():
-            endpoint = partial(self._answer, answer)
-            routes.append(Route(path, endpoint, methods=[method]))
-        self.asgi = Guard(Starlette(routes=routes), token=token, port=port)
-
-    def close(self) -> None:
-        """End every stream of events; may be called from any thread."""
-        self._closed = True
-        for wake in tuple(self._streams):
-            wake()
-
-    async def _answer(self, answer: Answer, request: Request) -> Response:
-        from starlette.responses import Response
-
-        names = {name: str(value) for name, value in request.path_params.items()}
-        asking = PageRequest(names, dict(request.query_params), await request.body())
-        # In a thread: answers wait for locks and for the disk.
-        reply = await asyncio.to_thread(self._page.answer, answer, asking)
-        return Response(reply.body, reply.status, media_type=reply.kind)
-
-    async def _events(self, request: Request) -> StreamingResponse:
-        from starlette.responses import StreamingResponse
-
-        session, _, version = request.headers.get("last-event-id", "").partition(":")
-        since = 0
-        if session == self._page.session and version.isdigit():
-            since = int(version)
-        return StreamingResponse(self._stream(since), media_type="text/event-stream")
-
-    async def _stream(self, since: int) -> AsyncIterator[str]:
-        """The present state, and then changes, as server-sent events."""
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            # The loop may have ended while another thread was telling of a change.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(woken.set)
-
-        unsubscribe = self._page.subscribe(wake)
-        self._streams.add(wake)
-        try:
-            while not self._closed:
-                version, news = await asyncio.to_thread(self._page.changes, since)
-                if version > since or not since:
-                    yield f"id: {self._page.session}:{version}\ndata: {news}\n\n"
-                since = version
-                try:
-                    await asyncio.wait_for(woken.wait(), _SECONDS_BETWEEN_SIGNS_OF_LIFE)
-                except TimeoutError:
-                    yield ": still here\n\n"
-                woken.clear()
-        finally:
-            self._streams.discard(wake)
-            unsubscribe()

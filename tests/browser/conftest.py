@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.opened import Labelling, Sessions
+from tests.browser.opened import LabelPages, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,7 +49,7 @@ def sessions(browser: Any, tmp_path: Path) -> Iterator[Sessions]:
 
 
 @pytest.fixture
-def pages(browser: Any, tmp_path: Path) -> Iterator[Labelling]:
-    opened = Labelling(browser, tmp_path)
+def pages(browser: Any, tmp_path: Path) -> Iterator[LabelPages]:
+    opened = LabelPages(browser, tmp_path)
     yield opened
     opened.end()

@@ -28,47 +28,50 @@ class Live:
 
     def row(self, run: str) -> Any:
         """A case in the list."""
-        return self.page.locator(f"#rows li:has(.name bdi:text-is('{run}'))")
+        return self.page.locator(f"#list a:has(.where:has-text('{run} ·'))")
 
     def open(self, run: str) -> None:
         """Go to a case."""
-        self.row(run).locator("a").click()
-        self.page.wait_for_selector(f"#case-title:has-text('{run}')")
+        self.row(run).click()
+        self.page.wait_for_selector(f"#about:has-text('{run}')")
 
-    def wait_status(self, run: str, status: str) -> None:
+    def wait_decision(self, run: str, decision: str) -> None:
         """Wait until the list shows a decision."""
-        self.page.wait_for_selector(
-            f"#rows li[data-status={status}]:has(.name bdi:text-is('{run}'))"
-        )
+        self.row(run).locator(f".tag:text-is('{decision}')").wait_for()
 
     def save_template(self, name: str, text: str) -> None:
         """Save an override in the dialog, and close it."""
         self._open_template(name)
-        self.page.fill("#template-text", text)
-        self.page.click("#template-save")
-        self.page.wait_for_selector("#template-says:has-text('used from the next run on')")
+        self.page.fill("#draft", text)
+        self.page.click("#templates button:text-is('Save')")
+        self.page.wait_for_selector("#template-status:has-text('used from the next run on')")
         self.page.keyboard.press("Escape")
 
     def revert_template(self, name: str) -> None:
         """Delete an override in the dialog, and close it."""
         self._open_template(name)
         self.page.once("dialog", lambda dialog: dialog.accept())
-        self.page.click("#template-revert")
-        self.page.wait_for_selector("#template-says:has-text('Reverted')")
+        self.page.click("#templates button:text-is('Revert to the default')")
+        self.page.wait_for_selector("#template-status:has-text('Reverted')")
         self.page.keyboard.press("Escape")
 
-    def finalize(self) -> str:
+    def finish(self) -> str:
         """End the review on the page; what the session prints from then on."""
-        self.page.click("#open-finish")
-        self.page.click("#finish-now")
+        self.page.click("#finish")
+        self.page.click("#end button:text-is('Finish')")
         rest, _ = self.process.communicate(timeout=PATIENCE)
         self.page.wait_for_selector("#banner:has-text('The run has ended')")
         return str(rest)
 
     def _open_template(self, name: str) -> None:
-        self.page.click("#open-templates")
-        self.page.locator("#template-list button", has_text=re.compile(name)).first.click()
-        self.page.wait_for_selector("#template-file:not(:empty)")
+        self.page.click("text=Agent Templates")
+        self.page.wait_for_selector("#template option", state="attached")
+        titles = self.page.locator("#template option").all_inner_texts()
+        self.page.select_option(
+            "#template",
+            index=next(index for index, title in enumerate(titles) if re.search(name, title)),
+        )
+        self.page.wait_for_selector("#difference:not(:empty)")
 
 
 @contextmanager

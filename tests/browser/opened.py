@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import AgentTemplates, DecidePage, LabelPage
+from pytest_jrh.review.pages import Deciding, Labelling
 from pytest_jrh.review.serving import ReviewServer, serve
 from pytest_jrh.store.decisions import open_stores
 from tests.browser.material import review_suite
@@ -33,7 +33,7 @@ class Opened:
     contexts: list[Any] = field(default_factory=list)
     servers: list[ReviewServer] = field(default_factory=list)
 
-    def serve(self, page: Page[Any]) -> ReviewServer:
+    def serve(self, page: Page) -> ReviewServer:
         self.servers.append(serve(page, port=0))
         return self.servers[-1]
 
@@ -50,7 +50,7 @@ class Opened:
         )
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         page.goto(url)
-        page.wait_for_selector("#counts")
+        page.wait_for_selector("#finish")
         return page
 
     def end(self) -> None:
@@ -79,17 +79,17 @@ class Sessions(Opened):
         suite = review_suite(self.folder)
         suites = [suite, *(replace(suite, name=name) for name in others)]
         board = ReviewBoard(open_stores(suites))
-        return Session(suite, board, self.serve(DecidePage(board, AgentTemplates(suites))))
+        return Session(suite, board, self.serve(Deciding(board, suites).page()))
 
     def page(self, session: Session, **look: Any) -> Any:
         return self.open(session.server.url, **look)
 
 
-class Labelling(Opened):
+class LabelPages(Opened):
     """Pages of blind labelling."""
 
     def start(self, board: LabelBoard) -> str:
-        return self.serve(LabelPage(board)).url
+        return self.serve(Labelling(board).page()).url
 
     def page(self, url: str, *, name: str = "ann", **look: Any) -> Any:
         """Open the page, and give the name that it asks for."""
@@ -98,7 +98,7 @@ class Labelling(Opened):
             page.wait_for_selector("#enter[open]")
             page.keyboard.type(name)
             page.keyboard.press("Enter")
-            page.wait_for_selector("#case article")
+            page.wait_for_selector("#answers")
         return page
 
 

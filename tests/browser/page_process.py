@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import AgentTemplates, DecidePage, LabelPage
+from pytest_jrh.review.pages import Deciding, Labelling
 from pytest_jrh.review.serving import serve
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import read_people
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from pytest_jrh.review.serving import Page
 
 
-def decide(folder: Path) -> Page[Any]:
+def decide(folder: Path) -> Page:
     suite = review_suite(folder)
     board = ReviewBoard(open_stores([suite]))
     for number in range(4):
         board.add(made_case(number))
-    return DecidePage(board, AgentTemplates([suite]))
+    return Deciding(board, [suite]).page()
 
 
-def label(folder: Path) -> Page[Any]:
+def label(folder: Path) -> Page:
     suite = blind_suite(folder, sample=6)
-    return LabelPage(labelling(suite, all_kinds(12), read_people(suite)))
+    return Labelling(labelling(suite, all_kinds(12), read_people(suite))).page()
 
 
 if __name__ == "__main__":

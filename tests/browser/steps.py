@@ -1,7 +1,8 @@
-"""What the tests of the review page do again and again."""
+"""What the tests of the served page do again and again."""
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tests.browser.opened import Session, Sessions
 
 NEW_TEXT = "I am sorry, but the window has closed, so there is nothing I can do."
+DECISIONS = "[...document.querySelectorAll('#list .where')].map(one => one.querySelector('.tag')?.textContent ?? '')"  # noqa: E501
 
 
 def filled(sessions: Sessions, number: int = 4) -> Session:
@@ -24,15 +26,14 @@ def filled(sessions: Sessions, number: int = 4) -> Session:
 
 def opened(sessions: Sessions, session: Session, **settings: Any) -> Any:
     page = sessions.page(session, **settings)
-    page.wait_for_selector("#case article", state="attached")
+    page.wait_for_selector("#turns .turn", state="attached")
     return page
 
 
-def names(page: Any) -> list[str]:
-    found: list[str] = page.eval_on_selector_all(
-        "#rows li:not([hidden]) .name", "all => all.map(one => one.textContent)"
-    )
-    return found
+def runs(page: Any) -> list[str]:
+    """The runs of the cases that the list shows."""
+    rows = page.locator("#list .where").all_inner_texts()
+    return [found[0] for row in rows if (found := re.search(r"support-\d+", row))]
 
 
 def wait_for(page: Any, expression: str, wanted: object) -> None:
@@ -47,16 +48,22 @@ def wait_for(page: Any, expression: str, wanted: object) -> None:
         page.wait_for_timeout(50)
 
 
-def wait_statuses(page: Any, *wanted: str) -> None:
-    statuses = "[...document.querySelectorAll('#rows li')].map(row => row.dataset.status)"
-    wait_for(page, statuses, list(wanted))
+def wait_decisions(page: Any, *wanted: str) -> None:
+    """Wait until the list says this of its cases, nothing of those that nobody decided about."""
+    wait_for(page, DECISIONS, list(wanted))
 
 
 def wait_open(page: Any, run: str) -> None:
-    page.wait_for_selector(f"#case-title:has-text('{run}')")
+    """Wait until the case of a run is shown, and taken in."""
+    page.wait_for_selector(f"#about:has-text('{run}')")
 
 
-def stored(session: Session) -> list[tuple[str, str]]:
+def wait_saved(page: Any) -> None:
+    page.wait_for_selector(".editor", state="detached")
+
+
+def decided(session: Session) -> list[tuple[str, str]]:
+    """What is on the disk: the decision and its note, by case."""
     store = DecisionStore(decisions_path(session.suite.tests[0].output_dir))
     ids = [one.entry.case_id for one in session.board.changes()[1]]
     return [(found.action, found.note) for case_id in ids if (found := store.get(case_id))]

@@ -1,5 +1,5 @@
-"""The report and the review pages in their states, wide and narrow, light, dark and printed: no
-part scrolls sideways or is cut off, and axe-core finds no violation.
+"""The report in its states, wide and narrow, light, dark and printed: no part scrolls sideways or
+is cut off, and axe-core finds no violation.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.reports.page import write_page
-from tests.browser.material import made_case
-from tests.browser.test_review_screenshots import filled
-from tests.support.blind import blind_suite, confirmed, labelling, natural, rejected
 from tests.support.judged_sessions import (
     INJECTION,
     PLACES,
@@ -31,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.browser.opened import Labelling, Sessions
 
 pytestmark = [
     pytest.mark.parametrize("scheme", ["light", "dark"]),
@@ -170,70 +165,3 @@ def test_the_report_has_no_fault(
     assert faults(page) == []
     if width == PRINTED_FROM:
         assert print_of(page, faults, scheme, width) == []
-
-
-def test_the_review_page_has_no_fault(
-    sessions: Sessions, faults: Callable[[Any], list[str]], width: int, scheme: str
-) -> None:
-    empty = sessions.page(sessions.start(), width=width, scheme=scheme)
-    empty.wait_for_selector("#case .empty", state="attached")
-    assert faults(empty) == []
-    session = filled(sessions)
-    page = sessions.page(session, width=width, scheme=scheme)
-    page.wait_for_selector("#rows li")
-    assert faults(page) == []
-    page.fill("#search", "nothing has these words")
-    page.wait_for_selector("#rows li", state="hidden")
-    assert page.evaluate(LAYOUT) == []
-    page.fill("#search", "")
-    page.locator("#rows li a").first.click()
-    page.wait_for_selector("#case-title:not(:empty)")
-    assert faults(page) == []
-    if width == PRINTED_FROM:
-        assert print_of(page, faults, scheme, width) == []
-    page.check("input[name=mode][value=beside]", force=True)
-    page.keyboard.press("e")
-    page.wait_for_selector("#case .editor textarea")
-    assert faults(page) == []
-    page.keyboard.press("Escape")
-    page.keyboard.press("?")
-    page.wait_for_selector("#help[open]")
-    assert faults(page) == []
-    page.keyboard.press("Escape")
-    page.click("#open-templates")
-    page.wait_for_selector("#panel-difference p")
-    assert faults(page) == []
-    page.keyboard.press("Escape")
-    page.click("#open-finish")
-    page.wait_for_selector("#finish[open]")
-    assert faults(page) == []
-    page.click("#finish-now")
-    page.wait_for_selector("#open-finish:text-is('Finalized')")
-    assert faults(page) == []
-    session.server.stop()
-    page.wait_for_selector("#banner:not([hidden])")
-    assert faults(page) == []
-    sessions.complaints[:] = []
-
-
-def test_the_page_of_blind_labelling_has_no_fault(
-    pages: Labelling, faults: Callable[[Any], list[str]], width: int, scheme: str
-) -> None:
-    cases = [confirmed(0), rejected(1), natural(2), made_case(3, target_score=2)]
-    board = labelling(blind_suite(pages.folder), cases)
-    for case in cases:
-        board.set_verdict(case, Judgment((Verdict(0, "no"),)))
-    page = pages.page(pages.start(board), name="", width=width, scheme=scheme)
-    page.wait_for_selector("#enter[open]")
-    assert faults(page) == []
-    page.keyboard.type("ann")
-    page.keyboard.press("Enter")
-    for _ in cases:
-        page.wait_for_selector("#case article")
-        title = page.inner_text("#case-title")
-        page.keyboard.press("1")
-        assert faults(page) == []
-        page.keyboard.press("Enter")
-        page.wait_for_selector(f"#case-title:not(:text-is('{title}')), #finish[open]")
-    page.wait_for_selector("#finish[open]")
-    assert faults(page) == []

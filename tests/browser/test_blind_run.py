@@ -22,14 +22,14 @@ def test_natural_runs_that_were_labelled_are_in_a_file_that_a_later_session_read
         page.goto(url)
         # About run 3 its annotators disagree: it has no label, and is no case.
         for key in "svc":
-            page.wait_for_selector("#case article")
-            number = page.inner_text("#case-title")
+            page.wait_for_selector("#answers")
+            number = page.inner_text("#about")
             page.keyboard.press(key)
-            page.keyboard.press("Enter")
             if key != "c":
-                page.wait_for_selector(f"#case-title:not(:text-is('{number}'))")
-        page.wait_for_selector("#finish[open]")
-        page.click("#finish-now")
+                page.wait_for_selector(f"#about:not(:text-is('{number}'))")
+                page.wait_for_selector("#toast:not(:empty)")
+        page.wait_for_selector("#end[open]")
+        page.click("#end button:text-is('Finish')")
         process.communicate(timeout=PATIENCE)
         page.close()
     [written] = tmp_path.rglob("run_labels.jsonl")

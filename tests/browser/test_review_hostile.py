@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tests.browser.opened import Sessions
 
 MARKUP = (
-    "#case script, #case img, #case svg, #case a[href^=javascript], #rows img, dialog img, iframe"
+    "#case script, #case img, #case svg, #case a[href^=javascript], #list img, dialog img, iframe"
 )
 
 
@@ -20,20 +20,23 @@ def test_nothing_of_a_hostile_case_runs_loads_or_becomes_markup(sessions: Sessio
     page = sessions.page(session)
     requests: list[str] = []
     page.on("request", lambda request: requests.append(request.url))
-    page.wait_for_selector("#case .turn.changed")
+    page.wait_for_selector("#turn-4.edited")
     for details in page.query_selector_all("#case details:not([open]) > summary"):
         details.click()
+    page.keyboard.press("f")
+    page.wait_for_selector("#turn-0")
     page.keyboard.press("e")
-    page.wait_for_selector(".editor textarea")
+    page.wait_for_selector(".editor")
     page.keyboard.press("Escape")
+    page.wait_for_selector(".editor", state="detached")
     page.keyboard.press("a")
-    page.wait_for_selector("#rows li[data-status=accepted]")
-    page.click("#open-templates")
-    page.wait_for_selector("#template-file:not(:empty)")
+    page.wait_for_selector("#list .tag:text-is('accepted')")
+    page.click("text=Agent Templates")
+    page.wait_for_selector("#difference:not(:empty)")
     assert page.evaluate("window.ran") is None
     assert page.locator(MARKUP).count() == 0
     assert "<script>window.ran" in page.inner_text("#turn-4")
-    assert "\u2039U+202E\u203aright to left" in page.inner_text("#turn-4")
+    assert "\\u202eright to left" in page.inner_text("#turn-4")
     assert all(url.startswith(f"http://127.0.0.1:{session.server.port}/") for url in requests)
     files = [
         path.relative_to(sessions.folder) for path in sessions.folder.rglob("*") if path.is_file()
@@ -47,7 +50,7 @@ def test_another_site_in_the_same_browser_can_neither_read_nor_decide(
     session, other = sessions.start(), sessions.start()
     session.board.add(made_case(0))
     page = sessions.page(session)
-    page.wait_for_selector("#case article")
+    page.wait_for_selector("#turns .turn")
     # Another port of the same host: same cookies, another origin.
     stranger = page.context.new_page()
     stranger.route(
@@ -59,7 +62,7 @@ def test_another_site_in_the_same_browser_can_neither_read_nor_decide(
         "'include'}).then(r => r.type, () => 'no')"
     )
     origin = f"http://127.0.0.1:{session.server.port}"
-    for address, method in (("/finalize", "POST"), ("/events", "GET"), ("/", "GET")):
+    for address, method in (("/finish", "POST"), ("/events", "GET"), ("/", "GET")):
         assert stranger.evaluate(ask, [origin + address, method]) in ("opaque", "no")
     assert not session.board.finalized
     stranger.close()

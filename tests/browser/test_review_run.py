@@ -28,27 +28,29 @@ def test_a_review_while_cases_are_made_decides_what_the_tests_assert_now_and_lat
         server.faults.add(fault=hang, stage="planner", when=lambda request: "1004" in request.text)
         with live(browser, suite, server) as session:
             page = session.page
-            page.wait_for_selector("#rows li >> nth=2")
-            page.wait_for_selector("#counts:text-is('0 of 4 decided · 1 still to be made')")
+            page.wait_for_selector("#list a >> nth=2")
+            page.wait_for_selector("#sub:has-text('1 still to be made')")
             session.open("run-1")
             page.keyboard.press("a")
-            session.wait_status("run-1", "accepted")
+            session.wait_decision("run-1", "accepted")
             hang.release()
-            page.wait_for_selector("#counts:text-is('1 of 4 decided')")
+            page.wait_for_selector("#headline:text-is('Decided: 1 of 4')")
             session.open("run-2")
             page.fill("#note", "contradicts the tool")
             page.keyboard.press("Escape")
             page.keyboard.press("r")
-            session.wait_status("run-2", "rejected")
+            session.wait_decision("run-2", "rejected")
             session.open("run-3")
             page.keyboard.press("e")
-            page.fill(".editor textarea", NEW_TEXT)
+            page.wait_for_selector(".editor")
+            page.fill("#edit-0", NEW_TEXT)
             page.keyboard.press("Control+Enter")
-            session.wait_status("run-3", "edited")
+            session.wait_decision("run-3", "edited")
+            page.wait_for_selector(".editor", state="detached")
             page.select_option("#label", "0")
-            page.wait_for_selector("#case .tag:text-is('was 1')")
+            page.wait_for_selector("#decision:has-text('was violated')")
             assert server.count("judge") == 0
-            said = session.finalize()
+            said = session.finish()
         assert session.process.returncode == pytest.ExitCode.OK
         assert "3 passed, 1 skipped" in said
         assert "Reviewed by people: 1 accepted, 1 edited, 1 rejected, 1 undecided." in said
@@ -67,17 +69,17 @@ def test_a_killed_session_that_is_started_again_shows_what_was_decided(
     suite = write_suite(tmp_path, runs=2, tests=["agent_perturbation"])
     with ModelServer() as server:
         with live(browser, suite, server) as session:
-            session.page.wait_for_selector("#rows li >> nth=1")
+            session.page.wait_for_selector("#list a >> nth=1")
             session.open("run-2")
             session.page.keyboard.press("r")
-            session.wait_status("run-2", "rejected")
+            session.wait_decision("run-2", "rejected")
             session.process.kill()
             session.page.wait_for_selector("#banner:has-text('The session has ended')")
         made = server.count()
         with live(browser, suite, server) as session:
-            session.wait_status("run-2", "rejected")
-            session.wait_status("run-1", "undecided")
-            assert "1 passed, 1 skipped" in session.finalize()
+            session.wait_decision("run-2", "rejected")
+            assert session.row("run-1").locator(".tag").count() == 0
+            assert "1 passed, 1 skipped" in session.finish()
         # What had been made before the kill was recorded, so the judge alone was asked.
         assert server.count() == made + 1
 
@@ -90,9 +92,9 @@ def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(
     both = [suite.option, other.option]
     with ModelServer() as server:
         with live(browser, suite, server, other.option) as session:
-            session.page.wait_for_selector("#rows li >> nth=3")
+            session.page.wait_for_selector("#list a >> nth=3")
             session.save_template("^planner.*perturbation", OVERRIDE)
-            assert "4 passed" in session.finalize()
+            assert "4 passed" in session.finish()
         assert not any("Plan with care." in request.text for request in server.requests)
         override = (
             tmp_path / "inputs" / "custom_prompts" / "tiny" / "agent_perturbation" / "planner.md"
@@ -106,12 +108,12 @@ def test_a_saved_template_is_used_by_the_next_run_for_its_module_and_test_alone(
 
         before = len(server.requests)
         with live(browser, suite, server, other.option) as session:
-            session.page.wait_for_selector("#rows li >> nth=3")
+            session.page.wait_for_selector("#list a >> nth=3")
             planned = [
                 request for request in server.requests[before:] if request.stage == "planner"
             ]
             assert [request.text.count("Plan with care.") for request in planned] == [1]
             session.revert_template("^planner.*perturbation")
-            assert "4 passed" in session.finalize()
+            assert "4 passed" in session.finish()
         assert not override.exists()
     assert "4 passed" in run_pytest(tmp_path, *both).stdout

@@ -25,56 +25,37 @@ def session(sessions: Sessions) -> Session:
 @pytest.fixture
 def page(sessions: Sessions, session: Session) -> Any:
     page = sessions.page(session)
-    page.wait_for_selector("#case article")
-    page.click("#open-templates")
-    page.wait_for_selector("#panel-difference p")
+    page.wait_for_selector("#turns .turn")
+    page.click("text=Agent Templates")
+    page.wait_for_selector("#difference:text-is('The draft is the default.')")
     return page
 
 
 def test_planner_and_editor_of_each_test_are_listed_with_their_variables(page: Any) -> None:
-    entries = page.eval_on_selector_all(
-        "#template-list button", "all => all.map(one => one.textContent)"
-    )
-    assert entries == [
+    assert page.locator("#template option").all_inner_texts() == [
         f"{stage} agent_{test}"
         for test in ("perturbation", "positives")
         for stage in ("planner", "editor")
     ]
-    assert page.inner_text("#template-variables .required >> nth=0") == "assistant_transcript"
-    page.click("#template-list button >> nth=3")
-    page.wait_for_selector(
-        "#template-file:text-is('inputs/custom_prompts/refunds/agent_positives/editor.md')"
-    )
-
-
-def test_a_draft_is_shown_beside_the_default_while_it_is_typed(page: Any) -> None:
-    page.fill("#template-text", DRAFT)
-    page.wait_for_selector("#panel-difference ins:has-text('+Plan with care.')")
-    page.click("#tab-difference")
-    page.keyboard.press("ArrowRight")
-    assert page.inner_text("#panel-default pre").startswith("You plan material")
-
-
-def test_nothing_can_be_typed_into_a_template_that_is_still_to_come(page: Any) -> None:
-    held: list[Any] = []
-    page.route("**/templates/*", lambda route, _request: held.append(route))
-    with page.expect_request("**/templates/*"):
-        page.click("#template-list button >> nth=3")
-    page.wait_for_selector("#template-text:read-only")
-    [route] = held
-    route.continue_()
-    page.wait_for_selector("#template-text:read-write")
+    assert page.inner_text("#variables .required >> nth=0") == "assistant_transcript"
+    page.select_option("#template", index=3)
     file = "inputs/custom_prompts/refunds/agent_positives/editor.md"
-    assert page.inner_text("#template-file") == file
+    page.wait_for_selector(f"#template-file:has-text('{file}')")
+
+
+def test_a_draft_is_shown_against_the_default_while_it_is_typed(page: Any) -> None:
+    page.fill("#draft", DRAFT)
+    page.wait_for_selector("#difference ins:has-text('+Plan with care.')")
+    assert "You plan material" in page.inner_text("#difference del >> nth=0")
 
 
 def test_what_is_saved_is_what_the_next_run_plans_with_for_this_test_alone(
     page: Any, session: Session
 ) -> None:
-    page.fill("#template-text", DRAFT)
-    page.click("#template-save")
-    page.wait_for_selector("#template-says:has-text('used from the next run on')")
-    assert page.inner_text("#template-state") == "override"
+    page.fill("#draft", DRAFT)
+    page.click("#templates [data-do=saveTemplate]")
+    page.wait_for_selector("#template-status:has-text('used from the next run on')")
+    assert page.inner_text("#template-file").endswith("planner.md, override")
     path = override_path(session.suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_text() == DRAFT
     used = {
@@ -87,14 +68,14 @@ def test_what_is_saved_is_what_the_next_run_plans_with_for_this_test_alone(
 
 def test_reverting_deletes_the_override_and_shows_the_default(page: Any, session: Session) -> None:
     page.on("dialog", lambda dialog: dialog.accept())
-    default = page.input_value("#template-text")
-    page.fill("#template-text", DRAFT)
-    page.click("#template-save")
-    page.wait_for_selector("#template-says:has-text('used from the next run on')")
-    page.click("#template-revert")
-    page.wait_for_selector("#template-says:has-text('Reverted')")
-    assert page.input_value("#template-text") == default
-    assert page.is_disabled("#template-revert")
+    default = page.input_value("#draft")
+    page.fill("#draft", DRAFT)
+    page.click("#templates [data-do=saveTemplate]")
+    page.wait_for_selector("#template-status:has-text('used from the next run on')")
+    page.click("#templates [data-do=revertTemplate]")
+    page.wait_for_selector("#template-status:has-text('Reverted')")
+    assert page.input_value("#draft") == default
+    assert page.is_disabled("#templates [data-do=revertTemplate]")
     assert not session.suite.custom_prompts_dir.exists()
 
 
@@ -110,10 +91,10 @@ def test_reverting_deletes_the_override_and_shows_the_default(page: Any, session
 def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
     page: Any, session: Session, draft: str, said: str
 ) -> None:
-    page.fill("#template-text", draft)
-    page.wait_for_selector(f"#template-problems:has-text('{said}')")
-    assert page.is_disabled("#template-save")
-    assert page.get_attribute("#template-text", "aria-invalid") == "true"
+    page.fill("#draft", draft)
+    page.wait_for_selector(f"#problems:has-text('{said}')")
+    assert page.is_disabled("#templates [data-do=saveTemplate]")
+    assert page.get_attribute("#draft", "aria-invalid") == "true"
     assert not session.suite.custom_prompts_dir.exists()
 
 
@@ -125,14 +106,15 @@ def test_an_unsaved_draft_is_not_lost_without_asking(page: Any) -> None:
         dialog.dismiss()
 
     page.on("dialog", refuse)
-    page.fill("#template-text", DRAFT)
-    page.click("#template-list button >> nth=1")
-    page.click("#templates header button")
-    assert page.input_value("#template-text") == DRAFT
-    assert len(asked) == 2
+    page.fill("#draft", DRAFT)
+    page.select_option("#template", index=1)
+    page.click("#templates button:text-is('Close')")
+    page.keyboard.press("Escape")
+    assert page.input_value("#draft") == DRAFT
+    assert len(asked) == 3
 
 
 def test_a_variable_is_put_where_the_cursor_is(page: Any) -> None:
-    page.fill("#template-text", "Plan: ")
-    page.click("#template-variables button:text-is('rubric_id')")
-    assert page.input_value("#template-text") == "Plan: {{ rubric_id }}"
+    page.fill("#draft", "Plan: ")
+    page.click("#variables button:text-is('rubric_id')")
+    assert page.input_value("#draft") == "Plan: {{ rubric_id }}"

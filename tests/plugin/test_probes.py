@@ -16,7 +16,7 @@ from pytest_jrh.__main__ import main
 from tests.plugin.gated import WORKERS
 from tests.plugin.probed import NODE, PROBE, LayoutReader, write_probed
 from tests.plugin.recorded import run_pytest
-from tests.plugin.test_review_opening import address, finalize
+from tests.plugin.test_review_opening import address, press_finish
 from tests.plugin.test_stopping import PATIENCE, read_until, running
 from tests.support.model_server import ModelServer
 from tests.support.results import results_in
@@ -314,7 +314,7 @@ def test_the_base_cases_alone_are_reviewed_and_no_probe_holds_them_up(tmp_path: 
         # With one place for work, and the probe's cases before all others.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
         assert server.count("judge") == 0
-        finalize(url)
+        press_finish(url)
         rest, _ = process.communicate(timeout=PATIENCE)
         assert server.count("judge") == 6
     assert "Reviewed by people: 3 undecided.\n" in rest

@@ -193,7 +193,7 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
     folder = recorded.tiny.folder
     (folder / "conftest.py").write_text(
         "import sys\n\n\ndef pytest_unconfigure():\n"
-        "    rooms = ('uvicorn', 'pytest_jrh.review.board', 'pytest_jrh.store.decisions')\n"
+        "    rooms = ('uvicorn', 'pytest_jrh.review.board')\n"
         "    print('imported:', [name for name in rooms if name in sys.modules])\n",
         encoding="utf-8",
     )
@@ -205,4 +205,4 @@ def test_a_run_without_decisions_imports_nothing_of_the_page(recorded: Recorded)
     assert imported == ["imported: []"]
     decide(recorded.tiny.negatives, "run-1", "accepted")
     imported = [line for line in started().lines if line.startswith("imported:")]
-    assert imported == ["imported: ['pytest_jrh.review.board', 'pytest_jrh.store.decisions']"]
+    assert imported == ["imported: ['pytest_jrh.review.board']"]

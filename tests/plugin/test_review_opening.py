@@ -7,18 +7,18 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pytest_jrh.review import serving as review_server
-from tests.plugin.recorded import environment
+from tests.plugin.recorded import Recorded, environment, run_pytest
 from tests.plugin.test_stopping import PATIENCE, interrupt, read_until, running
 from tests.support.fork_server import python
+from tests.support.label_session import entered, labelling_session, news
 from tests.support.model_server import ModelServer, Obedient, override
 from tests.support.suites import SuiteFiles, write_suite
 
@@ -67,17 +67,10 @@ def shown(terminal: int, until: str = "") -> str:
     return seen
 
 
-def finalize(url: str) -> None:
-    """Press Finalize as a browser would that was let in by the address."""
-    origin = url.partition("/?")[0]
-    with urllib.request.urlopen(url) as entered:
-        cookie = SimpleCookie(entered.headers["set-cookie"])
-    [name] = cookie
-    request = urllib.request.Request(f"{origin}/finalize", b"{}", method="POST")
-    request.add_header("Cookie", f"{name}={cookie[name].value}")
-    request.add_header("Origin", origin)
-    with urllib.request.urlopen(request) as answer:
-        assert answer.status == 200
+def press_finish(url: str) -> None:
+    """Press Finish as a browser would that was let in by the address."""
+    with entered(url) as client:
+        client.post("/finish", json={}).raise_for_status()
 
 
 def address(said: str) -> str:
@@ -85,7 +78,7 @@ def address(said: str) -> str:
     return str(url)
 
 
-def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path) -> None:
+def test_judging_waits_for_finish_and_no_case_holds_another_up(tmp_path: Path) -> None:
     judges = [
         {"name": name, "model": f"openai/{name}", "template": "agent_judge"}
         for name in ("strict", "kind")
@@ -100,15 +93,15 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
         running(suite, server, "--jrh-review") as process,
     ):
         url = address(read_until(process, "jrh: review the cases at"))
-        assert "judging starts when you finalize on the page" in read_until(
-            process, "jrh: judging starts"
+        assert "the run goes on when you press Finish" in read_until(
+            process, "jrh: the run goes on"
         )
         # With one place for work, all are made nevertheless: who waits for a person holds none.
         server.wait_for(3, "verifier", answered=True, timeout=PATIENCE)
         assert server.count("judge") == 0
         # Nor has any item begun: no limit on its time counts while people look.
         assert not (tmp_path / "begun").exists()
-        finalize(url)
+        press_finish(url)
         rest, _ = process.communicate(timeout=PATIENCE)
         assert (process.returncode, server.count("judge"), server.peak_in_flight) == (
             pytest.ExitCode.OK,
@@ -117,6 +110,36 @@ def test_judging_waits_for_finalize_and_no_case_holds_another_up(tmp_path: Path)
         )
     # Each case once, though it has two judges.
     assert "Reviewed by people: 3 undecided.\n" in rest
+
+
+def test_on_replay_the_verdict_is_there_before_people_decide_and_the_report_stays(
+    recorded: Recorded,
+) -> None:
+    """`--lf --jrh-review` is what a red session says to do next."""
+    suite, folder = recorded.tiny, recorded.tiny.folder
+    assert run_pytest(folder, suite.option).code == pytest.ExitCode.TESTS_FAILED
+    [report] = folder.rglob("report.html")
+    before = report.read_bytes()
+    with labelling_session(folder, suite.option, "--lf", "--jrh-review") as (process, url):
+        with entered(url) as client:
+            rows: dict[str, Any] = {}
+            for piece in news(client):
+                rows |= {row["run"]: row for row in piece["rows"]}
+                if len(rows) == 2 and rows["run-2"]["kind"] == "missed":
+                    break
+            # Those alone that were red: one is wrong, and one judge's recording is gone.
+            assert rows.keys() == {"run-2", "run-4"}
+            wrong = rows["run-2"]
+            voices = client.get(f"/cases/{wrong['key']}").json()["voices"]
+            assert [(voice["who"], voice["wrong"]) for voice in voices][-1] == ("judge", True)
+            decision = {"digest": wrong["digest"], "action": "rejected", "note": "no violation"}
+            client.post(f"/cases/{wrong['key']}/decision", json=decision).raise_for_status()
+            client.post("/finish", json={}).raise_for_status()
+        said, _ = process.communicate(timeout=PATIENCE)
+    # What is decided is obeyed at once.
+    assert "1 skipped, 6 deselected, 1 error" in said
+    assert report.read_bytes() == before
+    assert run_pytest(folder, suite.option, "-rs").stdout.count("rejected in review: no viol") == 1
 
 
 def test_nobody_is_waited_for_where_no_case_could_be_made(
@@ -132,9 +155,9 @@ def test_nobody_is_waited_for_where_no_case_could_be_made(
 def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"], overrides=HITL)
     with ModelServer() as server, on_a_terminal(suite, server) as (process, terminal):
-        url = address(shown(terminal, "judging starts when you finalize on the page"))
+        url = address(shown(terminal, "the run goes on when you press Finish"))
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
-        finalize(url)
+        press_finish(url)
         assert "2 passed" in shown(terminal)
         assert process.wait(PATIENCE) == pytest.ExitCode.OK
         assert server.count("judge") == 2
@@ -143,7 +166,7 @@ def test_a_suite_that_asks_for_the_page_gets_it_on_a_terminal(tmp_path: Path) ->
 def test_ctrl_c_while_the_page_is_open_ends_cleanly(tmp_path: Path) -> None:
     suite = write_suite(tmp_path, runs=2, tests=["agent_positives"])
     with ModelServer() as server, running(suite, server, "--jrh-review") as process:
-        read_until(process, "jrh: judging starts")
+        read_until(process, "jrh: the run goes on")
         server.wait_for(2, "verifier", answered=True, timeout=PATIENCE)
         interrupt(process)
         rest, _ = process.communicate(timeout=PATIENCE)

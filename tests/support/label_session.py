@@ -1,4 +1,4 @@
-"""A session of pytest with the page of blind labelling, and one who labels there over HTTP."""
+"""A session of pytest with its page open, and one who decides or labels there over HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Reviewer:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = self.client.get(self.base).json()["cases"]
+        rows: list[dict[str, Any]] = self.client.get(self.base).json()["rows"]
         return rows
 
     def give(self, key: str, label: object, **more: object) -> httpx.Response:
@@ -59,7 +59,7 @@ def labelling_session(
         try:
             for line in process.stdout:
                 seen += line
-                if found := re.search(r"label the cases blind at (http\S+)", line):
+                if found := re.search(r"the cases (?:blind )?at (http\S+)", line):
                     yield process, found[1]
                     break
             else:
@@ -70,14 +70,28 @@ def labelling_session(
 
 
 @contextmanager
-def let_in(url: str, name: str = "ann") -> Iterator[Reviewer]:
-    """Enter under a name, once the sample is drawn."""
+def entered(url: str) -> Iterator[httpx.Client]:
+    """A client that was let in by the address of a page."""
     origin = url.partition("/?")[0]
     with httpx.Client(base_url=origin, headers={"origin": origin}, trust_env=False) as client:
         assert client.get(url).status_code == 200
-        with client.stream("GET", "/events", timeout=60) as news:
-            for line in news.iter_lines():
-                if line.startswith("data: ") and json.loads(line[6:])["progress"]["drawn"]:
-                    break
+        yield client
+
+
+def news(client: httpx.Client) -> Iterator[dict[str, Any]]:
+    """What the page is told, as it comes."""
+    with client.stream("GET", "/events", timeout=60) as stream:
+        for line in stream.iter_lines():
+            if line.startswith("data: "):
+                yield json.loads(line.removeprefix("data: "))
+
+
+@contextmanager
+def let_in(url: str, name: str = "ann") -> Iterator[Reviewer]:
+    """Enter under a name, once the sample is drawn."""
+    with entered(url) as client:
+        for piece in news(client):
+            if piece["progress"]["ended"] == piece["progress"]["total"] > 0:
+                break
         key = client.post("/reviewers", json={"name": name}).json()["reviewer"]
         yield Reviewer(client, f"/reviewers/{key}/cases")

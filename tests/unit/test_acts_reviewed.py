@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,13 @@ from typing import Any
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Case, Skip, Verification
+from pytest_jrh.core.model import Case
 from pytest_jrh.core.redact import REDACTED, Redactor
 from pytest_jrh.reports.case_facts import shown_edits
+from pytest_jrh.reports.page_cases import LEFT_OUT, case_turns
 from pytest_jrh.review.blind import Assigned
 from pytest_jrh.review.board import ReviewBoard, ReviewCase, Reviewed
-from pytest_jrh.review.serving import html_reply
-from pytest_jrh.review.views import (
-    Turn,
-    bare_values,
-    call_texts,
-    folds,
-    review_row,
-    review_values,
-)
+from pytest_jrh.review.pages import bare_body, call_texts, review_body
 from pytest_jrh.store.decisions import (
     CallEdit,
     Decision,
@@ -54,12 +48,17 @@ def decision(*turns: TurnEdit) -> Decision:
     return Decision(case_id="id", case_digest=case_digest(CASE), action="edited", turns=turns)
 
 
-def turns_of(case: Case) -> dict[str, Turn]:
-    return {turn.anchor: turn for fold in folds(case, CASE) for turn in fold.turns}
+def turns_of(case: Case, made_case: Case = CASE) -> dict[str, dict[str, Any]]:
+    """The turns as the page shows them, by position; of those left out `was 1`."""
+    turns = {}
+    for turn in case_turns(case, made_case):
+        place = f"was {turn['index']}" if turn.get("state") == LEFT_OUT else str(turn["index"])
+        turns[place] = turn
+    return turns
 
 
-def text_of(stretches: Any, kind: str) -> str:
-    return "".join(stretch.text for stretch in stretches if stretch.kind == kind)
+def states(case: Case) -> dict[str, str]:
+    return {place: turn.get("state", "") for place, turn in turns_of(case).items()}
 
 
 @pytest.fixture
@@ -75,11 +74,10 @@ def edited(board: ReviewBoard, index: int, content: str | None, *calls: CallEdit
 
 
 def test_every_kind_of_edit_is_shown_where_it_is() -> None:
-    turns = turns_of(CASE)
-    assert {anchor: turn.state for anchor, turn in turns.items()} == {
+    assert states(CASE) == {
         "0": "",
-        "was-1": "omitted",
-        "was-2": "omitted",
+        "was 1": "left out",
+        "was 2": "left out",
         "1": "edited",
         "2": "edited",
         "3": "inserted",
@@ -87,28 +85,21 @@ def test_every_kind_of_edit_is_shown_where_it_is() -> None:
         "5": "edited",
         "6": "",
     }
-    assert "96" in text_of(turns["1"].calls_difference, "new")
-    assert "56" in text_of(turns["2"].difference, "gone")
-    assert not turns["1"].difference
-    assert not turns["1"].parts[1:]
-    assert [part.kind for part in turns["3"].parts] == ["text", "call"]
-    assert turns["was-1"].parts[-1].title == "verify"
-    assert dict(turns["was-1"].why)["Goal"] == "leave out the check"
-    assert dict(turns["1"].why)["Goal"] == "refund 96.00"
-    assert dict(turns["5"].why)["To stay consistent"] == "[5] still says 56.00"
-    editable = [anchor for anchor, turn in turns.items() if turn.editable]
-    assert editable == ["1", "3", "5"]
+    turns = turns_of(CASE)
+    assert "amount: 96.0" in turns["1"]["parts"][-1]["text"]
+    assert "amount: 56.0" in turns["1"]["was"][-1]["text"]
+    assert "56" in turns["2"]["was"][0]["text"]
+    assert [part["kind"] for part in turns["3"]["parts"]] == ["text", "call"]
+    assert turns["was 1"]["parts"][-1]["title"] == "verify"
+    assert dict(turns["was 1"]["why"])["Goal"] == "leave out the check"
+    assert dict(turns["1"]["why"])["Goal"] == "refund 96.00"
+    assert dict(turns["5"]["why"])["To stay consistent"] == "[5] still says 56.00"
 
 
 def test_the_plan_leads_to_the_turns_as_they_stand_now() -> None:
-    reviewed = Reviewed(ReviewCase("id", "digest", CASE), None, None)
-    steps: Any = review_values(reviewed)["steps"]
-    assert [(step["anchor"], step["index"], step["act"]) for step in steps] == [
-        ("was-1", "1", "omit"),
-        ("1", "1", "call"),
-        ("5", "5", "insert"),
-    ]
-    assert review_row(reviewed)["edits"] == 4
+    body = review_body(Reviewed(ReviewCase("id", "digest", CASE), None, None))
+    assert [step["turn"] for step in body["plan"]["steps"]] == [1, 1, 5]
+    assert body["editable"] == [1, 3, 5]
 
 
 def test_a_call_that_a_person_edits_is_an_edit_that_can_be_undone() -> None:
@@ -119,8 +110,8 @@ def test_a_call_that_a_person_edits_is_an_edit_that_can_be_undone() -> None:
     assert case.messages[2]["content"] == CALL.result
     assert by_hand.edited_content.startswith('refund: {"order": 17, "amount": 76.0')
     assert undone(case.messages, case.outcome.edits) == ACT_RUN
-    assert turns_of(case)["1"].state == turns_of(case)["2"].state == "by hand"
-    assert turns_of(case)["was-1"].state == "omitted"
+    assert states(case)["1"] == states(case)["2"] == "edited by a person"
+    assert states(case)["was 1"] == "left out"
 
 
 def test_words_that_a_person_edits_in_a_case_of_acts_can_be_undone() -> None:
@@ -218,10 +209,10 @@ def test_a_call_without_a_result_or_a_number_that_is_none_changes_nothing() -> N
     assert call_texts(case.messages, 3)[0]["result"] is None
 
 
-def test_arguments_are_shown_in_lines_and_results_as_they_are() -> None:
+def test_arguments_are_texts_by_name_and_results_as_they_are() -> None:
     (call,) = call_texts(CASE.messages, 1)
-    assert json.loads(call["arguments"]) == CASE.messages[1]["tool_calls"][0]["arguments"]
-    assert call["arguments"].split("\n")[:2] == ["{", '  "order": 17,']
+    arguments = CASE.messages[1]["tool_calls"][0]["arguments"]
+    assert {name: json.loads(text) for name, text in call["arguments"].items()} == arguments
     assert (call["name"], call["result"]) == ("refund", CASE.messages[2]["content"])
 
 
@@ -231,7 +222,7 @@ def test_who_labels_blind_sees_nothing_of_what_was_put_in_or_left_out() -> None:
     def bare(case: Case) -> dict[str, object]:
         entry = ReviewCase("id", "digest", case)
         assigned = Assigned("k", 1, entry, None, busy=False, is_blind=True)
-        return bare_values(assigned, "/base")
+        return bare_body(assigned)
 
     others = [{**message, "id": f"x{index}"} for index, message in enumerate(CASE.messages)]
     for message in others:
@@ -248,7 +239,7 @@ def test_a_case_of_hostile_calls_can_be_edited(tmp_path: Path) -> None:
     (call,) = call_texts(case.messages, 1)
     assert call["name"].startswith("<script>")
     assert "\x1b" not in call["name"]
-    arguments = json.loads(call["arguments"])
+    arguments = deepcopy(case.messages[1]["tool_calls"][0]["arguments"])
     arguments["lines"][0]["sku"] = "\ud800\x00</textarea>"
     edit = CallEdit(call=0, arguments=arguments, result="\ud800\x00")
     case = edited(board, 1, "", edit).case
@@ -276,27 +267,14 @@ def test_a_turn_that_lost_its_reasoning_or_got_an_error_is_changed() -> None:
     case = make_case(messages=run, edited=False)
     made = (*run[:4], failed, bare)
     case = replace(case, outcome=replace(case.outcome, messages=made, edits=edits))
-    turns = {turn.anchor: turn for fold in folds(case, case) for turn in fold.turns}
-    assert [anchor for anchor, turn in turns.items() if turn.state] == ["4", "5"]
-    assert turns["4"].parts[0].text == "no answer"
-    assert turns["5"].dropped_reasoning == 1
+    turns = turns_of(case, case)
+    assert [place for place, turn in turns.items() if "state" in turn] == ["4", "5"]
+    assert turns["4"]["parts"][0]["text"] == "no answer"
+    assert dict(turns["5"]["why"])["Reasoning"] == "1 of its parts went with the old text"
     assert [edit.title for edit in shown_edits(case)] == [
         "turn 3 (assistant), call of refund changed",
         "turn 5 (assistant), reasoning left out",
     ]
-
-
-def test_a_case_that_contradicts_itself_says_where() -> None:
-    said = Verification("FAIL", "Why.", None, "[5] names <b>56.00</b>")
-    why = Skip("contradiction", "the transcript contradicts itself")
-    outcome = replace(CASE.outcome, verification=said, no_case=why)
-    entry = ReviewCase("id", "digest", replace(CASE, outcome=outcome))
-    values = review_values(Reviewed(entry, None, None))
-    page = html_reply("case_decide.html", values).body.decode()
-    assert "contradicts itself (" in page
-    assert "[5] names &lt;b&gt;56.00&lt;/b&gt;" in page
-    assert "did not confirm" not in page
-    assert "data-edit=" not in page
 
 
 def test_calls_of_a_case_of_words_and_calls_that_are_not_there_stay(board: ReviewBoard) -> None:

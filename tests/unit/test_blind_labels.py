@@ -3,12 +3,12 @@ N3)."""
 
 from __future__ import annotations
 
-import base64
 import json
 import shutil
 import subprocess
 from collections import Counter
 from dataclasses import replace
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import httpx
@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.ids import generation_id
-from pytest_jrh.core.model import Case, Judgment, Verdict
+from pytest_jrh.core.model import Judgment, Verdict
 from pytest_jrh.core.redact import Redactor
 from pytest_jrh.core.transcript import message_text
-from pytest_jrh.review.blind import BlindDesk, LabelBoard, draw, in_order, shown_to_all
-from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import LabelPage
-from pytest_jrh.review.serving import PageRequest, serve
+from pytest_jrh.review.blind import LabelBoard, draw, in_order, shown_to_all
+from pytest_jrh.review.board import ReviewBoard, ReviewDesk
+from pytest_jrh.review.pages import Labelling
+from pytest_jrh.review.serving import PageRequest, reply, serve
 from pytest_jrh.sources.labels import read_rows
 from pytest_jrh.store.decisions import open_stores
 from pytest_jrh.store.labels import RUN_LABELS, blind_labels, labels_path, read_people
@@ -86,32 +86,49 @@ def test_what_all_label_is_a_share_of_the_sample_and_each_has_an_order() -> None
     assert len(shown_to_all(drawn, 0.3, 1)) == 6
     assert shown_to_all(drawn, 1.0, 1) == drawn
     assert not shown_to_all(drawn, 0.0, 1)
-    orders = [in_order(drawn, 1, name) for name in ("ann", "ben")]
+    orders = [in_order(drawn, 1, name, lambda digest: ("", digest)) for name in ("ann", "ben")]
     assert orders[0] != orders[1]
     assert set(orders[0]) == set(orders[1]) == drawn
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 6)), unique=True), st.integers(0, 99)
+)
+def test_cases_of_a_rubric_come_together_and_those_of_a_run_apart(
+    kinds: list[tuple[str, int]], seed: int
+) -> None:
+    """Each run is there twice for a rubric, as it is and edited."""
+    cases = {f"{rubric}{run}{twin}": (rubric, str(run)) for rubric, run in kinds for twin in "xy"}
+    ordered = in_order(cases, seed, "ann", cases.__getitem__)
+    assert sorted(ordered) == sorted(cases)
+    rubrics = [rubric for rubric, _ in groupby(ordered, lambda digest: digest[0])]
+    assert len(rubrics) == len(set(rubrics))
+    for rubric, digests in groupby(ordered, lambda digest: digest[0]):
+        runs = [cases[digest][1] for digest in digests]
+        if len(set(runs)) > 1:
+            # Not even the last of a rubric before the first of the next, where that can be.
+            assert all(one != other for one, other in pairwise(runs)), (rubric, runs)
+
+
 def test_nothing_is_drawn_before_every_case_has_come_to_its_end(tmp_path: Path) -> None:
     suite = blind_suite(tmp_path, sample=4)
-    assert labelling(suite, all_kinds(8)).progress().sample == 5
+    assert labelling(suite, all_kinds(8)).progress().shown == 5
     board = labelling(suite, [])
     board.announce(["one", "two"])
     ann, _ = board.enter("ann")
     board.end("one", confirmed(0))
-    assert (board.progress().drawn, board.assigned(ann)) == (False, [])
-    assert "1 of 2 cases made" in board.progress().line("Enter")
+    assert (board.progress().shown, board.assigned(ann)) == (0, [])
+    assert "1 of 2 cases made" in board.line()
     board.end("two")
     assert [one.entry.digest for one in board.assigned(ann)] == [case_digest(confirmed(0))]
-    assert board.progress().line("Enter") == (
-        "jrh: 1 case to label blind | none labelled | Enter goes on"
-    )
+    assert board.line() == "jrh: 1 to label blind, 0 done | Finish goes on"
 
 
 def test_the_order_says_nothing_of_what_a_case_was_made_for() -> None:
     violated = [f"violated {number}" for number in range(20)]
     satisfied = [f"satisfied {number}" for number in range(20)]
     places = [
-        in_order([*violated, *satisfied], seed, "ann").index(digest)
+        in_order([*violated, *satisfied], seed, "ann", lambda digest: ("", digest)).index(digest)
         for seed in range(300)
         for digest in violated
     ]
@@ -141,7 +158,7 @@ def test_two_reviewers_share_the_overlap_and_divide_the_rest(tmp_path: Path) -> 
     ben = labelled(board, "ben", len(open_for(board, "ben")))
     ann += labelled(board, "ann", len(open_for(board, "ann")))
     assert len(set(ann) & set(ben)) == 6
-    assert len(set(ann) | set(ben)) == board.progress().labelled == 20
+    assert len(set(ann) | set(ben)) == board.progress().done == 20
     assert len(ann) + len(ben) == 26
     # Whoever comes when all is done still has what all label.
     assert len(open_for(board, "cleo")) == 6
@@ -155,7 +172,7 @@ def test_rejected_cases_are_drawn_beside_so_many_whose_labels_count(tmp_path: Pa
     drawn = [assigned.entry.rejected for assigned in board.assigned(ann)]
     assert (drawn.count(False), drawn.count(True)) == (20, 20)
     only = labelling(blind_suite(tmp_path, sample=7), cases[30:])
-    assert only.progress().sample == 7
+    assert only.progress().shown == 7
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -387,14 +404,20 @@ def test_a_case_outside_of_the_sample_and_a_label_off_the_scale_are_refused(tmp_
     assert not list(tmp_path.rglob("labels.jsonl"))
 
 
-def asked(api: LabelPage, **names: str) -> dict[str, bytes]:
-    """What every address that reads answers, by address; streams of events included."""
-    found = {"/events": api.changes(0)[1].encode()}
+def asked(board: LabelBoard, **names: str) -> dict[str, str]:
+    """What every address that reads answers, by address; the page and its news included."""
+    api = Labelling(board)
+    found = {"/": api.page().html, "/events": json.dumps(api.news(0)[1])}
     for method, path, answer in api.routes():
-        if method == "GET" and path != "/static/{name}":
-            given = PageRequest({**names, "index": "4", "number": "0"})
-            found[path] = api.answer(answer, given).body
+        if method == "GET":
+            found[path] = json.dumps(reply(answer, PageRequest(names))[1])
     return found
+
+
+def posted(board: LabelBoard, end: str, body: bytes, **names: str) -> int:
+    """The status of the answer to a request whose address ends so."""
+    answer = next(answer for _, path, answer in Labelling(board).routes() if path.endswith(end))
+    return int(reply(answer, PageRequest(names, body))[0])
 
 
 @pytest.mark.parametrize("labels_first", [False, True])
@@ -403,7 +426,6 @@ def test_nothing_that_is_sent_gives_an_answer_away(tmp_path: Path, *, labels_fir
     board = labelling(blind_suite(tmp_path), cases)
     for case in cases:
         board.set_verdict(case, Judgment((Verdict(1, f"Verdict of {case.spec.run_id}."),)))
-    api = LabelPage(board)
     ann, _ = board.enter("ann")
     assigned_cases = board.assigned(ann)
     hidden = [f"Verdict of {case.spec.run_id}." for case in cases]
@@ -417,8 +439,9 @@ def test_nothing_that_is_sent_gives_an_answer_away(tmp_path: Path, *, labels_fir
         kept = "".join(json.dumps(message) for message in case.messages)
         # What a transcript says may be what another case's edit took out.
         common = [text for text in COMMON if text not in kept]
-        for address, body in asked(api, reviewer=ann, key=assigned.key).items():
-            assert not [text for text in [*hidden, *common] if text.encode() in body], address
+        for address, body in asked(board, reviewer=ann, key=assigned.key).items():
+            texts = hidden if address == "/" else [*hidden, *common]
+            assert not [text for text in texts if text in body], address
 
 
 def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
@@ -435,10 +458,11 @@ def test_an_edited_turn_looks_like_any_other(tmp_path: Path) -> None:
         board = labelling(blind_suite(tmp_path), [case])
         ann, _ = board.enter("ann")
         key = board.assigned(ann)[0].key
-        sent = asked(LabelPage(board), reviewer=ann, key=key)["/reviewers/{reviewer}/cases/{key}"]
-        bodies.append(sent.replace(key.encode(), b"KEY").replace(ann.encode(), b"ANN"))
+        sent = asked(board, reviewer=ann, key=key)
+        addresses = ("/reviewers/{reviewer}/cases/{key}", "/reviewers/{reviewer}/cases")
+        bodies.append([sent[address].replace(key, "KEY") for address in addresses])
     assert bodies[0] == bodies[1]
-    assert b"Thought" not in bodies[0]
+    assert "Thought" not in bodies[0][0]
 
 
 def test_keys_are_not_what_anybody_could_compute_and_change_with_the_session(
@@ -485,7 +509,7 @@ def test_decisions_of_a_review_are_obeyed_and_what_is_labelled_is_what_is_judged
     reviewed.edit_turn(changed.key, changed.digest, 4, "A text of a person.")
     board = labelling(suite, [])
     on_page = frozenset({suite.name})
-    desk = BlindDesk(ReviewBoard(stores), on_page, on_page, labels=board)
+    desk = ReviewDesk(ReviewBoard(stores), board, on_page, on_page)
     lost = [rejected(3), rejected(4)]
     desk.announce(case.spec for case in (*cases, *lost))
     probe = replace(cases[2], spec=replace(cases[2].spec, test="position", variant="x"))
@@ -510,61 +534,23 @@ def test_a_session_lets_in_a_bounded_number_of_reviewers(tmp_path: Path) -> None
         board.enter("one more")
 
 
-def long_case(turns: int, letters: int) -> Case:
-    case = confirmed(0)
-    message = {**case.messages[1], "content": "word " * (letters // 5)}
-    messages = (*case.messages, *([message] * turns))
-    return replace(
-        case,
-        run=replace(case.run, messages=messages),
-        outcome=replace(case.outcome, messages=messages),
-    )
-
-
-def test_a_huge_transcript_comes_in_parts(tmp_path: Path) -> None:
-    board = labelling(blind_suite(tmp_path), [long_case(400, 30_000)])
-    api = LabelPage(board)
-    ann, _ = board.enter("ann")
-    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
-    routes = {path: answer for _, path, answer in api.routes()}
-    page = api.answer(routes["/reviewers/{reviewer}/cases/{key}"], PageRequest(names)).body
-    assert len(page) < 1_000_000
-    part = routes["/reviewers/{reviewer}/cases/{key}/turns/{index}/parts/{number}"]
-    whole = api.answer(part, PageRequest({**names, "index": "20", "number": "0"}))
-    assert len(whole.body) == 30_000
-    for index, number in (("999999999", "0"), ("20", "7"), ("-1", "0"), ("٣", "0"), ("1e3", "0")):
-        asked_for = PageRequest({**names, "index": index, "number": number})
-        assert api.answer(part, asked_for).status == 404
-
-
 def test_images_of_a_log_are_sent_as_such_and_nothing_else_is(tmp_path: Path) -> None:
     case = confirmed(0)
-    png = base64.b64encode(b"\x89PNG").decode()
-    urls = [f"data:image/png;base64,{png}", "data:image/png;base64,!!", "https://example.org/a.png"]
-    urls.append(f"data:image/svg+xml;base64,{png}")
+    urls = ["data:image/png;base64,iVBORw==", "https://example.org/a.png"]
+    urls += ["data:image/svg+xml;base64,PHN2Zz4=", "data:text/html;base64,PGI+"]
     content = [{"type": "image", "image": url} for url in urls]
     messages = ({**case.messages[1], "content": content}, *case.messages[1:])
-    case = replace(
-        case,
-        run=replace(case.run, messages=messages),
-        outcome=replace(case.outcome, messages=messages),
-    )
-    board = labelling(blind_suite(tmp_path), [case])
-    api = LabelPage(board)
+    run, outcome = replace(case.run, messages=messages), replace(case.outcome, messages=messages)
+    board = labelling(blind_suite(tmp_path), [replace(case, run=run, outcome=outcome)])
     ann, _ = board.enter("ann")
-    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
-    routes = {path: answer for _, path, answer in api.routes()}
-    page = api.answer(routes["/reviewers/{reviewer}/cases/{key}"], PageRequest(names)).body
-    assert page.count(b"<img ") == 2
-    assert png.encode() not in page
-    part = routes["/reviewers/{reviewer}/cases/{key}/turns/{index}/parts/{number}"]
-    replies = [
-        api.answer(part, PageRequest({**names, "index": "0", "number": str(number)}))
-        for number in range(4)
-    ]
-    assert (replies[0].kind, replies[0].body) == ("image/png", b"\x89PNG")
-    assert replies[1].status == 404
-    assert {reply.kind for reply in replies[2:]} == {"text/plain"}
+    body = json.loads(
+        asked(board, reviewer=ann, key=board.assigned(ann)[0].key)[
+            "/reviewers/{reviewer}/cases/{key}"
+        ]
+    )
+    parts = body["turns"][0]["parts"]
+    assert [part["kind"] for part in parts] == ["image", "media", "media", "media"]
+    assert [part.get("address") for part in parts] == [urls[0], None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -588,11 +574,9 @@ def test_images_of_a_log_are_sent_as_such_and_nothing_else_is(tmp_path: Path) ->
 )
 def test_a_label_that_is_none_changes_nothing(tmp_path: Path, body: bytes) -> None:
     board = labelling(blind_suite(tmp_path), [confirmed(0)])
-    api = LabelPage(board)
     ann, _ = board.enter("ann")
-    names = {"reviewer": ann, "key": board.assigned(ann)[0].key}
-    give = next(answer for _, path, answer in api.routes() if path.endswith("{key}/label"))
-    assert api.answer(give, PageRequest(names, body=body)).status in (409, 422)
+    key = board.assigned(ann)[0].key
+    assert posted(board, "{key}/label", body, reviewer=ann, key=key) in (409, 422)
     assert board.assigned(ann)[0].is_open
     assert not list(tmp_path.rglob("labels.jsonl"))
 
@@ -617,12 +601,12 @@ def test_strangers_and_huge_requests_are_refused_as_on_the_other_page(tmp_path: 
     board = labelling(blind_suite(tmp_path), [confirmed(0)])
     ann, _ = board.enter("ann")
     address = f"/reviewers/{ann}/cases/{board.assigned(ann)[0].key}"
-    server = serve(LabelPage(board), port=0)
+    server = serve(Labelling(board).page(), port=0)
     origin = f"http://127.0.0.1:{server.port}"
     try:
         with httpx.Client(base_url=origin, trust_env=False) as client:
             own = {"origin": origin}
-            for path in ("/", address, f"/reviewers/{ann}/cases", "/events", "/static/label.js"):
+            for path in ("/", address, f"/reviewers/{ann}/cases", "/events"):
                 assert client.get(path).status_code == 403
             assert (
                 client.post(f"{address}/label", json={"label": 1}, headers=own).status_code == 403
@@ -635,9 +619,9 @@ def test_strangers_and_huge_requests_are_refused_as_on_the_other_page(tmp_path: 
             assert huge.status_code == 413
             evil = {"host": "evil.example"}
             assert client.get(address, headers=evil).status_code == 403
-            for path in ("/static/../guard.py", "/static/%2e%2e%2fapi.py", "/static/label.css/.."):
+            for path in ("/static/../guard.py", "/static/%2e%2e%2fapi.py"):
                 assert client.get(path).status_code == 404
-            for path in ("/cases/x", "/templates", "/search?q=a", "/reviewers/x/cases"):
+            for path in ("/cases/x", "/templates", "/reviewers/x/cases"):
                 assert client.get(path).status_code == 404
             assert client.get(f"{address}/label").status_code == 405
             assert not board.finalized

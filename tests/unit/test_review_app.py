@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,13 @@ import httpx
 import pytest
 
 from pytest_jrh.core.errors import InputError
-from pytest_jrh.core.model import Judgment, Verdict
+from pytest_jrh.core.model import Judgment, Skip, Verdict, Verification
 from pytest_jrh.review import serving as server_module
 from pytest_jrh.review.board import ReviewBoard
-from pytest_jrh.review.pages import AgentTemplates, DecidePage
-from pytest_jrh.review.serving import MAX_BODY, ReviewServer, serve
+from pytest_jrh.review.pages import Deciding
+from pytest_jrh.review.serving import MAX_BODY, PageRequest, ReviewServer, reply, serve
 from pytest_jrh.store.decisions import open_stores
+from pytest_jrh.store.labels import PersonLabel
 from tests.browser.material import HOSTILE, hostile_case, made_case, review_suite
 from tests.support.made_cases import make_act_case
 
@@ -69,7 +73,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
     suite = review_suite(tmp_path)
     board = ReviewBoard(open_stores([suite]))
     board.add(made_case())
-    server = serve(DecidePage(board, AgentTemplates([suite])), port=0)
+    server = serve(Deciding(board, [suite]).page(), port=0)
     try:
         with entered(server) as client:
             yield Page(board, server, client, tmp_path)
@@ -83,7 +87,6 @@ def stranger(page: Page, **headers: str) -> httpx.Client:
 
 ADDRESSES = [
     "/",
-    "/static/decide.js",
     "/events",
     "/cases/x",
     "/templates",
@@ -120,20 +123,20 @@ def test_a_foreign_host_is_refused_even_with_the_token(page: Page, host: str) ->
 def test_a_foreign_origin_is_refused_even_with_the_token(page: Page, origin: str) -> None:
     headers = {"origin": origin.format(port=page.server.port)}
     assert page.client.get("/", headers=headers).status_code == 403
-    assert page.client.post("/finalize", headers=headers).status_code == 403
+    assert page.client.post("/finish", headers=headers).status_code == 403
     assert not page.board.finalized
 
 
 def test_a_change_without_an_origin_is_refused(page: Page) -> None:
     with stranger(page, cookie=f"jrh_review_{page.server.port}=x") as client:
-        assert client.post("/finalize").status_code == 403
+        assert client.post("/finish").status_code == 403
     del page.client.headers["origin"]
-    assert page.client.post("/finalize").status_code == 403
+    assert page.client.post("/finish").status_code == 403
     assert not page.board.finalized
 
 
 def test_a_request_of_50_mb_is_refused_and_the_page_lives_on(page: Page) -> None:
-    assert page.client.post("/finalize", content=b"x" * 50_000_000).status_code == 413
+    assert page.client.post("/finish", content=b"x" * 50_000_000).status_code == 413
     assert page.client.get("/").status_code == 200
     assert not page.board.finalized
 
@@ -144,7 +147,7 @@ def test_a_request_that_reads_cannot_bring_50_mb_either(page: Page) -> None:
 
 def test_a_body_that_hides_its_size_is_refused_too(page: Page) -> None:
     chunks = (b"x" * 65_536 for _ in range(MAX_BODY // 65_536 + 2))
-    assert page.client.post("/finalize", content=chunks).status_code == 413
+    assert page.client.post("/finish", content=chunks).status_code == 413
 
 
 def test_every_answer_has_the_policy(page: Page) -> None:
@@ -153,35 +156,48 @@ def test_every_answer_has_the_policy(page: Page) -> None:
     for answer in answers:
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
-        assert "script-src 'self'" in policy
+        assert "script-src 'sha256-" in policy
+        assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_no_page_has_inline_script_or_style_or_an_address_elsewhere(page: Page) -> None:
-    text = page.client.get("/").text + page.client.get(f"/cases/{page.rows[0]['key']}").text
-    assert "<script>" not in text
-    assert "<style" not in text
-    assert 'style="' not in text
-    assert "://" not in text
+def test_the_page_runs_its_own_script_alone_and_names_no_other_address(page: Page) -> None:
+    text = page.client.get("/").text
+    policy = page.client.get("/").headers["content-security-policy"]
+    [script] = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    [style] = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    for own in (script, style):
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert " style=" not in text
+    assert not re.findall(r"""(?:src|href)=["']?(?:\w+:)?//""", text)
 
 
-@pytest.mark.parametrize(
-    "name", ["../page.html", "..%2Fserver.py", "%2e%2e/server.py", "/etc/passwd", "app.py", ""]
-)
+@pytest.mark.parametrize("name", ["../page.html", "..%2Fserver.py", "/etc/passwd", "app.py", ""])
 def test_no_path_of_a_request_reaches_a_file(page: Page, name: str) -> None:
-    assert page.client.get(f"/static/{name}").status_code == 404
-    assert page.client.get(f"/cases/{name}").status_code == 404
+    for address in (f"/static/{name}", f"/cases/{name}", f"/templates/{name}"):
+        assert page.client.get(address).status_code in (404, 405)
+        assert "import" not in page.client.get(address).text
 
 
-def test_a_hostile_transcript_is_text_and_nothing_else(page: Page) -> None:
+def texts(value: Any) -> Iterator[str]:
+    """Every text in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value:
+        if not isinstance(value, str) and isinstance(inner, str | dict | list):
+            yield from texts(inner)
+
+
+def test_a_hostile_transcript_is_text_in_json_and_nothing_else(page: Page) -> None:
     page.board.add(hostile_case())
-    body = page.client.get(f"/cases/{page.rows[1]['key']}").text
-    assert body.count("&lt;script&gt;window.ran") > 10
-    for markup in ("<script", "<img", "<svg", 'onerror="', '<a href="javascript', "\x1b", "\u202e"):
-        assert markup not in body
-    assert "59552089" not in body
-    assert "{{ 7717*7717 }}" in body
+    answer = page.client.get(f"/cases/{page.rows[1]['key']}")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.text.count("<script>window.ran") > 10
+    shown = [*texts(answer.json()), *texts(page.rows[1])]
+    assert not set("".join(shown)) & {"\x1b", "\u202e"}
+    assert "{{ 7717*7717 }}" in answer.text
 
 
 def test_a_hostile_rubric_id_writes_nothing_outside(page: Page) -> None:
@@ -203,54 +219,61 @@ def test_a_hostile_rubric_id_writes_nothing_outside(page: Page) -> None:
 def test_deciding_editing_and_labelling_over_http(page: Page) -> None:
     one = page.rows[0]
     case, digest = f"/cases/{one['key']}", one["digest"]
-    assert (
-        page.post(f"{case}/turns/4", digest=digest, content=HOSTILE).json()["row"]["action"]
-        == "edited"
-    )
-    assert page.client.get(f"{case}/turns/4").json()["content"] == HOSTILE
-    assert page.post(f"{case}/label", digest=digest, expected=0).json()["row"]["expected"] == 0
+    assert (one["decision"], one["label"], one["kind"]) == ("undecided", 1, "not judged")
+    edited = page.post(f"{case}/turns/4", digest=digest, content=HOSTILE).json()
+    assert (edited["action"], edited["tags"]) == ("edited", ["edited"])
+    turn = page.client.get(f"{case}/turns/4").json()
+    assert turn["text"] == HOSTILE
+    assert "refunded it in full" in turn["made"]["text"]
+    assert "I cannot refund it" in turn["before"]["text"]
+    assert page.post(f"{case}/label", digest=digest, expected=0).json()["label"] == 0
     rejected = page.post(f"{case}/decision", digest=digest, action="rejected", note="no").json()
-    assert (rejected["row"]["action"], rejected["progress"]["decided"]) == ("rejected", 1)
-    assert (
-        page.post(f"{case}/decision", digest=digest, action="withdrawn").json()["row"]["action"]
-        is None
-    )
+    assert (rejected["action"], rejected["note"]) == ("rejected", "no")
+    assert next(page.news())["progress"]["done"] == 1
+    back = page.post(f"{case}/decision", digest=digest, action="withdrawn").json()
+    assert (back["decision"], back["label"]) == ("undecided", 1)
 
 
-def test_a_call_is_edited_over_http_and_mistakes_are_told(page: Page) -> None:
+def test_a_call_is_edited_argument_by_argument_and_mistakes_name_it(page: Page) -> None:
     page.board.add(make_act_case())
     one = page.rows[1]
     case, digest = f"/cases/{one['key']}", one["digest"]
     turn = page.client.get(f"{case}/turns/1").json()
-    assert (turn["calls"][0]["name"], turn["calls_changed"]) == ("refund", False)
-    arguments, result = turn["calls"][0]["arguments"], '{"refunded": 76.0}'
+    [call] = turn["calls"]
+    assert (call["name"], turn["calls"]) == ("refund", turn["made"]["calls"])
+    arguments, result = call["arguments"], '{"refunded": 76.0}'
+    assert (arguments["amount"], turn["before"]["calls"][0]["arguments"]["amount"]) == (
+        "96.0",
+        "56.0",
+    )
 
-    def edit(typed: str) -> httpx.Response:
-        call = {"call": 0, "arguments": typed, "result": result}
+    def edit(**typed: str) -> httpx.Response:
+        call = {"call": 0, "arguments": {**arguments, **typed}, "result": result}
         return page.post(f"{case}/turns/1", digest=digest, content="", calls=[call])
 
     for typed, mistake in (
-        ("{", "what you typed as arguments is not valid JSON: "),
-        ('{"order": 1, "order": 2}', "duplicate key"),
-        ("[" * 90_000, "nested more than 100 levels deep"),
-        ("[1]", "the arguments are [1], no object"),
-        ("{}", "is missing from its arguments"),
-        (arguments.replace("96.0", '"<b>"'), "not a number"),
+        ({"amount": "{"}, "amount: what you typed is not valid JSON: "),
+        ({"lines": '{"sku": 1, "sku": 2}'}, "duplicate key"),
+        ({"lines": "[" * 90_000}, "nested more than 100 levels deep"),
+        ({"amount": "NaN"}, "not valid JSON"),
+        ({"amount": " "}, "'amount' is missing from its arguments"),
+        ({"amount": '"<b>"'}, "amount is text, not a number"),
+        ({"why": '"none"'}, "'why' is no key"),
     ):
-        answer = edit(typed)
+        answer = edit(**typed)
         assert (answer.status_code, mistake in answer.json()["error"]) == (409, True), answer.text
-    assert page.rows[1]["action"] is None
-    assert edit(arguments.replace("96.0", "76.0")).json()["row"]["action"] == "edited"
+    assert page.rows[1]["action"] == ""
+    assert edit(amount="76.0").json()["action"] == "edited"
     turn = page.client.get(f"{case}/turns/1").json()
-    assert (turn["calls"][0]["result"], turn["calls_changed"]) == (result, True)
-    shown = page.client.get(case).text
-    assert 'id="turn-was-1"' in shown
-    assert page.client.get(f"{case}/omitted/2/parts/0").text == '{\n  "ok": true\n}'
+    assert turn["calls"][0]["result"] == result
+    assert turn["calls"] != turn["made"]["calls"]
+    states = [shown.get("state", "") for shown in page.client.get(case).json()["turns"]]
+    assert states.count("left out") == 2
+    assert "edited by a person" in states
     back = page.post(f"{case}/turns/1", digest=digest, content=None).json()
-    assert back["row"]["action"] is None
+    assert back["action"] == ""
     # Cases of words offer no calls.
-    words = page.client.get(f"/cases/{page.rows[0]['key']}/turns/2").json()
-    assert set(words) == {"content", "made"}
+    assert page.client.get(f"/cases/{page.rows[0]['key']}/turns/2").json()["calls"] == []
 
 
 @pytest.mark.parametrize(
@@ -281,23 +304,48 @@ def test_what_cannot_be_decided_is_refused_and_decides_nothing(
         for name, value in body.items()
     }
     assert page.client.post(address.format(**one), json=filled).status_code == status
-    assert page.rows[0]["action"] is None
+    assert page.rows[0]["action"] == ""
 
 
-def test_of_repeats_each_verdict_that_differs_is_shown(page: Page) -> None:
-    verdicts = (
-        Verdict(0, "the first"),
-        Verdict(1, "<b>the odd one</b>"),
-        Verdict(0, "the third"),
-        Verdict(0, "the first"),
-    )
-    page.board.set_verdict(made_case(), Judgment(verdicts))
-    text = page.client.get(f"/cases/{page.rows[0]['key']}").text
-    assert "0 (3 of 4 said 0, 1 of 4 said 1) · disagrees" in text
-    assert text.count("the first") == 1
-    assert "Repeat 2 gave 1" in text
-    assert "Repeat 3 gave 0</span> the third" in text
-    assert "&lt;b&gt;the odd one&lt;/b&gt;" in text
+def test_of_repeats_each_verdict_that_differs_is_a_voice(page: Page) -> None:
+    said = [(0, "the first"), (1, "<b>the odd one</b>"), (0, "the third"), (0, "the first")]
+    page.board.set_verdict(made_case(), Judgment(tuple(Verdict(*one) for one in said)))
+    assert (page.rows[0]["kind"], page.rows[0]["judges"][0]["wrong"]) == ("missed", True)
+    voices = page.client.get(f"/cases/{page.rows[0]['key']}").json()["voices"]
+    judged = [(voice["word"], voice["why"], voice["wrong"]) for voice in voices[1:]]
+    assert judged == [
+        ("satisfied", "the first", True),
+        ("violated", "<b>the odd one</b>", False),
+        ("satisfied", "the third", True),
+    ]
+
+
+def test_what_people_said_blind_is_a_voice_and_puts_the_label_in_doubt(tmp_path: Path) -> None:
+    suite = review_suite(tmp_path)
+    board = ReviewBoard(open_stores([suite]))
+    board.add(made_case())
+    [reviewed] = board.changes()[1]
+    people = [PersonLabel(reviewed.entry.digest, "ann", 0, blind=True, note="no refund")]
+    deciding = Deciding(board, [suite], people)
+    [row] = deciding.news(-1)[1]["rows"]
+    assert row["tags"] == ["label in doubt"]
+    answer = next(answer for _, path, answer in deciding.routes() if path == "/cases/{key}")
+    voices = reply(answer, PageRequest({"key": row["key"]}))[1]["voices"]
+    assert [(voice["who"], voice["word"], voice["why"]) for voice in voices[1:]] == [
+        ("ann, blind", "satisfied", "no refund")
+    ]
+
+
+def test_a_case_that_contradicts_itself_says_where_and_offers_no_decision(page: Page) -> None:
+    said = Verification("FAIL", "Why.", None, "[5] names <b>56.00</b>")
+    case = make_act_case()
+    why = Skip("contradiction", "the transcript contradicts itself")
+    page.board.add(replace(case, outcome=replace(case.outcome, verification=said, no_case=why)))
+    row = page.rows[1]
+    body = page.client.get(f"/cases/{row['key']}").json()
+    assert (row["decision"], row["kind"]) == ("rejected by the verifier", "not judged")
+    assert "contradicts itself ([5] names <b>56.00</b>)" in body["closed"]
+    assert body["editable"] == []
 
 
 def test_events_bring_what_is_there_and_then_what_changes(page: Page) -> None:
@@ -307,20 +355,19 @@ def test_events_bring_what_is_there_and_then_what_changes(page: Page) -> None:
     assert [one["run"] for one in next(news)["rows"]] == ["support-001"]
 
 
-def test_a_reconnecting_browser_gets_only_what_it_missed_and_all_from_another_session(
-    page: Page,
-) -> None:
-    first = next(page.news())
-    version, _ = page.board.changes()
+def test_a_reconnecting_browser_gets_only_what_it_missed(page: Page) -> None:
+    next(page.news())
+    version = page.board.version
     page.board.add(made_case(1))
-    missed = next(page.news(f"{first['session']}:{version}"))
+    missed = next(page.news(str(version)))
     assert (missed["all"], len(missed["rows"])) == (False, 1)
-    anew = next(page.news(f"another:{version}"))
-    assert (anew["all"], len(anew["rows"])) == (True, 2)
+    for other in ("", "nonsense", "-1", "9" * 5_000):
+        anew = next(page.news(other))
+        assert (anew["all"], len(anew["rows"])) == (True, 2)
 
 
 def test_templates_over_http(page: Page) -> None:
-    listing = page.client.get("/templates").json()["templates"]
+    listing = page.client.get("/templates").json()
     address = f"/templates/{listing[0]['key']}"
     checked = page.post(f"{address}/check", text=PLANNER).json()
     assert checked["problems"] == []
@@ -336,7 +383,7 @@ def test_templates_over_http(page: Page) -> None:
 
 
 def test_a_taken_port_is_passed_over_and_only_loopback_is_served(page: Page) -> None:
-    other = serve(DecidePage(ReviewBoard({}), AgentTemplates([])), port=page.server.port)
+    other = serve(Deciding(ReviewBoard({}), []).page(), port=page.server.port)
     try:
         assert other.port > page.server.port
         assert other.url.startswith(f"http://127.0.0.1:{other.port}/?token=")
@@ -371,4 +418,4 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(
     with pytest.raises(
         InputError, match=r"uvicorn.*not installed\n.*pip install 'pytest-jrh\[review\]'"
     ):
-        serve(DecidePage(ReviewBoard({}), AgentTemplates([])))
+        serve(Deciding(ReviewBoard({}), []).page())

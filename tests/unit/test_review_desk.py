@@ -29,14 +29,14 @@ def desk(tmp_path: Path) -> ReviewDesk:
     cases."""
     suites = [make_suite(tmp_path), make_suite(tmp_path / "other", name="other")]
     board = ReviewBoard(open_stores(suites))
-    return ReviewDesk(board, frozenset({"refunds"}), frozenset({"refunds"}))
+    return ReviewDesk(board, board, frozenset({"refunds"}), frozenset({"refunds"}))
 
 
 def test_a_case_of_a_suite_on_the_page_waits_until_the_review_is_final(desk: ReviewDesk) -> None:
     assert desk.awaits(CASE)
     desk.board.finalize()
     assert not desk.awaits(CASE)
-    assert desk.board.progress().made == 1
+    assert desk.board.progress().shown == 1
 
 
 def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
@@ -44,11 +44,8 @@ def test_cases_of_other_suites_pass_unseen(desk: ReviewDesk) -> None:
     assert not desk.awaits(OTHER)
     assert desk.said(OTHER) == ("", None)
     desk.miss(OTHER.spec)
-    assert (
-        desk.board.progress().total,
-        desk.board.progress().made,
-        desk.board.progress().missed,
-    ) == (0, 0, 0)
+    progress = desk.board.progress()
+    assert (progress.total, progress.ended, progress.shown) == (0, 0, 0)
 
 
 def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: ReviewDesk) -> None:
@@ -60,7 +57,7 @@ def test_what_the_judges_of_a_panel_share_is_shown_and_counted_once(desk: Review
     for spec in lost:
         desk.miss(spec)
     progress = desk.board.progress()
-    assert (progress.total, progress.made, progress.missed) == (2, 1, 1)
+    assert (progress.total, progress.ended, progress.shown) == (2, 2, 1)
 
 
 def test_a_verdict_stays_when_the_same_case_comes_again(desk: ReviewDesk) -> None:
@@ -84,7 +81,7 @@ def test_what_people_say_is_a_word_and_the_decision_about_this_very_version(
     assert word == "rejected"
     assert decision is not None
     with pytest.raises(NoVerdictCase, match="rejected in review: contradicts the tool"):
-        desk.obeyed(CASE, decision)
+        desk.obeyed(CASE)
     assert desk.said(make_case(new_text="Made in another way.")) == ("void", None)
 
 
@@ -137,5 +134,5 @@ def test_a_case_that_the_verifier_rejected_is_shown_and_counted_as_none(desk: Re
             case.spec, replace(case, outcome=replace(case.outcome, no_case=Skip("not_confirmed")))
         )
     progress = desk.board.progress()
-    assert (progress.total, progress.made, progress.missed) == (1, 0, 1)
+    assert (progress.total, progress.ended, progress.shown) == (1, 1, 0)
     assert [one.entry.rejected for one in desk.board.changes()[1]] == [True]

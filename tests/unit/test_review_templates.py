@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,78 +11,64 @@ from pytest_jrh.core.errors import InputError
 from pytest_jrh.core.model import StageModel
 from pytest_jrh.engine.suite import build_pipeline
 from pytest_jrh.llm.prompts import load_template, override_path
-from pytest_jrh.review.pages import AgentTemplate, AgentTemplates
+from pytest_jrh.review.prompts import AgentTemplate, agent_templates
 from tests.support.made_cases import (
     make_suite,
     suite_with,
 )
 
+if TYPE_CHECKING:
+    from pytest_jrh.config.suite import Suite
+
 PLANNER = "Plan it.\n{{ rubric_instructions }}\n<turns>\n{{ assistant_transcript }}\n</turns>\n"
 
 
-@pytest.fixture
-def templates(tmp_path: Path) -> AgentTemplates:
-    return AgentTemplates([make_suite(tmp_path)])
+def one(suite: Suite, stage: str = "planner", test: str = "agent_perturbation") -> AgentTemplate:
+    found = agent_templates([suite]).values()
+    return next(each for each in found if (each.stage, each.test.name) == (stage, test))
 
 
-def one(templates: AgentTemplates, stage: str, test: str = "agent_perturbation") -> AgentTemplate:
-    return next(
-        found for found in templates.listing() if (found.stage, found.test) == (stage, test)
-    )
-
-
-def test_planner_and_editor_of_every_test_are_listed_with_their_variables(
-    templates: AgentTemplates,
-) -> None:
-    assert [(found.test, found.stage) for found in templates.listing()] == [
+def test_planner_and_editor_of_every_test_are_listed_with_their_variables(tmp_path: Path) -> None:
+    listed = [template.values() for template in agent_templates([make_suite(tmp_path)]).values()]
+    assert [(values["test"], values["stage"]) for values in listed] == [
         ("agent_perturbation", "planner"),
         ("agent_perturbation", "editor"),
         ("agent_positives", "planner"),
         ("agent_positives", "editor"),
     ]
-    planner = one(templates, "planner")
-    assert (
-        planner.text
-        == planner.default
-        == load_template("planner", mode="binary", objective="fail").source
-    )
-    assert planner.required == ("assistant_transcript", "rubric_instructions")
-    assert "max_steps" in planner.variables
+    planner = listed[0]
+    default = load_template("planner", mode="binary", objective="fail").source
+    assert planner["text"] == planner["default"] == default
+    assert planner["required"] == ["assistant_transcript", "rubric_instructions"]
+    assert "max_steps" in planner["variables"]
 
 
 def test_a_saved_override_is_what_the_next_run_plans_with_for_that_test_alone(
     tmp_path: Path,
 ) -> None:
     suite = make_suite(tmp_path)
-    templates = AgentTemplates([suite])
-    saved = templates.save(one(templates, "planner").key, PLANNER)
-    assert (saved.overridden, saved.text) == (True, PLANNER)
+    one(suite).save(PLANNER)
+    saved = one(suite).values()
+    assert (saved["overridden"], saved["text"]) == (True, PLANNER)
     next_run = {
         test.name: build_pipeline(suite, test).templates["planner"].source for test in suite.tests
     }
     assert next_run["agent_perturbation"] == PLANNER
-    assert (
-        next_run["agent_positives"]
-        == load_template("planner", mode="binary", objective="pass").source
-    )
+    default = load_template("planner", mode="binary", objective="pass").source
+    assert next_run["agent_positives"] == default
 
 
 def test_reverting_deletes_the_override_and_the_folder_it_leaves_empty(tmp_path: Path) -> None:
-    templates = AgentTemplates([make_suite(tmp_path)])
-    key = one(templates, "planner").key
-    templates.save(key, PLANNER)
-    assert not templates.revert(key).overridden
+    suite = make_suite(tmp_path)
+    one(suite).save(PLANNER)
+    editor = one(suite, "editor")
+    editor.save(editor.values()["default"])
+    one(suite).revert()
+    assert not one(suite).values()["overridden"]
+    assert one(suite, "editor").values()["overridden"]
+    editor.revert()
     assert not (tmp_path / "custom_prompts").exists()
-    assert not templates.revert(key).overridden
-
-
-def test_reverting_leaves_the_other_overrides(tmp_path: Path) -> None:
-    templates = AgentTemplates([make_suite(tmp_path)])
-    templates.save(one(templates, "planner").key, PLANNER)
-    editor = one(templates, "editor")
-    templates.save(editor.key, editor.default)
-    templates.revert(one(templates, "planner").key)
-    assert one(templates, "editor").overridden
+    editor.revert()
 
 
 @pytest.mark.parametrize(
@@ -97,22 +84,20 @@ def test_reverting_leaves_the_other_overrides(tmp_path: Path) -> None:
 def test_an_override_that_does_not_render_is_refused_with_line_and_reason(
     tmp_path: Path, text: str, line: int | None, why: str
 ) -> None:
-    suite = make_suite(tmp_path)
-    templates = AgentTemplates([suite])
-    key = one(templates, "planner").key
-    templates.save(key, PLANNER)
+    planner = one(make_suite(tmp_path))
+    planner.save(PLANNER)
     with pytest.raises(InputError, match=why) as caught:
-        templates.save(key, text)
+        planner.save(text)
     assert caught.value.problems[0].line == line
-    assert templates.get(key).text == PLANNER
-    assert templates.problems(key, text) == caught.value.problems
+    assert planner.values()["text"] == PLANNER
 
 
-def test_a_draft_is_shown_by_its_difference_from_the_default(templates: AgentTemplates) -> None:
-    planner = one(templates, "planner")
-    lines = templates.difference(planner.key, planner.text.replace("You plan", "You devise"))
+def test_a_draft_is_shown_by_its_difference_from_the_default(tmp_path: Path) -> None:
+    planner = one(make_suite(tmp_path))
+    default = planner.values()["default"]
+    lines = planner.difference(default.replace("You plan", "You devise"))
     assert [line[0] for line in lines if line.startswith(("+Y", "-Y"))] == ["-", "+"]
-    assert templates.difference(planner.key, planner.text) == []
+    assert planner.difference(default) == []
 
 
 def test_an_override_broken_by_hand_is_shown_with_its_problem(tmp_path: Path) -> None:
@@ -120,26 +105,22 @@ def test_an_override_broken_by_hand_is_shown_with_its_problem(tmp_path: Path) ->
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     path.parent.mkdir(parents=True)
     path.write_text("{{ rubrik }}")
-    templates = AgentTemplates([suite])
-    planner = one(templates, "planner")
-    assert (planner.overridden, planner.text) == (True, "{{ rubrik }}")
-    assert templates.problems(planner.key, planner.text)
+    values = one(suite).values()
+    assert (values["overridden"], values["text"]) == (True, "{{ rubrik }}")
+    with pytest.raises(InputError):
+        one(suite).check(values["text"])
 
 
 def test_the_configs_own_prompt_is_the_default(tmp_path: Path) -> None:
     (tmp_path / "own.md").write_text(PLANNER)
     suite = make_suite(tmp_path)
     stage = StageModel("planner", "m", prompt_path=str(tmp_path / "own.md"))
-    planner = one(
-        AgentTemplates([suite_with(suite, stages={**suite.stages, "planner": stage})]),
-        "planner",
-    )
-    assert (planner.default, planner.origin) == (PLANNER, str(tmp_path / "own.md"))
+    values = one(suite_with(suite, stages={**suite.stages, "planner": stage})).values()
+    assert (values["default"], values["origin"]) == (PLANNER, str(tmp_path / "own.md"))
 
 
 def test_line_ends_of_browsers_do_not_reach_the_file(tmp_path: Path) -> None:
     suite = make_suite(tmp_path)
-    templates = AgentTemplates([suite])
-    templates.save(one(templates, "planner").key, PLANNER.rstrip().replace("\n", "\r\n"))
+    one(suite).save(PLANNER.rstrip().replace("\n", "\r\n"))
     path = override_path(suite.custom_prompts_dir, "agent_perturbation", "planner")
     assert path.read_bytes() == PLANNER.encode()

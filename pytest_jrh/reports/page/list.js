@@ -71,7 +71,10 @@ function drawRow(row) {
 }
 
 function link(row) {
-  if (!nodes.has(row)) nodes.set(row, look.row(row));
+  if (!nodes.has(row)) {
+    nodes.set(row, look.row(row));
+    if (row === view.row) nodes.get(row).setAttribute("aria-current", "true");
+  }
   return nodes.get(row);
 }
 

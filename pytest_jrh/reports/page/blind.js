@@ -1,0 +1,171 @@
+// ---- Blind labelling: the same page with nothing on it but rubric and transcript
+
+const TITLE = "Blind labelling";
+root.classList.add("blind");
+let progress = null;
+// Who labels: {reviewer, name}, and who labels on once he or she has finished.
+let me = null;
+let others = [];
+// Labels given here, the last one at the end: `u` takes back.
+const given = [];
+const seenPrompts = new Set();
+
+FILTERS.push(["open", "to label", isOpen]);
+for (const name of Object.keys(PICKS)) PICKS[name] = () => [];
+function isOpen(row) {
+  return !row.value;
+}
+look.row = (row) => make("a", { href: `#case=${row.key}`, tabindex: "-1" },
+  make("span", { class: "sign" }, String(row.number)),
+  make("span", { class: "what", dir: "auto" }, rubricOf(row).id),
+  make("span", { class: "where" }, row.word ? make("span", { class: "tag" }, row.word) : null));
+
+const mine = (path) => `/reviewers/${me.reviewer}/${path}`;
+source.body = (row) => ask(mine(`cases/${row.key}`)).catch((error) => {
+  toast(error.message);
+  return null;
+});
+
+listen(async (news) => {
+  progress = news.progress;
+  if (me) await tried(load);
+  else await enter(session.served.reviewer || localStorage.getItem("jrh-reviewer") || "");
+  if (progress.finalized) showFinished(ENDED);
+  else if (others.length) banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
+}, () => progress?.finalized && ENDED);
+const ENDED = "Finished: the run goes on, and its report shows your labels beside what the cases were made for.";
+
+// ---- Under which name; asked once
+
+const name = make("input", { id: "name", required: "", maxlength: "60", autocomplete: "off", "aria-label": "Name", "aria-describedby": "name-problem" });
+const nameProblem = make("p", { id: "name-problem", class: "problem", role: "alert" });
+const nameForm = make("form", { class: "steps" }, name, make("button", { class: "primary" }, "Begin"));
+const entrance = dialog("enter", "Who labels?", make("p", {}, "Your name is kept with each label, so that agreement can be counted."), nameForm, nameProblem);
+nameForm.addEventListener("submit", (event) => {
+  event.preventDefault();
+  enter(name.value);
+});
+entrance.addEventListener("cancel", (event) => me || event.preventDefault());
+
+async function enter(typed) {
+  try {
+    if (!typed) throw new Refused({ error: "" });
+    me = await ask("/reviewers", { name: typed });
+    if (!session.served.reviewer) localStorage.setItem("jrh-reviewer", me.name);
+    $("who").textContent = me.name;
+    $("who").disabled = Boolean(session.served.reviewer);
+    entrance.close();
+    others = [];
+    if (view.row) back();
+    await load();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    nameProblem.textContent = error.message;
+    name.value = typed;
+    if (!entrance.open) entrance.showModal();
+  }
+}
+
+async function load() {
+  const { rows, rubrics } = await ask(mine("cases"));
+  Object.assign(session.rubrics, rubrics);
+  const before = new Set(source.rows.map((row) => row.key));
+  if (rows.length !== source.rows.length || !rows.every((row) => before.has(row.key))) source.rows.length = 0;
+  put(rows.map((row) => ({ ...row, title: `Case ${row.number}`, kind: "", run: "", suite: "", test: "", tags: [], judges: [] })).filter(isNews));
+  const done = rows.filter((row) => !isOpen(row)).length;
+  const waiting = progress.ended < progress.total ? `The sample is drawn when all cases are made: ${progress.ended} of ${progress.total}.` : "";
+  showProgress(TITLE, done, rows.length, waiting || (rows.length ? "" : "There is nothing for you to label."));
+  if (!view.row && rows.length) await open(nextOpen(null) ?? source.rows[0]);
+}
+
+// ---- One case
+
+onCase.push((row, body) => {
+  $("title").textContent = `Does the run violate ${rubricOf(row).id}?`;
+  $("about").replaceChildren(`Case ${row.number}`);
+  if (!body) return $("voices").replaceChildren();
+  const prompts = body.turns.filter((turn) => turn.role === "system").map((turn) => JSON.stringify(turn.parts));
+  if (prompts.some((prompt) => !seenPrompts.has(prompt))) showTurns(true);
+  for (const prompt of prompts) seenPrompts.add(prompt);
+  const isScale = body.labels.length !== 2 || !["satisfied", "violated"].every((word, score) => body.labels[score][1] === word);
+  const answers = [...body.labels.map(([score, word]) => [isScale ? String(score) : word[0], String(score), isScale ? `${score} ${word}` : word]), ["c", "none", "cannot tell"]];
+  $("voices").replaceChildren(drawRubric(row, body), make("section", { id: "answers", "aria-label": "Your label" },
+    answers.map(([key, value, word]) => make("button", { type: "button", "data-do": "answer", value, "data-key": key, "aria-keyshortcuts": key, "aria-pressed": String(value === row.value) }, make("span", { dir: "auto" }, word), make("kbd", {}, key))),
+    make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" }), make("kbd", {}, "n")),
+    make("p", { class: "muted" }, row.is_blind ? null : "What you label now does not count as blind. ", button("undo", "Take back", "u"))));
+});
+
+const labelOf = (value) => (value === "none" ? null : Number(value));
+let isSending = false;
+async function answer(value) {
+  const row = view.row;
+  if (!row || isSending) return;
+  isSending = true;
+  const data = { label: labelOf(value), note: $("note").value };
+  const done = await tried(async () => put([{ ...row, ...(await ask(mine(`cases/${row.key}/label`), data)) }]));
+  isSending = false;
+  if (!done) return;
+  given.push(row.key);
+  await tried(load);
+  const next = nextOpen(row);
+  toast(`${capital(rowsByKey.get(row.key).word)}. `, make("kbd", {}, "u"), " takes it back");
+  if (next) await open(next);
+  else {
+    await open(rowsByKey.get(row.key));
+    actions.finish();
+  }
+}
+
+// The next case without a label, around the end; one that nobody else has open, if there is one.
+function nextOpen(row) {
+  const place = source.rows.findIndex((other) => other.key === row?.key);
+  const behind = [...source.rows.slice(place + 1), ...source.rows.slice(0, Math.max(place, 0))].filter(isOpen);
+  return behind.find((other) => !other.busy) ?? behind[0];
+}
+
+// Takes back the label of the open case; without one, the one given last.
+async function undo() {
+  if (isOpen(view.row) && given.length) await open(rowsByKey.get(given.pop()));
+  const row = view.row;
+  if (isOpen(row)) return;
+  await tried(async () => {
+    put([{ ...row, ...(await ask(mine(`cases/${row.key}/withdraw`), {})) }]);
+    await load();
+    await open(rowsByKey.get(row.key));
+    toast("Taken back.");
+  });
+}
+
+$("voices").addEventListener("change", (event) => {
+  if (event.target.id !== "note" || isOpen(view.row)) return;
+  const row = view.row;
+  tried(async () => put([{ ...row, ...(await ask(mine(`cases/${row.key}/label`), { label: labelOf(row.value), note: event.target.value })) }]));
+});
+
+Object.assign(actions, {
+  answer: (target) => answer(target.value),
+  undo,
+  note: () => $("note")?.focus(),
+  who: () => entrance.showModal(),
+  finish: () => {
+    const left = source.rows.filter(isOpen).length;
+    const text = left ? `${left} of your cases have no label. Cases come rubric by rubric: what is labelled then stands for its rubrics alone. To label the rest another day, close this page instead.` : "All your cases are labelled.";
+    const wait = others.length ? `${others.join(", ")} still label. ` : "";
+    askForEnd("Finish labelling?", `${wait}${text} The report then shows your labels beside what the cases were made for: no later label of yours is blind.`, others.length > 0);
+  },
+});
+Object.assign(keys, { u: "undo", n: "note" });
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || document.querySelector("dialog[open]") || event.target.closest("input, textarea, select")) return;
+  const chosen = [...document.querySelectorAll("#answers [data-key]")].find((one) => one.dataset.key === event.key);
+  if (!chosen) return;
+  event.preventDefault();
+  answer(chosen.value);
+});
+$("actions").prepend(make("button", { type: "button", id: "who", "data-do": "who", "aria-label": "Label under another name" }));
+onEnd(async (choice) => {
+  const after = await ask(choice === "all" ? "/finish" : mine("finish"), {});
+  ({ others, progress } = after);
+  if (progress.finalized) showFinished(ENDED);
+  else banner(`You are done. The session goes on when ${others.join(", ")} have finished, too.`);
+});

@@ -1,0 +1,284 @@
+// ---- Deciding about cases: accept, reject, edit, on the page that a session serves
+
+let progress = null;
+// Cases decided here, the last one at the end: `u` takes back.
+const decided = [];
+// What was typed into a turn and is not saved, by case and turn: another case does not lose it.
+const drafts = new Map();
+
+const DECISIONS = ["undecided", "accepted", "edited", "rejected", "void", "rejected by the verifier"];
+FILTERS.push(...DECISIONS.map((decision) => [decision, decision, (row) => row.decision === decision]));
+
+source.body = (row) => ask(`/cases/${row.key}`).catch((error) => {
+  toast(error.message);
+  return null;
+});
+
+listen((news) => {
+  progress = news.progress;
+  if (news.all) source.rows.length = 0;
+  Object.assign(session.rubrics, news.rubrics);
+  take(news.rows);
+  showHow();
+}, () => progress?.finalized && "The run has ended: its verdicts are where pytest was started, and what you decided counts from now on.");
+
+function showHow() {
+  const unmade = progress.total - progress.ended;
+  const parts = [];
+  if (unmade > 0) parts.push(`${unmade} still to be made`);
+  const wrong = source.rows.filter(isMistake).length;
+  if (wrong) parts.push(`The judge is wrong in ${wrong} of ${source.rows.length} cases`);
+  showProgress("Decided", progress.done, progress.shown, parts.join(" · ") || "A decision is on the disk as soon as it is taken.");
+  if (progress.finalized) showFinished("Finished: the run goes on with these decisions. What you decide now counts from the next run on.");
+}
+
+// What is done waits for what was done before: a key that is pressed early is about the case that follows.
+let last = Promise.resolve();
+const inTurn = (task) => (...values) => (last = last.then(() => task(...values)).catch(reportError));
+
+// New and changed rows; the open case is drawn again where it is another one now.
+function take(rows) {
+  const changedRows = rows.filter(isNews);
+  if (!changedRows.length) return;
+  put(changedRows);
+  inTurn(async () => {
+    if (!view.row) await start();
+    else if (!isOther(view.row, drawn)) return;
+    else if (editing) toast("This case was changed while you edit it.");
+    else await reopen();
+  })();
+}
+
+async function reopen() {
+  const scrolled = scrollY;
+  await open(view.row);
+  scrollTo(0, scrolled);
+}
+
+// ---- One case
+
+// The row as it was when its case was drawn.
+let drawn = null;
+onCase.push((row, body) => {
+  const wasEditing = editing?.row.key === row.key;
+  const turn = wasEditing ? editing.index : body?.editable.find((index) => drafts.has(`${row.key} ${index}`));
+  editing = null;
+  drawn = row;
+  const isClosed = row.decision === "rejected by the verifier" || !body;
+  const verb = (action, text, key, decision) => {
+    const drawn = button(action, text, key);
+    if (decision) drawn.setAttribute("aria-pressed", String(row.action === decision || (decision === "accepted" && row.action === "edited")));
+    return drawn;
+  };
+  $("decide").replaceChildren(...(isClosed ? [] : [
+    verb("accept", "Accept", "a", "accepted"), verb("reject", "Reject", "r", "rejected"), verb("edit", "Edit", "e"), verb("undo", "Undo", "u"),
+  ]));
+  if (!body) return;
+  $("voices").prepend(isClosed ? make("p", { class: "note" }, body.closed) : drawDecision(row, body));
+  for (const turn of body.editable) addEdit(turn);
+  if (turn !== undefined && !isClosed) inTurn(edit)(turn, { focus: wasEditing });
+});
+
+function drawDecision(row, body) {
+  const labels = body.labels.map(([score, word]) => make("option", { value: score, selected: score === row.label ? "" : null }, word));
+  const was = row.label === row.made_label ? null : make("span", { class: "muted" }, ` was ${body.labels.find(([score]) => score === row.made_label)?.[1]}`);
+  return make("section", { id: "decision", "aria-label": "Your decision" },
+    row.decision === "void" ? make("p", { class: "note" }, `An earlier decision (${body.void}) was about another version of this case, so it no longer counts.`) : null,
+    make("p", {}, make("label", { for: "label" }, "Label "), make("select", { id: "label" }, labels), was),
+    make("p", {}, make("label", { for: "note" }, "Note "), make("input", { id: "note", value: row.note, maxlength: "2000", autocomplete: "off" })));
+}
+
+function addEdit(turn) {
+  const who = $(`turn-${turn}`)?.querySelector(".who");
+  who?.append(make("button", { type: "button", class: "link", "data-do": "edit", value: turn, "aria-label": `Edit turn ${turn}` }, "edit"));
+}
+
+// Turns that were folded get their button when they are shown.
+new MutationObserver(() => {
+  for (const turn of body?.editable ?? []) if (!$(`turn-${turn}`)?.querySelector("[data-do=edit]")) addEdit(turn);
+}).observe($("turns"), { childList: true });
+
+async function decide(action) {
+  const row = view.row;
+  if (!row || !progress) return;
+  if (row.decision === "rejected by the verifier") return toast("The verifier rejected this case: nothing can be decided about it.");
+  if (editing) return toast("Save or cancel the text that you are editing first.");
+  const following = action === "withdrawn" ? null : nextUndecided(row);
+  const note = $("note")?.value ?? "";
+  const done = await tried(async () => put([await ask(`/cases/${row.key}/decision`, { digest: row.digest, action, note })]));
+  if (!done) return;
+  if (action === "withdrawn") return open(rowsByKey.get(row.key));
+  decided.push(row.key);
+  toast(`Label ${action}. `, make("kbd", {}, "u"), " takes it back");
+  await open(following ?? rowsByKey.get(row.key));
+}
+
+// The next case of the list that nobody has decided about, around its end.
+function nextUndecided(row) {
+  const place = shown.indexOf(row);
+  const behind = [...shown.slice(place + 1), ...shown.slice(0, Math.max(place, 0))];
+  return behind.find((other) => ["undecided", "void"].includes(other.decision));
+}
+
+// Takes back the decision about the open case; without one, that before it.
+async function undo() {
+  if (!view.row?.action && decided.length) await open(rowsByKey.get(decided.pop()));
+  if (view.row?.action) await decide("withdrawn");
+}
+
+$("voices").addEventListener("change", (event) => {
+  const row = view.row;
+  const { id, value } = event.target;
+  if (id === "label") {
+    // Drawn again also where it was refused.
+    inTurn(async () => {
+      await tried(async () => put([await ask(`/cases/${row.key}/label`, { digest: row.digest, expected: Number(value) })]));
+      await reopen();
+    })();
+  } else if (id === "note" && row.action && value !== row.note) {
+    const action = row.action === "rejected" ? "rejected" : "accepted";
+    tried(async () => put([await ask(`/cases/${row.key}/decision`, { digest: row.digest, action, note: value })]));
+  }
+});
+
+// ---- Editing a turn: its text, each argument of its calls, their results
+
+let editing = null;
+
+async function edit(index, { focus = true } = {}) {
+  const row = view.row;
+  const wanted = index ?? editableTurn();
+  if (wanted === undefined || editing?.index === wanted) return;
+  await tried(async () => {
+    const turn = await ask(`/cases/${row.key}/turns/${wanted}`);
+    if (view.row !== row) return;
+    if (editing) showTurns(true);
+    toTurn(wanted, { focus: false });
+    openEditor(row, wanted, turn);
+    if (focus) editing.fields[0].input.focus({ preventScroll: true });
+  });
+}
+
+// That with the focus, else the first that was changed, else the last.
+function editableTurn() {
+  const focused = Number(document.activeElement.closest(".turn")?.id.slice("turn-".length) || -1);
+  const turns = body?.editable ?? [];
+  if (turns.includes(focused)) return focused;
+  return body?.turns.find((turn) => turn.state && turns.includes(turn.index) && turn.was !== undefined)?.index ?? turns.at(-1);
+}
+
+function openEditor(row, index, turn) {
+  const key = `${row.key} ${index}`, draft = drafts.get(key);
+  const fields = [];
+  const field = (name, label, text, before, isLine) => {
+    const input = make(isLine ? "input" : "textarea", { id: `edit-${fields.length}`, "aria-label": label, dir: "auto", autocomplete: "off" });
+    input.value = draft?.[fields.length] ?? text;
+    if (!isLine) input.rows = Math.min(20, Math.max(2, text.split("\n").length + text.length / 70));
+    fields.push({ ...name, input, text, before });
+    return make("label", { for: input.id }, make("span", {}, name.key ?? label), input);
+  };
+  const parts = [field({}, `What the assistant says in [${index}]`, turn.text, turn.before.text, false)];
+  turn.calls.forEach((call, number) => {
+    const before = turn.before.calls[number] ?? call;
+    parts.push(make("p", { class: "call" }, "→ ", make("b", {}, call.name)));
+    for (const [name, text] of Object.entries(call.arguments)) {
+      parts.push(field({ call: number, key: name }, `${name} of ${call.name}`, text, before.arguments[name] ?? "", !text.includes("\n") && text.length < 80));
+    }
+    if (call.result !== null) parts.push(field({ call: number, isResult: true }, `Result of ${call.name}`, call.result, before.result ?? "", false));
+  });
+  const preview = make("div", { class: "text" }), problem = make("p", { class: "problem", role: "alert", id: "edit-problem" });
+  const form = make("form", { class: "editor" }, parts, make("h3", {}, "Against the original"), preview, problem, make("p", { class: "steps" },
+    make("button", { class: "primary" }, "Save", make("kbd", {}, "Ctrl ↵")), button("cancel", "Cancel", "Esc"), isOther(turn.text, turn.made.text) || isOther(turn.calls, turn.made.calls) ? button("asMade", "As made") : null));
+  editing = { key, row, index, fields, problem, turn };
+  const look = () => {
+    preview.replaceChildren(...fields.flatMap(({ key: name, before, input }, place) => {
+      if (place && before === input.value) return [];
+      return [make("p", { dir: "auto" }, name ? `${name}: ` : null, marked(differences(before, input.value)))];
+    }));
+    if (fields.some((one) => one.input.value !== one.text)) drafts.set(key, fields.map((one) => one.input.value));
+    else drafts.delete(key);
+  };
+  form.addEventListener("input", look);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    actions.save();
+  });
+  look();
+  const shownTurn = $(`turn-${index}`);
+  shownTurn.classList.add("editing");
+  shownTurn.querySelector(".said").replaceChildren(form);
+}
+
+// Sends what was typed; what is refused stands at its field, and nothing that was typed is lost.
+async function save() {
+  const { row, index, fields, turn } = editing;
+  const calls = turn.calls.map((call, number) => {
+    const ofCall = fields.filter((one) => one.call === number);
+    const args = Object.fromEntries(ofCall.filter((one) => one.key !== undefined).map((one) => [one.key, one.input.value]));
+    return { call: number, arguments: args, result: ofCall.find((one) => one.isResult)?.input.value ?? null };
+  });
+  // All calls of the turn, since what was saved of them before is replaced.
+  const isCallEdited = isOther(turn.calls, turn.made.calls) || fields.slice(1).some((one) => one.input.value !== one.text);
+  await send(row, index, { content: fields[0].input.value, calls: isCallEdited ? calls : [] });
+}
+
+async function send(row, index, change) {
+  const { key, fields, problem } = editing;
+  try {
+    const after = await ask(`/cases/${row.key}/turns/${index}`, { digest: row.digest, ...change });
+    drafts.delete(key);
+    editing = null;
+    decided.push(row.key);
+    put([after]);
+    await open(rowsByKey.get(row.key));
+    toTurn(index);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    problem.textContent = `Nothing was saved. ${error.message}`;
+    const refused = fields.find((one) => one.key !== undefined && error.message.match(/[\p{L}\p{N}_]+/gu)?.includes(one.key)) ?? fields[0];
+    for (const one of fields) one.input.setAttribute("aria-invalid", String(one === refused));
+    refused.input.setAttribute("aria-describedby", problem.id);
+    refused.input.focus();
+  }
+}
+
+async function cancel() {
+  if (!editing) return;
+  const { key, index } = editing;
+  drafts.delete(key);
+  editing = null;
+  await reopen();
+  toTurn(index);
+}
+
+$("turns").addEventListener("keydown", (event) => {
+  if (!editing) return;
+  if (event.key === "Escape") actions.cancel();
+  else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) actions.save();
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+});
+addEventListener("beforeunload", (event) => drafts.size && event.preventDefault());
+
+Object.assign(actions, {
+  accept: inTurn(() => decide("accepted")),
+  reject: inTurn(() => decide("rejected")),
+  edit: inTurn((target) => edit(target?.value ? Number(target.value) : undefined)),
+  undo: inTurn(undo),
+  cancel: inTurn(cancel),
+  save: inTurn(() => editing && save()),
+  asMade: inTurn(() => editing && send(editing.row, editing.index, { content: null })),
+  note: () => $("note")?.focus(),
+  finish: () => {
+    const left = progress.shown - progress.done, unmade = progress.total - progress.ended;
+    const parts = [left ? `${left} cases are undecided and will be used as they were made.` : "Every case is decided."];
+    if (unmade > 0) parts.push(`${unmade} are still to be made and will not be reviewed.`);
+    askForEnd("Finish the review?", `${parts.join(" ")} The run then goes on with these cases.`);
+  },
+});
+Object.assign(keys, { a: "accept", r: "reject", e: "edit", u: "undo", n: "note" });
+onEnd(async () => {
+  progress = await ask("/finish", {});
+  showHow();
+});

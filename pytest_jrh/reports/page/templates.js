@@ -1,0 +1,106 @@
+// ---- The agents' templates: a draft, its difference from the default, and what is wrong with it
+
+let template = null;
+let templates = [];
+const draft = make("textarea", { id: "draft", spellcheck: "false", autocomplete: "off", "aria-label": "Override" });
+const templateList = make("select", { id: "template", "aria-label": "Template" });
+const templateFile = make("code", { id: "template-file" });
+const variables = make("p", { id: "variables", role: "group", "aria-label": "Variables" });
+const difference = make("pre", { id: "difference", tabindex: "0", role: "group", "aria-label": "Difference from the default" });
+const problems = make("ul", { id: "problems", class: "problem" });
+const templateStatus = make("span", { id: "template-status", role: "status" });
+const templateDialog = dialog("templates", "Agent Templates",
+  make("p", {}, "The prompts that plan and write the edits. What you save counts from the next run on, for this module and test alone."),
+  make("p", {}, templateList, " ", templateFile), variables,
+  make("div", { class: "beside" }, draft, difference), make("div", { role: "alert" }, problems),
+  make("p", { class: "steps" }, templateStatus, button("revertTemplate", "Revert to the default"), button("closeTemplates", "Close"),
+    make("button", { type: "button", class: "primary", "data-do": "saveTemplate" }, "Save")));
+
+const isUnsaved = () => template !== null && draft.value !== template.text;
+const mayLeave = () => !isUnsaved() || confirm("Leave this template without saving it?");
+
+async function loadTemplates(key) {
+  templates = await ask("/templates");
+  const several = new Set(templates.map((one) => one.suite)).size > 1;
+  templateList.replaceChildren(...templates.map((one) => make("option", { value: one.key },
+    `${one.stage} ${one.test}${several ? ` · ${one.suite}` : ""}${one.overridden ? " (override)" : ""}`)));
+  drawTemplate(templates.find((one) => one.key === key) ?? templates[0]);
+}
+
+function drawTemplate(chosen) {
+  template = chosen;
+  templateList.value = chosen.key;
+  templateFile.textContent = `${chosen.file}, ${chosen.overridden ? "override" : "default"}`;
+  draft.value = chosen.text;
+  // As the browser keeps it, line ends included, so that "unsaved" means that somebody typed.
+  template.text = draft.value;
+  variables.replaceChildren(...chosen.variables.map((name) => {
+    const isRequired = chosen.required.includes(name);
+    return make("button", { type: "button", class: isRequired ? "required" : null, title: isRequired ? "required" : null, "data-do": "insertVariable", value: name }, name);
+  }));
+  templateDialog.querySelector("[data-do=revertTemplate]").disabled = !chosen.overridden;
+  templateStatus.textContent = "";
+  check();
+}
+
+let checks = 0;
+async function check() {
+  const number = ++checks;
+  await tried(async () => {
+    const answer = await ask(`/templates/${template.key}/check`, { text: draft.value });
+    // A slow answer to an older draft must not replace a newer one's.
+    if (number !== checks) return;
+    showProblems(answer.problems);
+    const kinds = { "+": "ins", "-": "del" };
+    difference.replaceChildren(...(answer.difference.length ? answer.difference.map((line) => make(kinds[line[0]] ?? "span", {}, `${line}\n`)) : ["The draft is the default."]));
+  });
+}
+
+function showProblems(found) {
+  problems.replaceChildren(...found.map((one) => make("li", {}, one.line ? `line ${one.line}: ` : "", one.message, one.hint ? make("div", { class: "muted" }, one.hint) : null)));
+  draft.setAttribute("aria-invalid", String(found.length > 0));
+  templateDialog.querySelector("[data-do=saveTemplate]").disabled = found.length > 0;
+}
+
+async function change(address, data, said) {
+  try {
+    const { key } = await ask(address, data);
+    await loadTemplates(key);
+    templateStatus.textContent = said;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.problems.length) showProblems(error.problems);
+    else toast(error.message);
+  }
+}
+
+let checkTimer;
+draft.addEventListener("input", () => {
+  clearTimeout(checkTimer);
+  templateStatus.textContent = "not saved";
+  checkTimer = setTimeout(check, 250);
+});
+templateList.addEventListener("change", () => {
+  const wanted = templates.find((one) => one.key === templateList.value);
+  if (mayLeave()) drawTemplate(wanted);
+  else templateList.value = template.key;
+});
+templateDialog.addEventListener("cancel", (event) => mayLeave() || event.preventDefault());
+
+Object.assign(actions, {
+  templates: () => {
+    templateDialog.showModal();
+    tried(() => loadTemplates(template?.key));
+  },
+  insertVariable: ({ value }) => {
+    // RAND's files write one brace, ours two; a draft keeps to its own way.
+    const isSingle = !/\{\{|\{%/.test(draft.value) && /\{\w+\}/.test(draft.value);
+    draft.setRangeText(isSingle ? `{${value}}` : `{{ ${value} }}`, draft.selectionStart, draft.selectionEnd, "end");
+    draft.focus();
+    check();
+  },
+  saveTemplate: () => change(`/templates/${template.key}`, { text: draft.value }, "Saved: used from the next run on."),
+  revertTemplate: () => confirm("Delete the override and go back to the default?") && change(`/templates/${template.key}/revert`, {}, "Reverted."),
+  closeTemplates: () => mayLeave() && templateDialog.close(),
+});
+$("actions").prepend(button("templates", "Agent Templates"));
