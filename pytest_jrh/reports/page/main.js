@@ -112,6 +112,7 @@ async function start() {
 
 // Rows that are new, or others than before: those of a served page come as they are made.
 function put(rows) {
+  const focused = document.activeElement?.closest("#list a")?.hash;
   for (const row of rows) {
     const place = source.rows.findIndex((other) => other.key === row.key);
     if (place < 0) source.rows.push(row);
@@ -121,6 +122,7 @@ function put(rows) {
   index();
   drawFilters();
   refresh();
+  if (focused) document.querySelector(`#list a[href="${focused}"]`)?.focus({ preventScroll: true });
 }
 
 drawOverview();
