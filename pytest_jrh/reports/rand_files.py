@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
         ScoreLevel,
     )
     from pytest_jrh.reports.session import Session, SuiteRun
-    from pytest_jrh.reports.suite_files import MadeCases
     from pytest_jrh.stats.decision import Decision
     from pytest_jrh.stats.panels import Panel
     from pytest_jrh.store.outputs import Outputs, TableRow
@@ -74,18 +73,18 @@ def write_rand_files(
     run: SuiteRun,
     session: Session,
     results: Sequence[CaseResult],
-    cases: MadeCases,
-    records: RecordIndex,
+    folders: Mapping[Path, RecordIndex],
     outputs: Outputs,
 ) -> None:
     """Write all of them; what cannot be written is a sentence, and the others are written.
 
-    `results` are those of the suite's file, and `records` the cases that these are of.
+    `results` are those of the suite's file, `outputs` has the records of their cases, and `folders`
+    all records of each folder.
     """
     suite = run.suite
     if suite.frozen is None:
-        _write_summaries(suite, results, cases, outputs)
-    _write_tables(suite, results, records, outputs)
+        _write_summaries(suite, results, folders, outputs)
+    _write_tables(suite, results, outputs)
     panel = next(iter(panels(results)), None)
     kept = sum(result.extra.kept for result in results)
     ran = len(results) - kept
@@ -233,9 +232,7 @@ def _counts(counts: Counts) -> dict[str, Any]:
 SYNTHETIC_NAME = "synthetic_agent_perturbation"
 
 
-def _write_tables(
-    suite: Suite, results: Sequence[CaseResult], records: RecordIndex, outputs: Outputs
-) -> None:
+def _write_tables(suite: Suite, results: Sequence[CaseResult], outputs: Outputs) -> None:
     """Write the tables, as CSV or XLSX, and the debug bundles."""
     editor, clean = suite.stages.get(EDITOR.name), outputs.redactor.value
     temperature = None if editor is None else editor.temperature
@@ -247,7 +244,7 @@ def _write_tables(
     for made_id, of_case in by_made_case(results).items():
         spec, case, transcript = of_case[0].spec, None, None
         try:
-            case = records.read(made_id)
+            case = outputs.records.read(made_id)
         except (OSError, InputError) as error:
             outputs.problem(f"The record of {made_id} cannot be used: {cause(error)}")
         if case is not None:
@@ -460,17 +457,20 @@ SUMMARY_NAME = "agent_perturbations_summary.json"
 
 
 def _write_summaries(
-    suite: Suite, results: Sequence[CaseResult], cases: MadeCases, outputs: Outputs
+    suite: Suite,
+    results: Sequence[CaseResult],
+    folders: Mapping[Path, RecordIndex],
+    outputs: Outputs,
 ) -> None:
     """Count the cases of each folder, and why others are none."""
     # Of the judges of a case, this session's results count before those of earlier ones.
     by_case = by_made_case(sorted(results, key=lambda result: not result.extra.kept))
-    for folder, index in cases.folders.items():
+    for folder, index in folders.items():
         tests = {test.name for test in suite.tests if test.output_dir == folder}
         of_folder = []
         for made_id, [*_, result] in by_case.items():
             # A case that was made is counted by its record.
-            is_counted = made_id in cases.made and result.outcome in UNSCORED
+            is_counted = made_id in outputs.records.entries and result.outcome in UNSCORED
             if result.test in tests and not result.spec.variant and not is_counted:
                 of_folder.append(result)
         path = folder / SUMMARY_NAME
