@@ -38,12 +38,10 @@ from pytest_jrh.core.user_code import SessionEnd, error_places, error_text
 from pytest_jrh.engine.own_code import CodeRunner, TapedCalls
 from pytest_jrh.judges.own_code import about_placeholders
 from pytest_jrh.llm.calls import Answer, Stage, Stopped, make_complete
-from pytest_jrh.llm.client import LiteLLMExchange
 from pytest_jrh.llm.limits import Pace, RetryPolicy, Slots
 from pytest_jrh.llm.prompts import built_in
 from pytest_jrh.recording.exchanges import Halt
 from pytest_jrh.recording.own_code import KeptRequests
-from pytest_jrh.recording.recorder import HttpRecorder
 from pytest_jrh.recording.tapes import Recording, Tape
 from pytest_jrh.sources.source import top_field
 from pytest_jrh.store.ledger import case_result
@@ -72,7 +70,9 @@ if TYPE_CHECKING:
     from pytest_jrh.core.templates import Template
     from pytest_jrh.engine.suite import Pipeline, ReadySuite
     from pytest_jrh.llm.calls import CallRequest, Exchange
+    from pytest_jrh.llm.client import LiteLLMExchange
     from pytest_jrh.llm.limits import Ledger
+    from pytest_jrh.recording.recorder import HttpRecorder
     from pytest_jrh.review.board import ReviewDesk
     from pytest_jrh.store.decisions import Decision
 

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-from xml.sax.saxutils import quoteattr
 
 from pytest_jrh.core.transcript import indented, json_in_one_line, parts_of, render_transcript
 
@@ -226,6 +225,9 @@ def _markdown(messages: Sequence[Message], *, show_reasoning: bool) -> str:
 
 
 def _xml(messages: Sequence[Message], *, show_reasoning: bool) -> str:
+    # It brings the HTTP client with it.
+    from xml.sax.saxutils import quoteattr
+
     lines: list[str] = []
     for index, role, title, body in parts_of(messages, show_reasoning=show_reasoning):
         part = f" part={quoteattr(title.strip())}" if title else ""
