@@ -48,18 +48,13 @@ function long(text, nodes = (part) => [part], most = LONGEST) {
   return [...nodes(text.slice(0, most)), "… ", more];
 }
 
-// A command with a button that copies it. Where a page from disk may not write to the clipboard, it is selected.
+// A command with a button that copies it.
 function command(text) {
   const code = make("code", {}, text);
   const copy = make("button", { type: "button", class: "copy" }, "copy");
-  const done = () => { copy.textContent = "copied"; };
-  const select = () => {
-    getSelection().selectAllChildren(code);
-    if (document.execCommand("copy")) done();
-  };
   copy.addEventListener("click", () => {
-    if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, select);
-    else select();
+    getSelection().selectAllChildren(code);
+    if (document.execCommand("copy")) copy.textContent = "copied";
   });
   return make("div", { class: "command" }, code, copy);
 }
@@ -67,27 +62,23 @@ function command(text) {
 // ---- What differs between two texts: [["same" | "gone" | "new", text], ...]
 
 const WORDS = /\s+|[\p{L}\p{N}_£$€]+(?:[.,'’][\p{L}\p{N}]+)*|./gu;
-const LINES = /[^\n]*\n|[^\n]+/g;
-const MOST_PAIRS = 4_000_000;
+const MOST_PAIRS = 16_000_000;
 const LEAST_ALIKE = 0.3;
 const LONGEST_ISLAND = 3;
 
+// Word by word; as two wholes where that would take too long, or the texts have little in common.
 function differences(before, after) {
-  for (const pieces of [WORDS, LINES]) {
-    const old = before.match(pieces) ?? [], now = after.match(pieces) ?? [];
-    let head = 0, tail = 0;
-    while (head < old.length && head < now.length && old[head] === now[head]) head++;
-    while (tail < Math.min(old.length, now.length) - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
-    const oldMiddle = old.slice(head, old.length - tail), newMiddle = now.slice(head, now.length - tail);
-    if (oldMiddle.length * newMiddle.length > MOST_PAIRS) continue;
-    const middle = compared(oldMiddle, newMiddle);
-    const same = [["same", old.slice(0, head).join("")], ...middle, ["same", old.slice(old.length - tail).join("")]];
-    const shared = same.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.length : 0), 0);
-    // A few words in common do not make a rewritten text another one with edits in it.
-    if (shared < LEAST_ALIKE * Math.min(before.length, after.length)) break;
-    return joined(same);
-  }
-  return [["gone", before], ["new", after]].filter(([, text]) => text);
+  const whole = [["gone", before], ["new", after]].filter(([, text]) => text);
+  const old = before.match(WORDS) ?? [], now = after.match(WORDS) ?? [];
+  let head = 0, tail = 0;
+  while (head < old.length && head < now.length && old[head] === now[head]) head++;
+  while (tail < Math.min(old.length, now.length) - head && old.at(-1 - tail) === now.at(-1 - tail)) tail++;
+  const oldMiddle = old.slice(head, old.length - tail), newMiddle = now.slice(head, now.length - tail);
+  if (oldMiddle.length * newMiddle.length > MOST_PAIRS) return whole;
+  const end = old.slice(old.length - tail).join("");
+  const pieces = joined([["same", old.slice(0, head).join("")], ...compared(oldMiddle, newMiddle), ["same", end]]);
+  const shared = pieces.reduce((sum, [kind, text]) => sum + (kind === "same" ? text.length : 0), 0);
+  return shared < LEAST_ALIKE * Math.min(before.length, after.length) ? whole : pieces;
 }
 
 // By the longest run of pieces that both have in this order.

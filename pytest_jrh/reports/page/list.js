@@ -20,6 +20,8 @@ const FILTERS = [
   ["all", "all", () => true],
 ];
 
+const filterOf = (name) => FILTERS.find(([other]) => other === name);
+
 // By what else rows can be picked: the values that a row has.
 const PICKS = {
   suite: (row) => [row.suite],
@@ -40,8 +42,12 @@ const source = {
 
 const rowsByKey = new Map();
 const nodes = new WeakMap();
+// The values of each of PICKS that the rows have.
+const choices = {};
+const hasSeveral = (name) => choices[name].length > 1;
 function index() {
   rowsByKey.clear();
+  for (const name of Object.keys(PICKS)) choices[name] = [...new Set(source.rows.flatMap(PICKS[name]))].filter(Boolean).sort();
   for (const row of source.rows) {
     rowsByKey.set(row.key, row);
     for (const judge of row.judges) if (judge.key) rowsByKey.set(judge.key, row);
@@ -95,17 +101,16 @@ function haystack(row) {
 
 function isPicked(row) {
   for (const [name, value] of Object.entries(view.picked)) {
-    if (!value) continue;
-    if (!PICKS[name](row).includes(value)) return false;
-    // Of a panel's mistakes those of this judge.
-    if (name === "judge" && (isMistake(row) || row.kind === "turned") && view.show !== "all" && !row.judges.some((judge) => judge.name === value && judge.wrong)) return false;
+    if (value && !PICKS[name](row).includes(value)) return false;
   }
-  return true;
+  // Of a panel's mistakes those of the judge that is picked.
+  const wrong = row.judges.filter((judge) => judge.wrong).map((judge) => judge.name);
+  return view.show === "all" || !view.picked.judge || !wrong.length || wrong.includes(view.picked.judge);
 }
 
 function matching() {
   const words = view.query.toLowerCase().split(/\s+/).filter(Boolean);
-  const [, , test] = FILTERS.find(([name]) => name === view.show);
+  const [, , test] = filterOf(view.show);
   return source.rows.filter((row) => test(row) && isPicked(row) && words.every((word) => haystack(row).includes(word)));
 }
 
@@ -132,12 +137,9 @@ function reach(row) {
 
 function showPlace() {
   const place = shown.indexOf(view.row);
-  const title = view.show === "all" ? "cases" : FILTERS.find(([name]) => name === view.show)[1];
+  const title = view.show === "all" ? "cases" : filterOf(view.show)[1];
   $("place").textContent = place < 0 ? "not in this list" : `${place + 1} of ${shown.length.toLocaleString("en")} ${title}`;
 }
-
-const values = (name) => [...new Set(source.rows.flatMap(PICKS[name]))].filter(Boolean).sort();
-const hasSeveral = (name) => values(name).length > 1;
 
 // The buttons, without those that would show nothing or what another one shows, and the choices.
 function drawFilters() {
@@ -151,7 +153,7 @@ function drawFilters() {
   for (const select of $("find").querySelectorAll("select")) select.remove();
   for (const name of Object.keys(PICKS)) {
     if (!hasSeveral(name)) continue;
-    const options = values(name).map((value) => make("option", {}, value));
+    const options = choices[name].map((value) => make("option", {}, value));
     const select = make("select", { name, "aria-label": name }, make("option", { value: "" }, `all ${name}s`), options);
     select.value = view.picked[name];
     $("find").append(select);
@@ -160,25 +162,18 @@ function drawFilters() {
 
 // What the page opens with: what is wrong, else what is to be looked at.
 function firstFilter() {
-  const names = ["regression", "wrong", "turned", "doubt"];
-  if (source.rows.some(hasTag("no verdict"))) names.push("unjudged");
-  for (const name of names) {
-    if (source.rows.some(FILTERS.find(([other]) => other === name)[2])) return name === "wrong" ? mistakesFilter() : name;
-  }
-  return "all";
-}
-
-function mistakesFilter() {
-  const kinds = new Set(source.rows.filter(isMistake).map((row) => row.kind));
-  if (kinds.size > 1 || kinds.has("wrong")) return "wrong";
-  return kinds.has("missed") ? "missed" : "alarm";
+  const has = (test) => source.rows.some(test);
+  const kinds = MISTAKES.filter((kind) => has((row) => row.kind === kind));
+  if (has(hasTag("regression"))) return "regression";
+  if (kinds.length === 1) return { missed: "missed", "false alarm": "alarm", wrong: "wrong" }[kinds[0]];
+  if (kinds.length) return "wrong";
+  const name = ["turned", "doubt"].find((other) => has(filterOf(other)[2]));
+  return name ?? (has(hasTag("no verdict")) ? "unjudged" : "all");
 }
 
 // ---- The address holds what is shown
 
-let isKept = true;
 function keep() {
-  if (!isKept) return;
   const address = new URLSearchParams();
   if (view.show !== firstFilter()) address.set("show", view.show);
   for (const [name, value] of Object.entries(view.picked)) if (value) address.set(name, value);
@@ -194,7 +189,7 @@ function readAddress() {
   view.query = address.get("q") ?? "";
   for (const name of Object.keys(PICKS)) {
     const value = address.get(name) ?? "";
-    view.picked[name] = values(name).includes(value) ? value : "";
+    view.picked[name] = choices[name].includes(value) ? value : "";
   }
   const turn = address.get("turn");
   return { row: rowsByKey.get(address.get("case")) ?? null, turn: turn === null ? null : Number(turn) };

@@ -125,7 +125,7 @@ function put(rows) {
   if (focused) document.querySelector(`#list a[href="${focused}"]`)?.focus({ preventScroll: true });
 }
 
-drawOverview();
 index();
+drawOverview();
 drawFilters();
 start();
