@@ -170,7 +170,9 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
     tolerated: set[str] = set()
     prompt_changes: list[PromptChange] = []
     for run in runs:
-        decision = decisions[run.name] = _decide(run, settings)
+        decision, changes = _decide(run, settings)
+        decisions[run.name] = decision
+        prompt_changes += changes
         results += run.results
         for result in run.results:
             if baseline.tolerated(result, run.suite.gate) is not None:
@@ -183,9 +185,8 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
         # A worker that died took its cases with it.
         interrupted = settings.stopped or bool(decision.never_reported)
         extents[run.name] = Extent(len(run.results), len(run.known), interrupted=interrupted)
-        if decision.comparison is not None and baseline.content is not None:
+        if decision.comparison is not None:
             earlier |= {pair.now.case_id: pair.before for pair in decision.comparison.pairs}
-            prompt_changes += baseline.content.changes(decision.comparison, run.prompts)
     return replace(
         settings.session,
         results=tuple(results),
@@ -202,8 +203,8 @@ def _session(runs: Sequence[SuiteRun], settings: EndSettings) -> Session:
     )
 
 
-def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
-    """Decide about one suite.
+def _decide(run: SuiteRun, settings: EndSettings) -> tuple[Decision, list[PromptChange]]:
+    """Decide about one suite; with the judges that are others than the baseline's.
 
     Where a session was stopped on purpose and nothing decides, what was not reached is nobody's
     loss.
@@ -241,8 +242,8 @@ def _decide(run: SuiteRun, settings: EndSettings) -> Decision:
     decision = decide(run.results, suite.gate, held)
     # Verdicts that are missing are recorded first: there is one next command.
     if decision.uncompared and "unrecorded" not in decision.unscored.values():
-        return replace(decision, update_command=settings.update_command(suite))
-    return decision
+        decision = replace(decision, update_command=settings.update_command(suite))
+    return decision, changes
 
 
 def _pages(
